@@ -1,0 +1,88 @@
+"""Column mappings: which column of a file is which field of a comment, for exports people already have.
+
+A mapping is a flat dictionary from our field to their column, so that it can be typed into a form or a flag. Fields:
+`text`, `comment_id`, `thread_id`, `parent_id`, `root_id`, `context`, `like_count`, `reply_count`, `created_at`, `user`,
+`article_title`, `article_text`, `category`; `comments` names a column with a list of comments (texts, or objects whose
+fields the other names then mean); `timezone` says where times without an offset were written (UTC by default).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from pipeline.errors import BadInput
+
+FIELDS = (
+    "text", "comment_id", "thread_id", "parent_id", "root_id", "context", "like_count", "reply_count", "created_at",
+    "user", "article_title", "article_text", "category", "comments", "timezone",
+)  # fmt: skip
+
+Columns = Mapping[str, str]
+
+_MEDIACRAWLER = {"comment_id": "comment_id", "parent_id": "parent_comment_id", "text": "content"}
+
+PRESETS: dict[str, tuple[str | None, Columns]] = {
+    # name: (source it stands for, mapping); the first whose columns are all there is taken
+    "mediacrawler weibo comments": ("weibo", {**_MEDIACRAWLER, "thread_id": "note_id", "like_count": "comment_like_count",
+        "reply_count": "sub_comment_count", "created_at": "create_time", "user": "creator_hash"}),
+    "mediacrawler bilibili comments": ("bilibili", {**_MEDIACRAWLER, "thread_id": "video_id", "like_count": "like_count",
+        "reply_count": "sub_comment_count", "created_at": "create_time", "user": "creator_hash"}),
+    "mediacrawler zhihu comments": ("zhihu", {**_MEDIACRAWLER, "thread_id": "content_id", "like_count": "like_count",
+        "reply_count": "sub_comment_count", "created_at": "publish_time", "user": "creator_hash"}),
+    "mediacrawler weibo posts": ("weibo", {"thread_id": "note_id", "article_text": "content"}),
+    "mediacrawler bilibili videos": ("bilibili", {"thread_id": "video_id", "article_title": "title", "article_text": "desc"}),
+    "mediacrawler zhihu contents": ("zhihu", {"thread_id": "content_id", "article_title": "title",
+        "article_text": "content_text"}),
+    "weibo-crawler comments": ("weibo", {"comment_id": "id", "root_id": "root_id", "thread_id": "weibo_id", "text": "text",
+        "like_count": "like_count", "created_at": "created_at", "user": "user_id", "timezone": "Asia/Shanghai"}),
+    "article commenting": ("tencent_news", {"article_title": "title", "article_text": "content", "category": "category",
+        "comments": "comments", "text": "text", "like_count": "upvotes"}),
+}  # fmt: skip
+
+_LITERAL = {"timezone"}
+
+
+def parse(text: str | None) -> dict[str, str]:
+    """`text=content,like_count=likes` as a mapping."""
+    if not text:
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
+    if bad := [name for name, equals, _ in parts if not equals]:
+        raise BadInput(f"cannot read the mapping {bad[0]!r}; write it as text=their_column,like_count=their_column")
+    return checked({name.strip(): column.strip() for name, _, column in parts})
+
+
+def checked(mapping: Mapping[str, str]) -> dict[str, str]:
+    """The mapping, if it names only fields we know."""
+    if unknown := sorted(set(mapping) - set(FIELDS)):
+        raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(FIELDS)}")
+    return dict(mapping)
+
+
+def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tuple[str | None, Columns]:
+    """The mapping for a table with these columns: the given one, else a preset that fits, else columns of our names.
+
+    Returns the source a preset stands for, or None, and the mapping.
+    """
+    columns = set(present)
+    if given:
+        mapping = checked(given)
+        absent = [c for f, c in mapping.items() if f not in _LITERAL and c not in columns and not _nested(f, mapping)]
+        if absent:
+            raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {', '.join(sorted(columns))}")
+        return None, mapping
+    for source, mapping in PRESETS.values():
+        if {c for f, c in mapping.items() if f not in _LITERAL and not _nested(f, mapping)} <= columns:
+            return source, mapping
+    own = {field: field for field in FIELDS if field in columns}
+    if "text" in own or {"thread_id", "article_text"} <= set(own):
+        return None, own
+    raise BadInput(
+        f"{where}: no column `text` and no known export; there are {', '.join(sorted(columns))}; "
+        f"say which is which with --map text=COLUMN,…"
+    )
+
+
+def _nested(field: str, mapping: Mapping[str, str]) -> bool:
+    """Whether the field is looked for inside the list of comments rather than in the row."""
+    return "comments" in mapping and field in (
+        "text", "comment_id", "parent_id", "root_id", "like_count", "reply_count", "created_at", "user",
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Duplicates within a thread: the same comment met twice, the same words, nearly the same words.
+
+Sites list a comment both among the hot and the normal ones, and pages overlap: that is one comment. Copies of a text
+are dropped with a reason, and counted on the row that stays. A comment that others answer always stays, so that no
+branch loses its root. Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+THRESHOLD = 0.8  # Jaccard similarity of character trigrams
+SHORTEST = 8  # characters
+PERMUTATIONS = 64
+_SEED = 20261120
+
+_SAME = ["thread_id", "comment_id"]
+
+
+def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and the dropped.
+
+    Args:
+        comments: whole threads, in reading order.
+        threshold: least Jaccard similarity of two near-duplicates.
+
+    Returns:
+        The kept rows in their order, and a frame of (reason, row_key).
+    """
+    rows = comments.with_row_index("_row")
+    once = rows.group_by(_SAME, maintain_order=True).agg(
+        pl.exclude("like_count", "is_hot").first(), pl.col("like_count").max(), pl.col("is_hot").any()
+    )
+    dropped = [_dropped(rows.join(once, on="_row", how="anti"), "same_comment")]
+    parents = once.select("thread_id", comment_id="parent_id").drop_nulls().unique()
+    once = once.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
+
+    words = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", "")
+    leader = pl.col("_row").sort_by(pl.col("_answered").fill_null(value=False), descending=True, maintain_order=True)
+    exact = once.with_columns(_of=leader.first().over("thread_id", words))
+    near = _near(exact.filter((pl.col("_of") == pl.col("_row")) | pl.col("_answered")), threshold)
+    exact = exact.with_columns(
+        _of=pl.when("_answered").then("_row").otherwise("_of"),
+        _reason=pl.lit("exact_duplicate"),
+    )
+    if near:
+        exact = exact.with_columns(
+            _of=pl.col("_of").replace(near),
+            _reason=pl.when(pl.col("_row").is_in(list(near))).then(pl.lit("near_duplicate")).otherwise("_reason"),
+        )
+    is_copy = pl.col("_of") != pl.col("_row")
+    dropped.append(exact.filter(is_copy).select(reason="_reason", row_key="row_key"))
+    told = exact.group_by("_of").agg(duplicate_count=pl.len() - 1, _likes=pl.col("like_count").max())
+    kept = (
+        exact.filter(~is_copy)
+        .join(told, on="_of", how="left", maintain_order="left")
+        .with_columns(pl.col("duplicate_count").cast(pl.Int64), like_count="_likes")
+    )
+    return kept.sort("_row").select(*comments.columns, "duplicate_count"), pl.concat(dropped)
+
+
+def _dropped(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
+    return rows.select(reason=pl.lit(reason), row_key="row_key")
+
+
+def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
+    """Row of each near-duplicate -> row it copies. Candidates by MinHash bands, each confirmed by exact similarity."""
+    from rensa import RMinHash, RMinHashLSH
+
+    long = rows.filter(pl.col("text").str.len_chars() >= SHORTEST).sort(
+        pl.col("_answered").fill_null(value=False), "_row", descending=[True, False]
+    )
+    grams = [_trigrams(thread, text) for thread, text in long.select("thread_id", "text").iter_rows()]
+    if len(grams) < 2:
+        return {}
+    index = RMinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, num_bands=PERMUTATIONS // 4)
+    matrix = RMinHash.digest_matrix_from_token_sets(grams, num_perm=PERMUTATIONS, seed=_SEED)
+    suspects = [i for i, flag in enumerate(index.query_duplicate_flags_matrix_one_shot(matrix)) if flag]
+    sketches = RMinHash.from_token_sets([grams[i] for i in suspects], num_perm=PERMUTATIONS, seed=_SEED)
+    ids, answered = long["_row"].to_list(), long["_answered"].to_list()
+    copies: dict[int, int] = {}
+    for i, sketch in zip(suspects, sketches, strict=True):
+        original = None if answered[i] else _first_like(grams, i, index.query(sketch), threshold)
+        if original is None:
+            index.insert(i, sketch)
+        else:
+            copies[ids[i]] = ids[original]
+    return copies
+
+
+def _first_like(grams: Sequence[Sequence[str]], i: int, candidates: Iterable[int], threshold: float) -> int | None:
+    mine = set(grams[i])
+    for j in sorted(candidates):
+        other = set(grams[j])
+        if len(mine & other) >= threshold * len(mine | other):
+            return j
+    return None
+
+
+def _trigrams(thread: str, text: str) -> list[str]:
+    """Character trigrams, each bound to its thread so that only texts of one thread resemble each other."""
+    text = text.lower()
+    return sorted({f"{thread}\t{text[k : k + 3]}" for k in range(len(text) - 2)})

@@ -1,0 +1,252 @@
+"""The one fetcher: polite, honest about who it is, and off unless asked for.
+
+It reads robots.txt first and obeys it, keeps one request in flight and two seconds between requests to a host (more if
+robots.txt says so), waits as long as Retry-After asks, and stops a source at once when it says no: 401, 403, 412, 418,
+432, a redirect, HTML where JSON was due, or a refusal inside the answer. It has no signature code, no proxies, no
+disguise. A page and the cursor after it are committed together, so a kill loses no page and repeats none.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+import sqlalchemy as sa
+from protego import Protego
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from pipeline import __version__
+from pipeline.collect.adapters import adapter
+from pipeline.errors import BadInput, Refused, Retry, SchemaDrift
+
+log = logging.getLogger(__name__)
+
+AGENT = "UndertoneBot"
+_NO = {401, 403, 412, 418, 432}
+_LATER = {429, 503}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is asked of a site."""
+
+    seconds_between: float = 2.0  # between two requests to one host; a larger Crawl-delay wins
+    pages_per_thread: int = 50
+    timeout: float = 30.0
+    attempts: int = 4  # of one request, on timeouts and 5xx
+    backoff: float = 2.0  # seconds before the second attempt, doubling
+    waits: int = 3  # 429 or 503 in a row before the source is left alone
+    longest_wait: float = 300.0  # a longer Retry-After means: come back another day
+
+
+class Fetcher:
+    """A client that is polite to every host it talks to."""
+
+    def __init__(self, limits: Limits, *, contact: str, cookie: str | None = None) -> None:
+        headers = {"User-Agent": f"{AGENT}/{__version__} (+{contact})", "Accept": "application/json"}
+        self.limits = limits
+        self._cookie = cookie
+        self._http = httpx.Client(headers=headers, timeout=limits.timeout, follow_redirects=False)
+        self._robots: dict[str, Protego] = {}
+        self._asked_at: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, tb: TracebackType | None) -> None:
+        self._http.close()
+
+    def json(self, url: str) -> dict[str, Any]:
+        """The JSON object at an address, or Refused, Retry or SchemaDrift."""
+        robots = self._rules(url)
+        if not robots.can_fetch(url, AGENT):
+            raise Refused(f"robots.txt of {urlsplit(url).netloc} does not allow {urlsplit(url).path}")
+        headers = {"Cookie": self._cookie} if self._cookie else {}
+        answer = self._patient(url, max(self.limits.seconds_between, robots.crawl_delay(AGENT) or 0), headers)
+        kind = answer.headers.get("content-type", "")
+        if "html" in kind or answer.text.lstrip()[:1] == "<":
+            raise Refused(f"{urlsplit(url).netloc} answered HTML where JSON was due: a log-in or a check")
+        try:
+            body = answer.json()
+        except ValueError as why:
+            raise SchemaDrift(f"{url}: the answer is not JSON") from why
+        if not isinstance(body, dict):
+            raise SchemaDrift(f"{url}: the answer is a JSON {type(body).__name__}, expected an object")
+        return body
+
+    def _rules(self, url: str) -> Protego:
+        """robots.txt of the address's host. HTML, 5xx and a refusal of the file itself mean: nothing is allowed."""
+        parts = urlsplit(url)
+        if parts.netloc not in self._robots:
+            try:
+                answer = self._get(f"{parts.scheme}://{parts.netloc}/robots.txt", self.limits.seconds_between, {})
+            except httpx.HTTPError as why:
+                raise Retry(f"robots.txt of {parts.netloc} cannot be read: {type(why).__name__}") from why
+            text = answer.text if answer.is_success else ""
+            absent = answer.status_code in (404, 410)
+            told = answer.is_success and "html" not in answer.headers.get("content-type", "")
+            allowed = text if told else "" if absent else f"User-agent: *\nDisallow: /\n# HTTP {answer.status_code}"
+            self._robots[parts.netloc] = Protego.parse(allowed)
+        return self._robots[parts.netloc]
+
+    def _patient(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
+        """A successful answer, after as many waits as the host asks for, within limits."""
+        for _ in range(self.limits.waits):
+            answer = self._persistent(url, between, headers)
+            if answer.status_code in _NO or answer.is_redirect:
+                raise Refused(f"{urlsplit(url).netloc} answered {answer.status_code}")
+            if answer.status_code not in _LATER:
+                if not answer.is_success:
+                    raise BadInput(f"{url}: the host answered {answer.status_code}")
+                return answer
+            wait = _retry_after(answer, between)
+            if wait > self.limits.longest_wait:
+                raise Refused(f"{urlsplit(url).netloc} asks to wait {wait:.0f} s")
+            log.info("%s asks to wait %.0f s", urlsplit(url).netloc, wait)
+            time.sleep(wait)
+        raise Refused(f"{urlsplit(url).netloc} answered {self.limits.waits} times in a row: too many requests")
+
+    def _persistent(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
+        """An answer that is neither a time-out nor a server error, after a few attempts."""
+        retrying = Retrying(
+            retry=retry_if_exception_type((httpx.TransportError, _ServerError)),
+            wait=wait_exponential(multiplier=self.limits.backoff, max=60),
+            stop=stop_after_attempt(self.limits.attempts),
+            reraise=True,
+        )
+        try:
+            for attempt in retrying:
+                with attempt:
+                    answer = self._get(url, between, headers)
+                    if answer.is_server_error and answer.status_code not in _LATER:
+                        raise _ServerError(answer.status_code)
+        except (httpx.TransportError, _ServerError) as why:
+            raise Retry(f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {why or type(why).__name__}") from why
+        return answer
+
+    def _get(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
+        host = urlsplit(url).netloc
+        pause = self._asked_at.get(host, -between) + between - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        try:
+            return self._http.get(url, headers=headers)
+        finally:
+            self._asked_at[host] = time.monotonic()
+
+
+class _ServerError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"HTTP {status}")
+
+
+def _retry_after(answer: httpx.Response, least: float) -> float:
+    """Seconds to wait: Retry-After as a number or a date, else ten times the usual pause."""
+    value = answer.headers.get("retry-after", "")
+    if value.isdigit():
+        return max(float(value), least)
+    try:
+        return max((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds(), least)
+    except ValueError:
+        return least * 10
+
+
+class Spool:
+    """Fetched pages, redacted, with the cursor after each; one transaction a page. SQLite, or PostgreSQL for a team."""
+
+    def __init__(self, uri: str) -> None:
+        self._engine = sa.create_engine(uri)
+        meta = sa.MetaData()
+        key = [sa.Column(n, sa.String, primary_key=True) for n in ("source", "day", "chain")]
+        self._cursors = sa.Table("cursors", meta, *key, sa.Column("url", sa.String), sa.Column("seq", sa.Integer))
+        self._pages = sa.Table(
+            "pages", meta, *[sa.Column(c.name, sa.String, primary_key=True) for c in key],
+            sa.Column("seq", sa.Integer, primary_key=True), sa.Column("url", sa.String, nullable=False),
+            sa.Column("fetched_at", sa.String, nullable=False), sa.Column("body", sa.Text, nullable=False),
+        )  # fmt: skip
+        meta.create_all(self._engine)
+
+    def cursor(self, source: str, day: str, chain: str) -> tuple[str | None, int]:
+        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
+        wanted = sa.select(self._cursors.c.url, self._cursors.c.seq).where(*self._at(self._cursors, source, day, chain))
+        with self._engine.connect() as con:
+            row = con.execute(wanted).one_or_none()
+        return (row.url, row.seq) if row else (chain, 0)
+
+    def save(self, source: str, day: str, chain: str, seq: int, url: str, body: dict[str, Any], after: str | None) -> None:
+        """Commit one page and the cursor after it."""
+        names = {"source": source, "day": day, "chain": chain}
+        fetched_at = datetime.now(UTC).isoformat()
+        with self._engine.begin() as con:
+            con.execute(sa.delete(self._cursors).where(*self._at(self._cursors, source, day, chain)))
+            con.execute(sa.insert(self._cursors).values(**names, url=after, seq=seq + 1))
+            con.execute(sa.insert(self._pages).values(
+                **names, seq=seq, url=url, fetched_at=fetched_at, body=json.dumps(body, ensure_ascii=False)
+            ))  # fmt: skip
+
+    def seen(self, source: str, day: str, chain: str) -> set[str]:
+        """Addresses of a chain's pages: a `next` among them is a loop."""
+        wanted = sa.select(self._pages.c.url).where(*self._at(self._pages, source, day, chain))
+        with self._engine.connect() as con:
+            return set(con.execute(wanted).scalars())
+
+    def pages(self, source: str, day: str) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
+        """The pages fetched for a day, in order: address, time, redacted body."""
+        p = self._pages.c
+        wanted = sa.select(p.url, p.fetched_at, p.body).where(p.source == source, p.day == day).order_by(p.chain, p.seq)
+        with self._engine.connect() as con:
+            for url, fetched_at, body in con.execute(wanted):
+                yield url, datetime.fromisoformat(fetched_at), json.loads(body)
+
+    @staticmethod
+    def _at(table: sa.Table, source: str, day: str, chain: str) -> tuple[sa.ColumnElement[bool], ...]:
+        return table.c.source == source, table.c.day == day, table.c.chain == chain
+
+
+def starts(source: str, thread: str) -> list[str]:
+    """Addresses a thread begins at: its article, where the site gives one, and its comments. An address is itself."""
+    if thread.startswith(("http://", "https://")):
+        return [thread]
+    site = adapter(source)
+    if site.START is None:
+        raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
+    if not thread.isalnum():
+        raise BadInput(f"{thread!r} is not a thread id of {source}")
+    templates = [t for t in (getattr(site, "ARTICLE", None), site.START) if t]
+    return [template.format(thread=thread) for template in templates]
+
+
+def thread(
+    fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]
+) -> int:
+    """Fetch what is left of a thread into the spool; return how many pages were new."""
+    return sum(_chain(fetcher, spool, source, start, day, redact) for start in starts(source, name))
+
+
+def _chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, redact: Callable[[Any], Any]) -> int:
+    site = adapter(source)
+    url, seq = spool.cursor(source, day, start)
+    first = seq
+    while url and seq < fetcher.limits.pages_per_thread:
+        body = redact(fetcher.json(url))
+        try:
+            site.parse(body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
+            after = site.next_url(body, url)
+        except SchemaDrift:
+            spool.save(source, day, start, seq, url, body, url)  # the page is kept for whoever mends the adapter
+            raise
+        if after is not None and (after == url or after in spool.seen(source, day, start)):
+            log.warning("%s: %s points back to a page already read; the chain ends", source, url)
+            after = None
+        if after is not None and urlsplit(after).netloc != urlsplit(url).netloc:
+            raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(after).netloc}")
+        spool.save(source, day, start, seq, url, body, after)
+        url, seq = after, seq + 1
+    return seq - first

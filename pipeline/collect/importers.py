@@ -1,0 +1,204 @@
+"""Importing what people lawfully have: exports of crawlers, raw pages, any table with a column mapping.
+
+A file comes out as batches of records; nothing is written here. One bad value stops the import with file, row, field
+and what was expected, so that a person mends the file rather than finding a hole in a table later.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pipeline.collect import anonymise, columns
+from pipeline.collect.adapters import adapter
+from pipeline.collect.record import Article, Comment, Page
+from pipeline.collect.rows import CHUNK, Chunk, chunks
+from pipeline.errors import BadInput, Refused, SchemaDrift
+
+_EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
+_WHOLE = re.compile(r"^-?\d+(?:\.0+)?$")
+_PAGE_KEYS = {"url", "body"}
+
+
+@dataclass(slots=True)
+class RawPage:
+    """A page as stored: personal fields are out of `body`."""
+
+    url: str
+    fetched_at: datetime | None
+    body: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records of a part of a file. `hashed` tells that `user` already is a surrogate."""
+
+    source: str
+    adapter: str
+    page: Page
+    raw: list[RawPage] = field(default_factory=list)
+    hashed: bool = False
+
+
+def read(
+    path: Path,
+    source: str | None,
+    mapping: Mapping[str, str],
+    key: bytes | None,
+    encoding: str = "utf-8-sig",
+    size: int = CHUNK,
+) -> Iterator[Batch]:
+    """The file's records, in batches.
+
+    Args:
+        path: csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite.
+        source: name to file the rows under; for raw pages, only this source's pages are read.
+        mapping: our field -> their column; empty to recognise the file by its columns.
+        key: key of the HMAC over user ids in raw pages; None drops them.
+        encoding: of text files.
+        size: rows a batch.
+    """
+    for chunk in chunks(path, encoding, size):
+        if not mapping and set(chunk.rows[0]) >= _PAGE_KEYS:
+            yield from _pages(path, chunk, source, key)
+        else:
+            yield _table(path, chunk, source, mapping)
+
+
+def _pages(path: Path, chunk: Chunk, wanted: str | None, key: bytes | None) -> Iterator[Batch]:
+    batches: dict[str, Batch] = {}
+    for number, row in enumerate(chunk.rows, chunk.first):
+        where = f"{path}, line {number}"
+        source = row.get("source") or wanted
+        if wanted not in (None, source):
+            continue
+        if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or not source:
+            raise BadInput(f"{where}: a raw page has source (text), url (text) and body (object)")
+        if source not in batches:
+            batches[source] = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
+        body = anonymise.redact(row["body"], source, key)
+        add_page(batches[source], row["url"], _moment(row.get("fetched_at"), where, "fetched_at", UTC), body, where)
+    yield from batches.values()
+
+
+def add_page(
+    batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], where: str
+) -> None:
+    """Parse one redacted page and add its records to the batch; a page of refusal is a dropped row."""
+    try:
+        found = adapter(batch.source).parse(body, url, fetched_at)
+    except Refused:
+        batch.page.skipped.append(("refused_page", url))
+        return
+    except SchemaDrift as why:
+        raise SchemaDrift(f"{where}: {why}") from why
+    batch.raw.append(RawPage(url, fetched_at, body))
+    batch.page.articles += found.articles
+    batch.page.comments += found.comments
+    batch.page.skipped += found.skipped
+
+
+def _table(path: Path, chunk: Chunk, source: str | None, given: Mapping[str, str]) -> Batch:
+    preset, mapping = columns.choose(given, chunk.rows[0], f"{path}, table {chunk.table!r}")
+    batch = Batch(source or preset or _slug(path.stem), "table/1", Page())
+    zone = ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC
+    for number, row in enumerate(chunk.rows, chunk.first):
+        where = f"{path}, row {number}"
+        thread = _text(row, mapping, "thread_id") or (f"{path.stem}-{number}" if "comments" in mapping else path.stem)
+        if "article_text" in mapping or "article_title" in mapping:
+            batch.page.articles.append(_article(row, mapping, thread))
+        if "comments" in mapping:
+            for i, item in enumerate(_list(row.get(mapping["comments"]), where, mapping["comments"])):
+                nested = item if isinstance(item, dict) else {mapping.get("text", "text"): item}
+                fields = {**mapping, "text": mapping.get("text", "text")}
+                batch.page.comments.append(_comment(nested, fields, thread, f"{path.stem}-{number}.{i + 1}", where, zone))
+        elif "text" in mapping:
+            batch.page.comments.append(_comment(row, mapping, thread, f"{path.stem}-{number}", where, zone))
+    return batch
+
+
+def _article(row: dict[str, Any], mapping: columns.Columns, thread: str) -> Article:
+    return Article(
+        thread_id=thread,
+        title=_text(row, mapping, "article_title"),
+        text=_text(row, mapping, "article_text") or "",
+        category=_text(row, mapping, "category"),
+    )
+
+
+def _comment(row: dict[str, Any], mapping: columns.Columns, thread: str, key: str, where: str, zone: Any) -> Comment:
+    own = _text(row, mapping, "comment_id") or key
+    root = _text(row, mapping, "root_id")
+    root = None if root in (own, "0") else root
+    parent = _text(row, mapping, "parent_id") or root
+    parent = None if parent in (own, "0") else parent
+    return Comment(
+        thread_id=thread,
+        comment_id=own,
+        text=_text(row, mapping, "text") or "",
+        parent_id=parent,
+        root_id=root or parent,
+        context=_text(row, mapping, "context"),
+        like_count=_count(row, mapping, "like_count", where),
+        reply_count=_count(row, mapping, "reply_count", where),
+        created_at=_moment(row.get(mapping.get("created_at", "")), where, mapping.get("created_at", ""), zone),
+        user=_text(row, mapping, "user"),
+        row_key=key,
+    )
+
+
+def _text(row: dict[str, Any], mapping: columns.Columns, name: str) -> str | None:
+    value = row.get(mapping[name]) if name in mapping else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # spreadsheets give ids as floats
+    return None if value in (None, "") else str(value)
+
+
+def _count(row: dict[str, Any], mapping: columns.Columns, name: str, where: str) -> int | None:
+    value = _text(row, mapping, name)
+    if value is None:
+        return None
+    if not _WHOLE.match(value):
+        raise BadInput(f"{where}, field {mapping[name]!r}: expected a whole number, found {value[:60]!r}")
+    return max(int(float(value)), 0)
+
+
+def _moment(value: Any, where: str, column: str, zone: Any) -> datetime | None:
+    if value in (None, ""):
+        return None
+    if isinstance(value, datetime):
+        found = value
+    elif _WHOLE.match(text := str(value)):
+        number = int(float(text))
+        try:
+            return datetime.fromtimestamp(number / 1000 if abs(number) >= _EPOCH_MILLISECONDS else number, UTC)
+        except (ValueError, OverflowError, OSError) as why:
+            raise BadInput(f"{where}, field {column!r}: {text[:60]!r} is no time between years 1 and 9999") from why
+    else:
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError as why:
+            raise BadInput(f"{where}, field {column!r}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
+    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def _list(value: Any, where: str, column: str) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as why:
+            raise BadInput(f"{where}, field {column!r}: expected a JSON list") from why
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise BadInput(f"{where}, field {column!r}: expected a list of comments, found {type(value).__name__}")
+    return value
+
+
+def _slug(stem: str) -> str:
+    """A file's name as a source name."""
+    return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:40].lstrip("0123456789_") or "table"

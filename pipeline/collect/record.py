@@ -1,0 +1,110 @@
+"""What every adapter and importer returns, whatever the site (CSD-06), before anonymising and cleaning."""
+
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from pipeline.errors import Refused, SchemaDrift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Article:
+    """A post, song, video, answer or news article that comments are about."""
+
+    thread_id: str
+    title: str | None
+    text: str
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """One comment as its site gives it. `user` is the site's user id: it never leaves memory unhashed."""
+
+    thread_id: str
+    comment_id: str
+    text: str
+    parent_id: str | None = None
+    root_id: str | None = None
+    context: str | None = None
+    like_count: int | None = None
+    reply_count: int | None = None
+    created_at: datetime | None = None
+    user: str | None = None
+    is_hot: bool = False
+    row_key: str = ""
+
+
+@dataclass(slots=True)
+class Page:
+    """What one page holds. `skipped` names rows the site itself marks as gone: (reason, row key)."""
+
+    articles: list[Article] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+
+ARTICLE_SCHEMA = pl.Schema(
+    {"thread_id": pl.String(), "title": pl.String(), "text": pl.String(), "category": pl.String()}
+)
+COMMENT_SCHEMA = pl.Schema(
+    {
+        "thread_id": pl.String(),
+        "comment_id": pl.String(),
+        "text": pl.String(),
+        "parent_id": pl.String(),
+        "root_id": pl.String(),
+        "context": pl.String(),
+        "like_count": pl.Int64(),
+        "reply_count": pl.Int64(),
+        "created_at": pl.Datetime("us", "UTC"),
+        "user": pl.String(),
+        "is_hot": pl.Boolean(),
+        "row_key": pl.String(),
+    }
+)
+
+
+def article_frame(articles: list[Article]) -> pl.DataFrame:
+    """Articles as a frame."""
+    return pl.DataFrame([asdict(a) for a in articles], schema=ARTICLE_SCHEMA)
+
+
+def comment_frame(comments: list[Comment]) -> pl.DataFrame:
+    """Comments as a frame."""
+    return pl.DataFrame([asdict(c) for c in comments], schema=COMMENT_SCHEMA)
+
+
+def need(obj: Any, key: str, kind: type | tuple[type, ...], site: str) -> Any:
+    """`obj[key]`, which must be of type `kind`; otherwise the site's format has changed."""
+    value = obj.get(key) if isinstance(obj, dict) else None
+    if not isinstance(value, kind):
+        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        there = f"is {type(value).__name__}" if isinstance(obj, dict) and key in obj else "is absent"
+        raise SchemaDrift(f"{site}: field {key!r} should be {wanted} but {there}; the adapter needs an update")
+    return value
+
+
+def refuse(site: str, code: object, meaning: str) -> Refused:
+    """A refusal that the site put inside an HTTP 200."""
+    return Refused(f"{site} refused inside its answer (code {code}): {meaning}")
+
+
+def text_id(value: object) -> str | None:
+    """An id as text; the sites' ways of saying none (0, "0", "", null) as None. Floats would have lost digits."""
+    if isinstance(value, float):
+        raise SchemaDrift(f"id {value!r} came as a floating-point number and has lost digits; read ids as text")
+    return None if value in (None, "", "0", 0) else str(value)
+
+
+def count(value: object) -> int | None:
+    """A count that may come as text."""
+    return int(str(value)) if value not in (None, "") else None
+
+
+def moment(value: object, per_second: int = 1) -> datetime | None:
+    """An epoch time in 1/`per_second` seconds, perhaps as text, as UTC."""
+    number = count(value)
+    return datetime.fromtimestamp(number / per_second, UTC) if number else None

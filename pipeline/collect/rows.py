@@ -1,0 +1,159 @@
+"""Rows of a file as dictionaries, in chunks, whatever its format; memory does not grow with the file.
+
+csv, tsv, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be read is BadInput with file and line.
+"""
+
+import csv
+import json
+import sqlite3
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.errors import BadInput
+
+CHUNK = 20_000  # rows
+_FIELD_LIMIT = 16 * 1024 * 1024  # characters of one csv field; Python's own limit of 128 KiB breaks on long posts
+
+
+class Chunk(NamedTuple):
+    """Some rows of one table of a file. `first` is the number of the first row, counted from 1 as a person would."""
+
+    table: str
+    first: int
+    rows: list[dict[str, Any]]
+
+
+def chunks(path: Path, encoding: str = "utf-8-sig", size: int = CHUNK) -> Iterator[Chunk]:
+    """The file's rows, `size` at a time."""
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    if path.stat().st_size == 0:
+        raise BadInput(f"{path}: the file is empty; expected rows")
+    readers = {
+        ".csv": _csv, ".tsv": _csv, ".txt": _txt, ".jsonl": _jsonl, ".ndjson": _jsonl, ".json": _json,
+        ".parquet": _parquet, ".xlsx": _xlsx, ".db": _sqlite, ".sqlite": _sqlite, ".sqlite3": _sqlite,
+    }  # fmt: skip
+    if (reader := readers.get(path.suffix.lower())) is None:
+        raise BadInput(f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(readers)}")
+    empty = True
+    for chunk in reader(path, encoding, size):
+        empty = False
+        yield chunk
+    if empty:
+        raise BadInput(f"{path}: the file holds no rows")
+
+
+def _batched(rows: Iterator[dict[str, Any]], table: str, first: int, size: int) -> Iterator[Chunk]:
+    while batch := list(islice(rows, size)):
+        yield Chunk(table, first, batch)
+        first += len(batch)
+
+
+def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines; an undecodable byte is named with its line."""
+    with path.open(encoding=encoding, newline="") as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, 1):
+                yield number, line
+        except UnicodeDecodeError as why:
+            raise BadInput(
+                f"{path}, after line {number}: byte {why.object[why.start]:#04x} is not {encoding}; "
+                f"say --encoding gb18030 (or what it is) or save the file as UTF-8"
+            ) from why
+
+
+def _csv(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
+    csv.field_size_limit(_FIELD_LIMIT)
+    dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
+    reader = csv.DictReader((line for _, line in _lines(path, encoding)), dialect=dialect, restkey="_rest")
+
+    def rows() -> Iterator[dict[str, Any]]:
+        try:
+            for row in reader:
+                if "_rest" in row or None in row.values():
+                    wanted = len(reader.fieldnames or [])
+                    given = sum(v is not None for k, v in row.items() if k != "_rest") + len(row.get("_rest") or [])
+                    raise BadInput(f"{path}, line {reader.line_num}: {given} fields where the header has {wanted}")
+                yield row
+        except csv.Error as why:
+            raise BadInput(f"{path}, line {reader.line_num}: {why}") from why
+
+    yield from _batched(rows(), path.stem, 2, size)  # row 1 is the header
+
+
+def _txt(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
+    rows = ({"text": line.rstrip("\r\n")} for _, line in _lines(path, encoding))
+    yield from _batched(rows, path.stem, 1, size)
+
+
+def _jsonl(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
+    def rows() -> Iterator[dict[str, Any]]:
+        for number, line in _lines(path, encoding):
+            if line.strip():
+                yield _object(line, f"{path}, line {number}")
+
+    yield from _batched(rows(), path.stem, 1, size)
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as why:
+        raise BadInput(f"{where}: broken JSON at character {why.pos + 1}: {why.msg}") from why
+    if not isinstance(value, dict):
+        raise BadInput(f"{where}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def _json(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
+    text = "".join(line for _, line in _lines(path, encoding))
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as why:
+        raise BadInput(f"{path}, line {why.lineno}: broken JSON: {why.msg}; is it one object a line (.jsonl)?") from why
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise BadInput(f"{path}: expected a JSON list of objects")
+    yield from _batched(iter(value), path.stem, 1, size)
+
+
+def _parquet(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        first = 1
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=size):
+            rows = batch.to_pylist()
+            yield Chunk(path.stem, first, rows)
+            first += len(rows)
+    except (pa.ArrowException, OSError) as why:
+        raise BadInput(f"{path}: not a readable Parquet file: {why}") from why
+
+
+def _xlsx(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
+    import polars as pl
+
+    try:
+        sheets = pl.read_excel(path, sheet_id=0, infer_schema_length=0)
+    except Exception as why:  # the reader has errors of its own kinds
+        raise BadInput(f"{path}: not a readable xlsx file: {why}") from why
+    for name, sheet in sheets.items():
+        yield from _batched(sheet.iter_rows(named=True), name, 2, size)
+
+
+def _sqlite(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
+    con = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        con.row_factory = sqlite3.Row
+        tables = [row[0] for row in con.execute("select name from sqlite_master where type = 'table' order by name")]
+        for table in tables:
+            quoted = '"' + table.replace('"', '""') + '"'
+            cursor = con.execute(f"select * from {quoted}")  # noqa: S608  # a table's own name, quoted
+            yield from _batched((dict(row) for row in cursor), table, 1, size)
+    except sqlite3.DatabaseError as why:
+        raise BadInput(f"{path}: not a readable SQLite file: {why}") from why
+    finally:
+        con.close()

@@ -1,0 +1,27 @@
+"""The sample: a small corpus of our own that the demo and the tests run on.
+
+`pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
+under the model name `undertone-sample`, `devices.csv` what each comment was written to show.
+"""
+
+from pathlib import Path
+
+from pipeline.errors import BadInput
+
+FOLDER = Path(__file__).parent
+COMPLETIONS = FOLDER / "completions.jsonl"
+DEVICES = FOLDER / "devices.csv"
+DAY = "2026-11-19"  # the day the demo files the sample under
+
+
+def pages_of(source: str) -> list[Path]:
+    """The sample's raw pages of one site."""
+    path = FOLDER / "pages" / f"{source}.jsonl"
+    if not path.is_file():
+        raise BadInput(f"the sample has no source {source!r}; there are {', '.join(sources())}")
+    return [path]
+
+
+def sources() -> list[str]:
+    """The sites the sample covers."""
+    return sorted(path.stem for path in (FOLDER / "pages").glob("*.jsonl"))

@@ -1,0 +1,88 @@
+"""The one place that reads the environment.
+
+Each setting is a function, read when asked for, so that a test or a task can set its own. All have defaults that
+work on one machine; `undertone doctor` prints what is in force.
+"""
+
+import os
+from pathlib import Path
+
+# polars plans Iceberg scans with pyiceberg here; said aloud, it does not warn at every scan
+os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
+
+CONTACT = "https://example.org/undertone-bot"  # replaced by UNDERTONE_CONTACT before a live crawl
+
+
+def _get(name: str, default: str) -> str:
+    return os.environ.get(f"UNDERTONE_{name}") or default
+
+
+def home() -> Path:
+    """Where everything of this installation lies (UNDERTONE_HOME), absolute because Airflow refuses relative paths."""
+    return Path(_get("HOME", "~/.undertone")).expanduser().resolve()
+
+
+def catalog_uri() -> str:
+    """SQLAlchemy address of the Iceberg catalog (UNDERTONE_CATALOG): a SQLite file, or PostgreSQL for a team."""
+    return _get("CATALOG", f"sqlite:///{home() / 'catalog.db'}")
+
+
+def warehouse() -> str:
+    """Root of the tables (UNDERTONE_WAREHOUSE): a folder, or s3://bucket/prefix with the usual AWS_* variables."""
+    return _get("WAREHOUSE", str(home() / "warehouse")).rstrip("/")
+
+
+def spool_uri() -> str:
+    """SQLAlchemy address of the fetcher's spool (UNDERTONE_SPOOL), where a page and its cursor are one transaction."""
+    return _get("SPOOL", f"sqlite:///{home() / 'spool.db'}")
+
+
+def inbox() -> Path:
+    """Folder the daily run looks into: <inbox>/<source>/<day>/* (UNDERTONE_INBOX)."""
+    return Path(_get("INBOX", str(home() / "inbox"))).expanduser().resolve()
+
+
+def models() -> Path:
+    """Folder of trained models (UNDERTONE_MODELS), one folder a content hash."""
+    return Path(_get("MODELS", str(home() / "models"))).expanduser().resolve()
+
+
+def reports() -> Path:
+    """Folder of the HTML reports (UNDERTONE_REPORTS)."""
+    return Path(_get("REPORTS", str(home() / "reports"))).expanduser().resolve()
+
+
+def resources() -> Path:
+    """Folder of downloaded linguistic resources (UNDERTONE_RESOURCES)."""
+    return Path(_get("RESOURCES", str(home() / "resources"))).expanduser().resolve()
+
+
+def user_key() -> bytes | None:
+    """Key of the HMAC over user ids (UNDERTONE_USER_KEY); without one, user ids are dropped."""
+    value = os.environ.get("UNDERTONE_USER_KEY")
+    return value.encode() if value else None
+
+
+def encoder() -> str:
+    """Sentence encoder (UNDERTONE_ENCODER): `embedded`, a local folder, or a hub name with @revision."""
+    return _get("ENCODER", "embedded")
+
+
+def contact() -> str:
+    """Page or mail address that the crawler's User-Agent names (UNDERTONE_CONTACT)."""
+    return _get("CONTACT", CONTACT)
+
+
+def threads() -> int:
+    """Threads a torch task may use (OMP_NUM_THREADS). One by default: two busy tasks with two each are 4x slower."""
+    return int(os.environ.get("OMP_NUM_THREADS") or 1)
+
+
+def environment() -> dict[str, str]:
+    """A copy of the process environment, for child processes."""
+    return dict(os.environ)
+
+
+def aws_endpoint() -> str | None:
+    """Endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
+    return os.environ.get("AWS_ENDPOINT_URL")

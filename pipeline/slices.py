@@ -1,0 +1,57 @@
+"""A slice is what one run reads and writes: one UTC day, written as an ISO date. A shard is a part of it.
+
+Both travel between tasks as plain JSON (a string, a TypedDict), so Airflow needs no allow-list to read them back.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import TypedDict
+
+from pipeline.errors import BadInput
+
+
+class Shard(TypedDict):
+    """One mapped task's share of a day: rows whose text hash falls in part `part` of `parts`."""
+
+    day: str
+    part: int
+    parts: int
+    snapshots: dict[str, int | None]  # the input tables' snapshots, read once, so that all shards see the same rows
+
+
+class Staged(TypedDict):
+    """A scratch file that a shard has written."""
+
+    path: str
+    rows: int
+
+
+def parse_day(text: str) -> date:
+    """`2026-11-19` as a date; anything else, even other ISO forms, is BadInput."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as why:
+        raise BadInput(f"not a day: {text!r}; write it as YYYY-MM-DD") from why
+    if day.isoformat() != text:  # fromisoformat also takes 20261119 and 2026-W47-4
+        raise BadInput(f"write the day as YYYY-MM-DD, not {text!r}")
+    return day
+
+
+def resolve(partition_key: str | None, param: str | None, run_after: datetime) -> str:
+    """The day a run is about: its partition key, else the parameter, else the last whole UTC day before `run_after`."""
+    if partition_key and param and partition_key != param:
+        raise BadInput(f"partition key {partition_key} and parameter day={param} disagree; give one")
+    text = partition_key or param or (run_after.astimezone(UTC).date() - timedelta(days=1)).isoformat()
+    return parse_day(text).isoformat()
+
+
+def known_params(conf: Mapping[str, object] | None, declared: Mapping[str, object]) -> None:
+    """Refuse run parameters that the DAG does not declare: Airflow takes a misspelt one and runs on the default."""
+    if unknown := sorted(set(conf or {}) - set(declared)):
+        raise BadInput(f"unknown parameters: {', '.join(unknown)}; this DAG has {', '.join(sorted(declared))}")
+
+
+def plan(day: str, rows: int, rows_per_shard: int, snapshots: dict[str, int | None]) -> list[Shard]:
+    """Cut `rows` rows of a day into shards of about `rows_per_shard`; none for an empty day."""
+    parts = -(-rows // rows_per_shard)
+    return [Shard(day=day, part=part, parts=parts, snapshots=snapshots) for part in range(parts)]

@@ -1,0 +1,240 @@
+"""The data contracts: every table's columns, types, rules, key and partitions, in one place.
+
+A frame is checked against its contract before it is written (`warehouse.overwrite`). The documented DDL in
+`sql/tables/` is compared with this module by a test. Times are UTC with microseconds; ids stay text because several
+sites' ids exceed 2^53; shares are in [0, 1].
+"""
+
+from typing import NamedTuple
+
+import dataframely as dy
+import polars as pl
+
+SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
+
+
+def _source() -> dy.String:
+    return dy.String(regex=SOURCE, description="Site or corpus the row comes from")
+
+
+def _origin() -> dy.String:
+    return dy.String(min_length=1, description="What brought the row in: `live`, `sample`, or the imported file's name")
+
+
+def _time(description: str) -> dy.Datetime:
+    return dy.Datetime(nullable=True, time_unit="us", time_zone="UTC", description=description)
+
+
+class RawPages(dy.Schema):
+    """Pages as a site answered them, personal fields taken out. Adapters can be run again on them."""
+
+    source = _source()
+    day = dy.Date(description="UTC day of the collection run")
+    origin = _origin()
+    page_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 of address and body")
+    url = dy.String(description="Address the page was fetched from")
+    fetched_at = _time("When the page was fetched")
+    body = dy.String(description="The JSON answer, personal fields removed")
+
+
+class Articles(dy.Schema):
+    """What comments are about: a post, song, video, answer or news article."""
+
+    source = _source()
+    day = dy.Date(description="UTC day of the collection run")
+    origin = _origin()
+    thread_id = dy.String(min_length=1, description="The site's id of the post, song, video, answer or article")
+    title = dy.String(nullable=True, description="Headline, song name, question")
+    text = dy.String(description="Body, cleaned; may be empty where the site gives none")
+    category = dy.String(nullable=True, description="Field or channel, where the source names one")
+    lang = dy.String(description="zh, en, ja, ko or und")
+
+
+class Comments(dy.Schema):
+    """Reader comments, anonymised, cleaned and deduplicated, with their place in the thread (CSD-06)."""
+
+    source = _source()
+    day = dy.Date(description="UTC day of the collection run")
+    origin = _origin()
+    thread_id = dy.String(min_length=1, description="What the comment is about (articles.thread_id)")
+    comment_id = dy.String(min_length=1, description="The site's id of the comment")
+    parent_id = dy.String(nullable=True, description="Comment this one answers; null for a top-level comment")
+    root_id = dy.String(nullable=True, description="Top-level comment of the branch; null for a top-level comment")
+    context_id = dy.String(min_length=1, description="parent_id, else thread_id (CSD-06)")
+    context = dy.String(nullable=True, description="Text of the parent comment, else title or post")
+    text = dy.String(min_length=1, description="Cleaned text; [doge] and the like are kept")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="128-bit BLAKE2 of text: the key of tokens")
+    like_count = dy.Int64(nullable=True, min=0, description="Likes, where the source tells")
+    reply_count = dy.Int64(nullable=True, min=0, description="Replies the site counts")
+    duplicate_count = dy.Int64(min=0, description="Dropped comments that said the same in this thread")
+    created_at = _time("When the comment was written")
+    user_id = dy.String(nullable=True, regex="^[0-9a-f]{32}$", description="Keyed HMAC of the user id, or null")
+    is_hot = dy.Bool(description="The site listed it among its hot comments")
+    lang = dy.String(description="zh, en, ja, ko or und")
+    adapter = dy.String(min_length=1, description="Reader and version that made the row, such as weibo/1")
+
+    @dy.rule()
+    def text_is_not_blank(cls) -> pl.Expr:
+        return pl.col("text").str.strip_chars().str.len_chars() > 0
+
+    @dy.rule()
+    def no_comment_is_its_own_parent(cls) -> pl.Expr:
+        return (pl.col("parent_id") != pl.col("comment_id")).fill_null(value=True)
+
+
+class Tokens(dy.Schema):
+    """Words of each distinct text of a day, by what cut them."""
+
+    source = _source()
+    day = dy.Date(description="Day of the comments")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash")
+    tokens = dy.List(dy.String(), description="Words in order")
+    tokenizer = dy.String(min_length=1, description="jieba, rjieba, nltk")
+    tokenizer_version = dy.String(min_length=1, description="Version of the tokenizer's package")
+    dictionary_hash = dy.String(min_length=1, description="Hash of dictionary and options, or `none`")
+
+
+class Completions(dy.Schema):
+    """Answers of language models, each paid for once."""
+
+    completion_id = dy.String(regex="^[0-9a-f]{64}$", description="Hash of model, messages, params, prompt, attempt")
+    source = _source()
+    model = dy.String(min_length=1, description="Model asked; undertone-sample for the shipped cassette")
+    prompt = dy.String(min_length=1, description="Prompt file")
+    prompt_version = dy.String(min_length=1, description="Hash of the prompt file")
+    messages = dy.String(min_length=2, description="Messages as JSON")
+    params = dy.String(min_length=2, description="Sampling parameters as JSON")
+    attempt = dy.Int64(min=0, description="0, then 1 more for each re-ask")
+    response = dy.String(description="The raw answer")
+    mode = dy.String(regex="^(live|batch|import|sample)$", description="How the answer came")
+
+
+class Pairs(dy.Schema):
+    """ImpScore training triples: implicit, its explicit rewriting, and a foreign explicit sentence (IMP-02)."""
+
+    pair_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of source, implicit and explicit")
+    source = _source()
+    lang = dy.String(description="zh or en")
+    implicit = dy.String(min_length=1, description="s1")
+    explicit = dy.String(min_length=1, description="s2: says what s1 means")
+    negative = dy.String(min_length=1, description="s3: another pair's explicit sentence of the same source (IMP-19)")
+    split = dy.String(regex="^(train|validation|test)$", description="8:1:1 (IMP-22)")
+    completion_id = dy.String(nullable=True, description="Completion the explicit sentence came from")
+
+    @dy.rule()
+    def negative_is_foreign(cls) -> pl.Expr:
+        return pl.col("negative") != pl.col("explicit")
+
+
+class Models(dy.Schema):
+    """Trained models, by content hash."""
+
+    kind = dy.String(min_length=1, description="impscore; later subtext, reader, commenter, masked_lm")
+    day = dy.Date(description="Day of the training run; a day is scored by the newest model not younger than it")
+    model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
+    encoder = dy.String(min_length=1, description="Sentence encoder by name")
+    encoder_revision = dy.String(min_length=1, description="Content hash or pinned revision of the encoder")
+    config = dy.String(min_length=2, description="Hyperparameters and seeds as JSON")
+    data_hash = dy.String(min_length=1, description="Hash of the training rows")
+    completion_models = dy.List(dy.String(), description="Models whose completions are in the training rows")
+    code_version = dy.String(min_length=1, description="Version of undertone")
+
+
+class Evaluations(dy.Schema):
+    """Numbers measured on models, with the baseline beside them."""
+
+    kind = dy.String(min_length=1, description="Kind of model")
+    day = dy.Date(description="Day of the training run")
+    model_id = dy.String(regex="^[0-9a-f]{64}$", description="models.model_id")
+    metric = dy.String(min_length=1, description="implicitness_accuracy, pragmatics_accuracy, …")
+    split = dy.String(min_length=1, description="train, validation or test")
+    subset = dy.String(min_length=1, description="`all`, or one source")
+    epoch = dy.Int64(min=0, description="Epoch, 0 for the final model")
+    value = dy.Float64(description="The number, rounded to 6 decimals")
+    baseline = dy.Float64(nullable=True, description="The same metric of the named baseline")
+    baseline_name = dy.String(nullable=True, description="Such as `longer_is_implicit`")
+    pair_count = dy.Int64(min=0, description="Pairs or triples measured on")
+
+
+class Scores(dy.Schema):
+    """One number for one comment by one model or metric. A new model adds rows and rewrites none."""
+
+    source = _source()
+    day = dy.Date(description="Day of the comments")
+    thread_id = dy.String(min_length=1, description="comments.thread_id")
+    comment_id = dy.String(min_length=1, description="comments.comment_id")
+    metric = dy.String(min_length=1, description="implicitness, …")
+    model_id = dy.String(min_length=1, description="models.model_id")
+    value = dy.Float64(description="The score, rounded to 6 decimals")
+    signature = dy.String(min_length=8, description="Metric, model, encoder and its revision, code version")
+
+    @dy.rule()
+    def implicitness_in_range(cls) -> pl.Expr:
+        return (pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0)
+
+
+class Dropped(dy.Schema):
+    """Rows that a step left out, each with its reason."""
+
+    source = _source()
+    day = dy.Date(description="Day of the run")
+    origin = _origin()
+    step = dy.String(min_length=1, description="parse, clean, deduplicate, …")
+    reason = dy.String(min_length=1, description="Why, as one word or two")
+    row_key = dy.String(description="Where to find the row in its source")
+
+
+class Runs(dy.Schema):
+    """What each run read, kept and dropped: the funnel, and how to repeat the run."""
+
+    source = _source()
+    day = dy.Date(description="Day the run was about")
+    origin = _origin()
+    step = dy.String(min_length=1, description="collect, tokenize, score, …")
+    read_count = dy.Int64(min=0, description="Rows in")
+    kept_count = dy.Int64(min=0, description="Rows out")
+    dropped_count = dy.Int64(min=0, description="Rows left out; each is in dropped")
+    config = dy.String(min_length=2, description="Parameters as JSON")
+    run_id = dy.String(description="Airflow run, or `cli`: provenance only")
+    code_version = dy.String(min_length=1, description="Version of undertone")
+
+    @dy.rule()
+    def adds_up(cls) -> pl.Expr:
+        return pl.col("read_count") == pl.col("kept_count") + pl.col("dropped_count")
+
+
+class Table(NamedTuple):
+    """A contract, the columns that identify a row, and the identity partitions."""
+
+    schema: type[dy.Schema]
+    key: tuple[str, ...]
+    partitions: tuple[str, ...]
+
+
+_COMMENT = ("source", "day", "thread_id", "comment_id")
+
+TABLES: dict[str, Table] = {
+    "raw_pages": Table(RawPages, ("source", "day", "origin", "page_id"), ("source", "day")),
+    "articles": Table(Articles, ("source", "day", "thread_id"), ("source", "day")),
+    "comments": Table(Comments, _COMMENT, ("source", "day")),
+    "tokens": Table(
+        Tokens,
+        ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"),
+        ("source", "day"),
+    ),
+    "completions": Table(Completions, ("completion_id",), ("source",)),
+    "pairs": Table(Pairs, ("pair_id",), ("source",)),
+    "models": Table(Models, ("kind", "day", "model_id"), ("kind",)),
+    "evaluations": Table(
+        Evaluations, ("kind", "day", "model_id", "metric", "split", "subset", "epoch"), ("kind", "day")
+    ),
+    "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
+    "dropped": Table(Dropped, (), ("source", "day")),
+    "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),
+}
+"""Every table by name. `dropped` has no key: a file may hold the same bad row twice."""
+
+
+def empty(name: str) -> pl.DataFrame:
+    """A frame of the table's columns and no rows."""
+    return TABLES[name].schema.create_empty()

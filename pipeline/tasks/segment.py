@@ -1,0 +1,92 @@
+"""Tokenize: the distinct texts of a day that no table row has tokens for yet, in shards, then one commit a tokenizer."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipeline import settings, slices, warehouse
+from pipeline.errors import Retry
+from pipeline.slices import Shard, Staged
+from pipeline.tables import empty
+from pipeline.tasks import texts
+from pipeline.text.segment import Tokenizer, tokenize, tokenizers
+
+ROWS_PER_SHARD = 20_000
+_BY = ["tokenizer", "tokenizer_version", "dictionary_hash"]
+
+
+def pins() -> dict[str, int | None]:
+    """Snapshots that every task of a run reads."""
+    return {"comments": warehouse.snapshot("comments"), "tokens": warehouse.snapshot("tokens")}
+
+
+def plan(
+    day: str, pinned: dict[str, int | None], chinese: str = "jieba", english: str = "nltk", rows: int = ROWS_PER_SHARD
+) -> list[Shard]:
+    """Shards of the texts still to be cut; none if all are known."""
+    todo = int(_todo(day, pinned, _by_language(chinese, english)).select(pl.len()).collect().item())
+    return slices.plan(day, todo, rows, pinned)
+
+
+def cut(shard: Shard, chinese: str = "jieba", english: str = "nltk") -> Staged:
+    """Cut a shard's texts into scratch."""
+    by_language = _by_language(chinese, english)
+    mine = _todo(shard["day"], shard["snapshots"], by_language).filter(texts.part_of(shard)).collect()
+    return warehouse.stage("tokens", tokenize(mine.sort("text_hash"), by_language))
+
+
+def publish(
+    staged: Sequence[Staged],
+    day: str,
+    pinned: dict[str, int | None],
+    chinese: str = "jieba",
+    english: str = "nltk",
+    run_id: str = "cli",
+) -> int:
+    """Make the day's rows of each tokenizer exactly the tokens of its texts; return their count."""
+    by_language = _by_language(chinese, english)
+    wanted = _wanted(day, pinned, by_language, "source", "day").collect()
+    known = _known(pinned).select("text_hash", "tokens", *_BY)
+    fresh = [pl.scan_parquet([s["path"] for s in staged])] if staged else []
+    have = pl.concat([known, *fresh]).unique(["text_hash", *_BY], keep="any")
+    total = 0
+    for one in {by.name: by for by in by_language.values()}.values():
+        signature = {"tokenizer": one.name, "tokenizer_version": one.version, "dictionary_hash": one.dictionary_hash}
+        mine = wanted.filter(pl.col("tokenizer") == one.name)
+        rows = mine.lazy().join(have, on=["text_hash", *_BY], how="inner").collect()
+        if rows.height != mine.height:
+            raise Retry(f"tokens of {mine.height - rows.height} texts are missing: run the shards again")
+        rows = rows if rows.height else empty("tokens")
+        total += warehouse.overwrite("tokens", warehouse.slice_of(day=day, **signature), rows, run_id)
+    return total
+
+
+def run(day: str, chinese: str = "jieba", english: str = "nltk") -> int:
+    """All of it in one process, for the command line."""
+    pinned = pins()
+    staged = [cut(shard, chinese, english) for shard in plan(day, pinned, chinese, english)]
+    return publish(staged, day, pinned, chinese, english)
+
+
+def _by_language(chinese: str, english: str) -> dict[str, Tokenizer]:
+    return tokenizers(chinese, english, settings.resources())
+
+
+def _wanted(day: str, pinned: dict[str, int | None], by_language: dict[str, Tokenizer], *also: str) -> pl.LazyFrame:
+    """The day's texts with the tokenizer each should be cut by, once per text (and per `also`)."""
+    by = pl.DataFrame(
+        [(lang, t.name, t.version, t.dictionary_hash) for lang, t in by_language.items()],
+        schema=["lang", *_BY], orient="row",
+    )  # fmt: skip
+    rows = texts.of_day(day, pinned["comments"], "text_hash", "lang", *also)
+    return rows.unique(["text_hash", *also], keep="any").join(by.lazy(), on="lang")
+
+
+def _known(pinned: dict[str, int | None]) -> pl.LazyFrame:
+    return warehouse.scan("tokens", snapshot_id=pinned["tokens"]) if pinned["tokens"] else empty("tokens").lazy()
+
+
+def _todo(day: str, pinned: dict[str, int | None], by_language: dict[str, Tokenizer]) -> pl.LazyFrame:
+    wanted = _wanted(day, pinned, by_language).drop("lang")
+    unknown = wanted.join(_known(pinned), on=["text_hash", *_BY], how="anti")
+    return texts.distinct(day, pinned["comments"]).join(unknown, on="text_hash", how="semi")

@@ -1,0 +1,22 @@
+"""The distinct texts of a day, cut into shards by their hash: what tokenize and score both work on."""
+
+import polars as pl
+
+from pipeline import warehouse
+from pipeline.slices import Shard, parse_day
+
+
+def of_day(day: str, snapshot: int | None, *columns: str) -> pl.LazyFrame:
+    """Columns of the day's comments at a snapshot of `comments`."""
+    return warehouse.scan("comments", pl.col("day") == parse_day(day), snapshot).select(*columns)
+
+
+def distinct(day: str, snapshot: int | None) -> pl.LazyFrame:
+    """One row a text: text_hash, text, lang."""
+    return of_day(day, snapshot, "text_hash", "text", "lang").unique("text_hash", keep="any")
+
+
+def part_of(shard: Shard) -> pl.Expr:
+    """The rows of a shard, by text hash, so that a text is always in the same part."""
+    number = pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)
+    return number % shard["parts"] == shard["part"]

@@ -1,0 +1,33 @@
+"""The warehouse: the only package that knows Iceberg, catalogs and paths.
+
+`scan` reads a table as a lazy frame; `overwrite` and `replace` make the rows of one slice exactly these, in one
+commit; `stage` and `commit` do the same for mapped shards; `erase`, `compact` and `maintain` keep the tables in
+order; `connect` opens DuckDB over tables and views.
+"""
+
+from pipeline.warehouse.catalog import create, names, scan, schema, snapshot, table
+from pipeline.warehouse.query import checks, connect, run_check
+from pipeline.warehouse.scratch import attempt, stage
+from pipeline.warehouse.upkeep import compact, erase, maintain
+from pipeline.warehouse.write import commit, overwrite, replace, slice_of
+
+__all__ = [
+    "attempt",
+    "checks",
+    "commit",
+    "compact",
+    "connect",
+    "create",
+    "erase",
+    "maintain",
+    "names",
+    "overwrite",
+    "replace",
+    "run_check",
+    "scan",
+    "schema",
+    "slice_of",
+    "snapshot",
+    "stage",
+    "table",
+]

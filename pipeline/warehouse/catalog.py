@@ -1,0 +1,99 @@
+"""The Iceberg catalog and its tables: opened, created once, scanned."""
+
+from functools import lru_cache
+
+import polars as pl
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from pipeline import settings
+from pipeline.errors import Missing
+from pipeline.tables import TABLES
+
+NAMESPACE = "undertone"
+
+# Isolation stays serializable (the default): under snapshot isolation two attempts on an empty slice both land.
+PROPERTIES = {
+    "commit.retry.num-retries": "20",
+    "commit.retry.min-wait-ms": "50",
+    "commit.retry.max-wait-ms": "2000",
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "20",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+@lru_cache(maxsize=4)
+def _open(uri: str, location: str, create_tables: bool) -> SqlCatalog:
+    props = {"uri": uri, "warehouse": location, "init_catalog_tables": str(create_tables).lower()}
+    if endpoint := settings.aws_endpoint():
+        props["s3.endpoint"] = endpoint
+    return SqlCatalog("undertone", **props)
+
+
+def catalog(*, create_tables: bool = False) -> SqlCatalog:
+    """The catalog in force. Only `create` may make its tables: several tasks doing so at once would race."""
+    location = settings.warehouse()
+    return _open(settings.catalog_uri(), location if "://" in location else f"file://{location}", create_tables)
+
+
+def create() -> list[str]:
+    """Create the catalog and every table of `tables.TABLES` that is absent; return the names created."""
+    settings.home().mkdir(parents=True, exist_ok=True)
+    cat = catalog(create_tables=True)
+    cat.create_namespace_if_not_exists(NAMESPACE)
+    present = {name for _, name in cat.list_tables(NAMESPACE)}
+    created = [name for name in TABLES if name not in present]
+    for name in created:
+        columns = TABLES[name].schema.create_empty().to_arrow().schema
+        with (
+            cat.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
+            tx.update_spec() as spec,
+        ):
+            for column in TABLES[name].partitions:
+                spec.add_identity(column)
+    return created
+
+
+def names() -> list[str]:
+    """The tables, in the order of `tables.TABLES`."""
+    return list(TABLES)
+
+
+def table(name: str) -> Table:
+    """The table's newest state; load it anew for every attempt."""
+    if name not in TABLES:
+        raise Missing(f"no table {name!r}; there are {', '.join(TABLES)}")
+    try:
+        return catalog().load_table(f"{NAMESPACE}.{name}")
+    except NoSuchTableError as why:
+        raise Missing(f"the warehouse at {settings.warehouse()} is not set up; run `undertone init`") from why
+    except Exception as why:
+        if "no such table" in str(why) or "unable to open database" in str(why) or "does not exist" in str(why):
+            raise Missing(f"there is no catalog at {settings.home()}; run `undertone init`") from why
+        raise
+
+
+def schema(name: str) -> Schema:
+    """The Iceberg schema of a table."""
+    return table(name).schema()
+
+
+def snapshot(name: str) -> int | None:
+    """Id of the table's current snapshot, or None for a table never written."""
+    current = table(name).current_snapshot()
+    return current.snapshot_id if current else None
+
+
+def scan(name: str, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
+    """The rows of a table (of one snapshot, if given) that fulfil `where`, as a lazy frame."""
+    return frame_of(table(name), where, snapshot_id)
+
+
+def frame_of(handle: Table, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
+    """The rows of one loaded state of a table."""
+    frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id)
+    return frame if where is None else frame.filter(where)

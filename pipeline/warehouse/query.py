@@ -1,0 +1,47 @@
+"""SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline.errors import BadInput, Missing
+from pipeline.tables import TABLES
+from pipeline.warehouse import catalog
+
+MEMORY = "2GB"
+
+
+def _folder() -> Path:
+    """The `sql` folder: beside the package in a checkout, inside it in an installed wheel."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package.parent / "sql", package / "sql"):
+        if (folder / "views").is_dir():
+            return folder
+    raise Missing("the folder sql/ was not installed with the package; reinstall undertone")
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them."""
+    con = duckdb.connect(config={"memory_limit": MEMORY})
+    for name in TABLES:
+        # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
+        con.register(name, catalog.scan(name))
+    for path in sorted((_folder() / "views").glob("*.sql")):
+        con.execute(path.read_text(encoding="utf-8"))
+    return con
+
+
+def checks() -> list[str]:
+    """Names of the data checks, one SQL file each."""
+    return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
+
+
+def run_check(name: str, limit: int = 5) -> list[dict[str, Any]]:
+    """Rows that violate the check, at most `limit`; none means it holds."""
+    if name not in checks():
+        raise BadInput(f"no check {name!r}; there are {', '.join(checks())}")
+    con = connect()
+    cursor = con.execute((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8"))
+    columns = [column[0] for column in cursor.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(limit)]

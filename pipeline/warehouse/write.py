@@ -1,0 +1,128 @@
+"""Writing: the rows of one slice become exactly these, in one commit, or nothing changes.
+
+A frame is refused before anything is written if a row breaks the contract, lies outside the slice or has the key of
+another. A lost race is `errors.Retry`: the caller's retry reads and writes anew.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import date
+from functools import reduce
+from operator import and_
+
+import polars as pl
+from dataframely.exc import ValidationError
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.expressions import AlwaysTrue, And, EqualTo
+from pyiceberg.table import Table as IcebergTable
+
+from pipeline.errors import BadInput, Retry
+from pipeline.slices import Staged, parse_day
+from pipeline.tables import TABLES, empty
+from pipeline.warehouse import catalog
+
+log = logging.getLogger(__name__)
+
+ROW_GROUP = 50_000  # rows; small groups keep the streaming sink's buffers, and so its memory, flat
+
+Slice = dict[str, str | date]
+
+
+def slice_of(**columns: str | date | None) -> Slice:
+    """A slice by its column values; `day` may be an ISO date; None leaves a column open."""
+    found = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(day := found.get("day"), str):
+        found["day"] = parse_day(day)
+    return found
+
+
+def condition(where: Slice) -> pl.Expr:
+    """The slice as a polars predicate."""
+    return reduce(and_, (pl.col(name) == pl.lit(value) for name, value in where.items()))
+
+
+def overwrite(name: str, where: Slice, frame: pl.DataFrame | pl.LazyFrame, run_id: str = "cli") -> int:
+    """Make the rows of the slice exactly `frame`; return their count. An empty frame empties the slice."""
+    return _write(catalog.table(name), name, where, frame.lazy(), run_id)
+
+
+def replace(
+    name: str, where: Slice, rows: Callable[[pl.LazyFrame], pl.DataFrame | pl.LazyFrame], run_id: str = "cli"
+) -> int:
+    """Overwrite the slice with `rows(its present rows)`, both taken from one state of the table.
+
+    If another writer changed the slice in between, the commit fails with Retry: no update is lost.
+    """
+    handle = catalog.table(name)
+    present = catalog.frame_of(handle, condition(where))
+    return _write(handle, name, where, rows(present).lazy(), run_id)
+
+
+def commit(name: str, where: Slice, staged: Sequence[Staged], run_id: str = "cli") -> int:
+    """Overwrite the slice with the rows of the staged files, all checked together; none given empties the slice."""
+    paths = [s["path"] for s in staged]
+    frame = pl.scan_parquet(paths) if paths else empty(name).lazy()
+    count = overwrite(name, where, frame, run_id)
+    if count != (expected := sum(s["rows"] for s in staged)):
+        raise Retry(f"{name}: {expected} rows were staged and {count} read back")
+    return count
+
+
+def _write(handle: IcebergTable, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:
+    frame = _typed(name, frame)
+    count = _refuse(name, where, frame)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Delete operation did not match any records")
+            TABLES[name].schema.validate(frame).sink_iceberg(
+                handle,
+                mode="overwrite",
+                overwrite_filter=And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in where.items())),
+                snapshot_properties={"undertone.run_id": run_id},
+                row_group_size=ROW_GROUP,
+            )
+    except (CommitFailedException, ValidationException) as why:
+        raise Retry(f"another writer changed {name} meanwhile; this attempt changed nothing") from why
+    except (ValidationError, pl.exceptions.ComputeError) as why:
+        raise BadInput(f"{name}: rows break the contract, nothing was written: {_told(name, frame, why)}") from why
+    log.info("%s: %d rows in %s", name, count, where)
+    return count
+
+
+def _typed(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The frame with the contract's columns in their order; another type or a missing column is refused."""
+    wanted, given = TABLES[name].schema.create_empty().schema, frame.collect_schema()
+    wrong = [f"{c} should be {t}, is {given.get(c) or 'absent'}" for c, t in wanted.items() if given.get(c) != t]
+    if wrong:
+        raise BadInput(f"{name}: columns are not those of the contract, nothing was written: {'; '.join(wrong)}")
+    return frame.select(list(wanted))
+
+
+def _refuse(name: str, where: Slice, frame: pl.LazyFrame) -> int:
+    """Count the rows; refuse those outside the slice or with a key met before.
+
+    Keys are compared by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys looked at.
+    """
+    key = TABLES[name].key
+    hashes = frame.select(
+        outside=~condition(where), key=pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)
+    ).collect(engine="streaming")
+    if outside := int(hashes["outside"].sum()):
+        raise BadInput(f"{name}: {outside} rows lie outside the slice {where}; nothing was written")
+    ordered = hashes["key"].sort()
+    if key and (ordered == ordered.shift(1)).any():
+        twice = frame.group_by(key).len().filter(pl.col("len") > 1).head(3).collect().rows()
+        if twice:
+            raise BadInput(f"{name}: the key {key} occurs more than once, nothing was written; first: {twice}")
+    return hashes.height
+
+
+def _told(name: str, frame: pl.LazyFrame, why: Exception) -> str:
+    """The rules that were broken and how often, read off the rows themselves."""
+    try:
+        _, failures = TABLES[name].schema.filter(frame.collect())
+    except Exception:  # the rows cannot be had again: the first message must do
+        return str(why).splitlines()[0]
+    counts = failures.counts()
+    return ", ".join(f"{rule} ({count} rows)" for rule, count in counts.items()) or str(why).splitlines()[0]

@@ -1,0 +1,727 @@
+"""The fetcher against the sample's own site on 127.0.0.1: manners, refusals, paging, and what a kill leaves behind."""
+
+import json
+import logging
+import random
+import re
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from pipeline.collect import anonymise, fetch
+from pipeline.collect.adapters import ADAPTERS, adapter
+from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
+from pipeline.sample import pages_of
+from pipeline.sample.site import Answer, Request, Site
+
+DAY = "2026-11-19"
+KEY = b"k" * 32
+CONTACT = "https://example.invalid/contact"
+QUICK = fetch.Limits(seconds_between=0, backoff=0, timeout=5)
+ROBOTS = "/robots.txt"
+ALLOW_ALL = Answer(headers={"Content-Type": "text/plain"}, body="User-agent: *\nDisallow:\n")
+HTML = "<!DOCTYPE html><title>登录</title>"
+SOURCES = sorted(ADAPTERS)
+FIRST = "/article/1900000000/comment/v2?oriorder=o&orinum=10&cursor=0"
+SECOND = "/article/1900000000/comment/v2?oriorder=o&orinum=10&cursor=6290000000000000005"
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[fetch.Spool]:
+    spool = fetch.Spool(f"sqlite:///{tmp_path / 'spool.db'}")
+    yield spool
+    spool._engine.dispose()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
+    """The fetcher's time, which passes only while it sleeps."""
+    clock = Clock()
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now))
+    return clock
+
+
+class Clock:
+    """A time that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def redactor(source: str) -> Callable[[Any], Any]:
+    return lambda body: anonymise.redact(body, source, KEY)
+
+
+def get(
+    site: Site,
+    spool: fetch.Spool,
+    source: str = "tencent_news",
+    *starts: str,
+    limits: fetch.Limits = QUICK,
+    cookie: str | None = None,
+) -> int:
+    """Fetch threads (the source's first, unless given) with a fresh fetcher; how many pages were new."""
+    with fetch.Fetcher(limits, contact=CONTACT, cookie=cookie) as fetcher:
+        return sum(
+            fetch.thread(fetcher, spool, source, start, DAY, redact=redactor(source))
+            for start in starts or site.start_urls(source)[:1]
+        )
+
+
+def cursor(site: Site, spool: fetch.Spool, path: str = FIRST, source: str = "tencent_news") -> tuple[str | None, int]:
+    """The cursor of a chain, as path?query and number of pages."""
+    url, seq = spool.cursor(source, DAY, site.origin + path)
+    return (url.removeprefix(site.origin) if url else None), seq
+
+
+def spooled(spool: fetch.Spool, source: str = "tencent_news") -> list[str]:
+    return [path_of(url) for url, _, _ in spool.pages(source, DAY)]
+
+
+def path_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def raw_pages(source: str) -> list[tuple[str, dict[str, Any]]]:
+    """Address and body of every sample page of a source."""
+    lines = [json.loads(line) for path in pages_of(source) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(line["url"], line["body"]) for line in lines]
+
+
+def say(body: object, **headers: str) -> Answer:
+    return Answer(headers=headers, body=json.dumps(body))
+
+
+# ------------------------------------------------------------------------------------------------------- robots.txt
+
+
+def test_robots_is_asked_first_and_once(spool: fetch.Spool) -> None:
+    """robots.txt is the first request to a host and is not asked for again."""
+    with Site() as site:
+        get(site, spool, "tencent_news", *site.start_urls("tencent_news"))
+        assert site.asked()[0] == ROBOTS
+        assert site.asked().count(ROBOTS) == 1
+        assert len(site.asked()) == 1 + 12
+
+
+def test_every_request_says_who_asks(spool: fetch.Spool) -> None:
+    """Every request names the bot and how to reach its operator."""
+    with Site() as site:
+        get(site, spool)
+        assert {r.headers["user-agent"].split("/")[0] for r in site.log} == {"UndertoneBot"}
+        assert all(f"(+{CONTACT})" in r.headers["user-agent"] for r in site.log)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ["User-agent: *\nDisallow: /\n", "User-agent: *\nAllow: /\n\nUser-agent: UndertoneBot\nDisallow: /article/\n"],
+)
+def test_robots_disallow(spool: fetch.Spool, rules: str) -> None:
+    """Where robots.txt disallows a page, for all or for us, the page is not asked for."""
+    with Site(robots=rules) as site:
+        with pytest.raises(Refused, match=r"robots\.txt"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS]
+        assert cursor(site, spool) == (FIRST, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, {"Content-Type": "text/html; charset=utf-8"}, HTML),
+        Answer(200, {"Content-Type": "text/plain"}, HTML),
+        Answer(200, {"Content-Type": "Text/HTML"}, HTML),
+        Answer(500),
+        Answer(503),
+        Answer(403),
+        Answer(429),
+        Answer(302, {"Location": "/login"}),
+    ],
+    ids=["html", "html-called-plain", "HTML-in-capitals", "500", "503", "403", "429", "redirect"],
+)
+def test_robots_unreadable_means_nothing_is_allowed(spool: fetch.Spool, answer: Answer) -> None:
+    """A robots.txt that is HTML, a server error, a refusal or a redirect allows nothing."""
+    with Site(faults={ROBOTS: [answer]}) as site:
+        with pytest.raises(Refused, match=r"robots\.txt"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_robots_absent_means_all_is_allowed(spool: fetch.Spool, status: int) -> None:
+    """A host without robots.txt may be read."""
+    with Site(faults={ROBOTS: [Answer(status)]}) as site:
+        assert get(site, spool) == 2
+
+
+def test_robots_out_of_reach_is_tried_another_time(spool: fetch.Spool) -> None:
+    """A robots.txt that times out is a Retry, and nothing else is asked."""
+    with Site(faults={ROBOTS: [Answer(delay=2)]}) as site:
+        with pytest.raises(Retry, match=r"robots\.txt"):
+            get(site, spool, limits=fetch.Limits(seconds_between=0, timeout=0.1))
+        assert site.asked() == [ROBOTS]
+
+
+def test_crawl_delay_wins_when_larger(spool: fetch.Spool, clock: Clock) -> None:
+    """A Crawl-delay above our pause is kept before every page."""
+    with Site(robots="User-agent: *\nCrawl-delay: 7\n") as site:
+        get(site, spool, limits=fetch.Limits(seconds_between=2))
+    assert clock.slept == [7, 7]
+
+
+def test_crawl_delay_below_our_pause_is_not_used(spool: fetch.Spool, clock: Clock) -> None:
+    """A Crawl-delay below our pause does not make us faster."""
+    with Site(robots="User-agent: *\nCrawl-delay: 1\n") as site:
+        get(site, spool, limits=fetch.Limits(seconds_between=2))
+    assert clock.slept == [2, 2]
+
+
+# ------------------------------------------------------------------------------------------------------------- pauses
+
+
+def test_pause_between_two_requests(spool: fetch.Spool, clock: Clock) -> None:
+    """Before each request but the first, the fetcher sleeps what is left of `seconds_between`."""
+    with Site() as site, fetch.Fetcher(fetch.Limits(seconds_between=2), contact=CONTACT) as fetcher:
+        first, second = site.start_urls("tencent_news")[:2]
+        fetcher.json(first)
+        clock.now += 1.5  # time spent on the page itself counts
+        fetcher.json(second)
+        clock.now += 60
+        fetcher.json(first)
+    assert clock.slept == [2, 0.5]
+
+
+def test_pause_on_the_wire(spool: fetch.Spool) -> None:
+    """The site sees at least `seconds_between` from one request to the next, repeats after a fault included."""
+    limits = fetch.Limits(seconds_between=0.05, backoff=0)
+    with Site(faults={SECOND: [Answer(500), Answer(429, {"Retry-After": "0"})]}) as site:
+        get(site, spool, limits=limits)
+        times = [request.at for request in site.log]
+    assert len(times) == 5
+    assert min(after - before for before, after in pairwise(times)) >= 0.05
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_in_seconds(spool: fetch.Spool, clock: Clock, status: int) -> None:
+    """Retry-After as a number is slept through, and then the page is had."""
+    with Site(faults={FIRST: [Answer(status, {"Retry-After": "37"})]}) as site:
+        assert get(site, spool) == 2
+        assert site.asked() == [ROBOTS, FIRST, FIRST, SECOND]
+    assert clock.slept == [37]
+
+
+@pytest.mark.parametrize("zone", [UTC, None], ids=["GMT", "no-zone"])
+def test_retry_after_as_a_date(spool: fetch.Spool, clock: Clock, zone: Any) -> None:
+    """Retry-After as an HTTP date is slept through, whether or not the date names its zone."""
+    when = datetime.now(UTC) + timedelta(seconds=120)
+    date = format_datetime(when, usegmt=True) if zone else format_datetime(when.replace(tzinfo=None))
+    with Site(faults={FIRST: [Answer(429, {"Retry-After": date})]}) as site:
+        assert get(site, spool) == 2
+    assert len(clock.slept) == 1
+    assert 110 < clock.slept[0] <= 120
+
+
+@pytest.mark.parametrize("value", ["", "soon", "-5", "²", "Wed, 99 Foo 2026 99:99:99 GMT"])
+def test_retry_after_in_no_known_form(spool: fetch.Spool, clock: Clock, value: str) -> None:
+    """A Retry-After that says nothing is answered with ten times the usual pause."""
+    with Site(faults={FIRST: [Answer(429, {"Retry-After": value})]}) as site:
+        assert get(site, spool, limits=fetch.Limits(seconds_between=2)) == 2
+    assert clock.slept == [2, 20, 2]
+
+
+def test_retry_after_in_the_past(spool: fetch.Spool, clock: Clock) -> None:
+    """A Retry-After that has passed still leaves the usual pause."""
+    past = format_datetime(datetime(2020, 1, 1, tzinfo=UTC), usegmt=True)
+    with Site(faults={FIRST: [Answer(429, {"Retry-After": past})]}) as site:
+        assert get(site, spool, limits=fetch.Limits(seconds_between=2)) == 2
+    assert clock.slept == [2, 2, 2]
+
+
+def test_too_many_requests_three_times(spool: fetch.Spool, clock: Clock) -> None:
+    """Three 429 in a row end the source, with the cursor kept."""
+    with Site(faults={FIRST: [Answer(429, {"Retry-After": "1"})] * 3}) as site:
+        with pytest.raises(Refused, match="3 times in a row"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST, FIRST, FIRST]
+        assert cursor(site, spool) == (FIRST, 0)
+    assert clock.slept[:2] == [1, 1]
+
+
+def test_retry_after_beyond_patience(spool: fetch.Spool, clock: Clock) -> None:
+    """A Retry-After over `longest_wait` ends the source at once, without waiting."""
+    with Site(faults={FIRST: [Answer(429, {"Retry-After": "301"})]}) as site:
+        with pytest.raises(Refused, match="301 s"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+    assert clock.slept == []
+
+
+# ----------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("status", [401, 403, 412, 418, 432])
+def test_refusing_status(spool: fetch.Spool, status: int) -> None:
+    """A status that says no is asked for exactly once, and the cursor stays where it was."""
+    with Site(faults={FIRST: [Answer(status)]}) as site:
+        with pytest.raises(Refused, match=str(status)):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+        assert cursor(site, spool) == (FIRST, 0)
+    assert spooled(spool) == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect(spool: fetch.Spool, status: int) -> None:
+    """A redirect is a refusal and is not followed."""
+    with Site(faults={FIRST: [Answer(status, {"Location": SECOND})]}) as site:
+        with pytest.raises(Refused, match=str(status)):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])
+def test_html_for_json(spool: fetch.Spool, kind: str) -> None:
+    """HTML with status 200 where JSON was due is a refusal, whatever it calls itself."""
+    with Site(faults={FIRST: [Answer(200, {"Content-Type": kind}, f"\n{HTML}")]}) as site:
+        with pytest.raises(Refused, match="HTML"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+        assert cursor(site, spool) == (FIRST, 0)
+
+
+REFUSALS = [
+    *[("weibo", {"ok": ok, "msg": "请先登录"}) for ok in (0, -100)],
+    ("weibo", {"ok": 1, "login": True, "data": {"data": []}}),
+    *[("bilibili", {"code": code, "message": "no"}) for code in (-352, -403, -412, -101, -799)],
+    *[("netease", {"code": code, "msg": "Cheating"}) for code in (-460, -462, 301, 405)],
+    *[("zhihu", {"error": {"code": code, "message": "安全验证"}}) for code in (100, 403, 40352)],
+    ("tencent_news", {"errCode": 10000, "data": {}}),
+    ("tencent_news", {"ret": 1, "info": "no"}),
+]
+
+
+@pytest.mark.parametrize(("source", "body"), REFUSALS, ids=lambda v: v if isinstance(v, str) else json.dumps(v)[:24])
+def test_refusal_inside_the_answer(spool: fetch.Spool, source: str, body: dict[str, Any]) -> None:
+    """A refusal that a site puts inside an HTTP 200 ends the source at once, keeps the cursor and no page."""
+    with Site() as plain:
+        path = path_of(plain.start_urls(source)[0])
+    with Site(faults={path: [say(body)]}) as site:
+        with pytest.raises(Refused, match=source):
+            get(site, spool, source)
+        assert site.asked() == [ROBOTS, path]
+        assert cursor(site, spool, path, source) == (path, 0)
+    assert spooled(spool, source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [("bilibili", {"code": 12002, "message": "closed"}), ("zhihu", {"error": {"code": 404, "message": "none"}})],
+)
+def test_closed_section_is_no_refusal(spool: fetch.Spool, source: str, body: dict[str, Any]) -> None:
+    """A closed or absent comment section is a page without comments and ends its chain."""
+    with Site() as plain:
+        path = path_of(plain.start_urls(source)[0])
+    with Site(faults={path: [say(body)]}) as site:
+        assert get(site, spool, source) == 1
+        assert cursor(site, spool, path, source) == (None, 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- faults
+
+
+def test_server_error_that_passes(spool: fetch.Spool) -> None:
+    """Two 500 and then a page is a page."""
+    with Site(faults={FIRST: [Answer(500), Answer(502)]}) as site:
+        assert get(site, spool) == 2
+        assert site.asked() == [ROBOTS, FIRST, FIRST, FIRST, SECOND]
+
+
+def test_server_error_that_stays(spool: fetch.Spool) -> None:
+    """500 for ever is a Retry after `attempts` requests, with the cursor kept."""
+    with Site(faults={FIRST: [Answer(500)] * 9}) as site:
+        with pytest.raises(Retry, match="500"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS] + [FIRST] * QUICK.attempts
+        assert cursor(site, spool) == (FIRST, 0)
+
+
+def test_slow_answer(spool: fetch.Spool) -> None:
+    """An answer slower than the time-out, again and again, is a Retry."""
+    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.1, attempts=2)
+    with Site(faults={FIRST: [Answer(delay=2)] * 2}) as site:
+        with pytest.raises(Retry, match="2 times"):
+            get(site, spool, limits=limits)
+        assert site.asked() == [ROBOTS, FIRST, FIRST]
+        assert get(site, spool, limits=limits) == 2
+
+
+def test_host_that_is_gone(spool: fetch.Spool) -> None:
+    """A host that takes no connection is a Retry."""
+    with Site() as site:
+        start = site.start_urls("tencent_news")[0]
+    with pytest.raises(Retry):
+        get(site, spool, "tencent_news", start)
+
+
+def test_answer_that_cannot_be_unpacked(spool: fetch.Spool) -> None:
+    """A body that is not what its Content-Encoding says is one of our errors, as every fault of a site is."""
+    with Site(faults={FIRST: [Answer(200, {"Content-Encoding": "gzip"}, b"not gzip")] * 9}) as site:
+        with pytest.raises((Retry, SchemaDrift)):
+            get(site, spool)
+        assert cursor(site, spool) == (FIRST, 0)
+
+
+def test_page_that_is_not_there(spool: fetch.Spool) -> None:
+    """A 404 is bad input, asked for once."""
+    with Site(faults={FIRST: [Answer(404)]}) as site:
+        with pytest.raises(BadInput, match="404"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+
+
+@pytest.mark.parametrize("body", ['{"errCode": 0, "data"', "", "[1, 2]", '"text"', b"\xff\xfe{}", "null"])
+def test_broken_json(spool: fetch.Spool, body: str | bytes) -> None:
+    """What is not a JSON object is schema drift, and the cursor stays."""
+    with Site(faults={FIRST: [Answer(body=body)]}) as site:
+        with pytest.raises(SchemaDrift, match="JSON"):
+            get(site, spool)
+        assert site.asked() == [ROBOTS, FIRST]
+        assert cursor(site, spool) == (FIRST, 0)
+
+
+def test_schema_drift_keeps_the_page(spool: fetch.Spool) -> None:
+    """A page of unknown shape is kept in the spool for whoever mends the adapter, and the cursor stays on it."""
+    drifted = {"errCode": 0, "data": {"targetid": "1900000000", "comments_v3": []}}
+    with Site(faults={SECOND: [say(drifted)]}) as site:
+        with pytest.raises(SchemaDrift, match="oriCommList"):
+            get(site, spool)
+        assert spooled(spool) == [FIRST, SECOND]
+        assert [body for _, _, body in spool.pages("tencent_news", DAY)][1] == drifted
+        assert cursor(site, spool)[0] == SECOND
+
+
+# -------------------------------------------------------------------------------------------------------------- paging
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_whole_threads_as_in_the_sample(spool: fetch.Spool, source: str) -> None:
+    """The threads of a site, fetched through its paging, hold what parsing the sample's pages directly gives."""
+    with Site() as site:
+        assert get(site, spool, source, *site.start_urls(source)) == 12
+        for start in site.start_urls(source):
+            assert cursor(site, spool, path_of(start), source) == (None, 2)
+        asked = [path for path in site.asked() if path != ROBOTS]
+    direct = {
+        path_of(url): adapter(source).parse(redactor(source)(body), url, None)
+        for url, body in raw_pages(source)
+        if path_of(url) in asked
+    }
+    assert len(direct) == len(asked) == 12
+    fetched = {path_of(url): adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)}
+    assert fetched == direct
+    assert sum(len(page.comments) for page in fetched.values()) >= 6 * 9
+
+
+@pytest.mark.parametrize(("source", "name", "pages"), [("netease", "186000", 3), ("weibo", "5100000000000000", 3)])
+def test_thread_by_its_id(
+    spool: fetch.Spool, monkeypatch: pytest.MonkeyPatch, source: str, name: str, pages: int
+) -> None:
+    """A bare thread id leads to the article and to all pages of comments."""
+    with Site() as site:
+        for template in ("ARTICLE", "START"):
+            there = urlsplit(getattr(adapter(source), template))
+            here = getattr(adapter(source), template).replace(f"{there.scheme}://{there.netloc}", site.origin)
+            monkeypatch.setattr(adapter(source), template, here)
+        assert get(site, spool, source, name) == pages
+    found = [adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)]
+    assert [a.thread_id for page in found for a in page.articles] == [name]
+    assert {c.thread_id for page in found for c in page.comments} == {name}
+
+
+@pytest.mark.parametrize(("source", "name"), [("bilibili", "170000"), ("zhihu", "4560000")])
+def test_sites_without_a_start_address(spool: fetch.Spool, source: str, name: str) -> None:
+    """Bilibili and Zhihu are read from files: a bare thread id is bad input, and nothing is asked."""
+    with Site() as site:
+        with pytest.raises(BadInput, match="files only"):
+            get(site, spool, source, name)
+        assert site.asked() == []
+
+
+@pytest.mark.parametrize("name", ["../etc", "1&x=2", "", "1 2", "ftp://host/1"])
+def test_thread_id_of_no_known_form(spool: fetch.Spool, name: str) -> None:
+    """What is neither an id nor a web address never reaches an address."""
+    with pytest.raises(BadInput, match="not a thread id"):
+        fetch.starts("netease", name)
+
+
+def test_next_that_loops(spool: fetch.Spool, caplog: pytest.LogCaptureFixture) -> None:
+    """A `next` that leads back to a page already read ends the chain with a warning."""
+    back = dict(raw_pages("tencent_news"))[f"https://coral.qq.com{SECOND}"]
+    back = {**back, "data": {**back["data"], "hasnext": True, "last": "0"}}
+    with Site(faults={SECOND: [say(back)]}) as site:
+        assert get(site, spool) == 2
+        assert site.asked() == [ROBOTS, FIRST, SECOND]
+        assert cursor(site, spool) == (None, 2)
+    assert "points back" in caplog.text
+
+
+def test_page_given_twice(spool: fetch.Spool) -> None:
+    """A site that gives the same page under a second address does not keep us: its `next` is that address."""
+    first = dict(raw_pages("tencent_news"))[f"https://coral.qq.com{FIRST}"]
+    with Site(faults={SECOND: [say(first)] * 5}) as site:
+        assert get(site, spool) == 2
+        assert site.asked() == [ROBOTS, FIRST, SECOND]
+        assert cursor(site, spool) == (None, 2)
+
+
+def elsewhere(site: Site) -> tuple[str, Answer]:
+    """The first zhihu page with its `next` on another host."""
+    url, body = next((url, body) for url, body in raw_pages("zhihu") if "root_comment" in url)
+    following = "https://elsewhere.invalid/comments?offset=2"
+    return path_of(url), say({**body, "paging": {"is_end": False, "next": following}})
+
+
+def test_next_on_another_host(spool: fetch.Spool) -> None:
+    """A `next` on another host is schema drift and is not followed."""
+    path, answer = elsewhere(Site())
+    with Site(faults={path: [answer]}) as site:
+        with pytest.raises(SchemaDrift, match=r"elsewhere\.invalid"):
+            get(site, spool, "zhihu")
+        assert site.asked() == [ROBOTS, path]
+        assert cursor(site, spool, path, "zhihu")[0] == path
+
+
+def test_next_on_another_host_keeps_the_page(spool: fetch.Spool) -> None:
+    """The page whose `next` leads away is kept, as every page of an unknown shape is."""
+    path, answer = elsewhere(Site())
+    with Site(faults={path: [answer]}) as site, pytest.raises(SchemaDrift):
+        get(site, spool, "zhihu")
+    assert spooled(spool, "zhihu") == [path]
+
+
+def test_page_limit(spool: fetch.Spool) -> None:
+    """No more than `pages_per_thread` pages are asked for, and a larger limit goes on from there."""
+    with Site() as site:
+        assert get(site, spool, limits=fetch.Limits(seconds_between=0, pages_per_thread=1)) == 1
+        assert cursor(site, spool) == (SECOND, 1)
+        assert get(site, spool) == 1
+        assert [path for path in site.asked() if path != ROBOTS] == [FIRST, SECOND]
+
+
+# ------------------------------------------------------------------------------------------------ stopping and going on
+
+
+@pytest.mark.parametrize("fault", [Answer(403), Answer(200, {"Content-Type": "text/html"}, HTML), say({"ret": 7})])
+def test_refused_second_page(spool: fetch.Spool, fault: Answer) -> None:
+    """A refused second page leaves page one and the cursor; a later call goes on without asking for page one."""
+    with Site(faults={SECOND: [fault]}) as site:
+        with pytest.raises(Refused):
+            get(site, spool)
+        assert spooled(spool) == [FIRST]
+        assert cursor(site, spool) == (SECOND, 1)
+        assert get(site, spool) == 1
+        assert site.asked() == [ROBOTS, FIRST, SECOND, ROBOTS, SECOND]
+    assert spooled(spool) == [FIRST, SECOND]
+
+
+def test_thread_that_is_done(spool: fetch.Spool) -> None:
+    """A thread fetched to its end is not asked for again on that day, not even robots.txt is."""
+    with Site() as site:
+        get(site, spool)
+        site.log.clear()
+        assert get(site, spool) == 0
+        assert site.asked() == []
+
+
+VICTIM = """
+import json, sys
+from pipeline.collect import anonymise, fetch
+uri, day, run, threads = *sys.argv[1:4], json.loads(sys.argv[4])
+spool = fetch.Spool(uri)
+with fetch.Fetcher(fetch.Limits(seconds_between=0, backoff=0), contact=run) as fetcher:
+    for source, start in threads:
+        fetch.thread(fetcher, spool, source, start, day, redact=lambda b: anonymise.redact(b, source, b"k" * 32))
+"""
+KILLS = 7
+
+
+def test_kill_at_any_moment(tmp_path: Path) -> None:
+    """Killed with -9 again and again and run to the end: each page is spooled once, none asked for after its commit."""
+    uri, dice = f"sqlite:///{tmp_path / 'spool.db'}", random.Random(20261119)
+    with Site(latency=0.004) as site:
+        threads = json.dumps([(source, start) for source in SOURCES for start in site.start_urls(source)])
+        for run in range(KILLS + 1):
+            done = committed(uri)
+            command = [sys.executable, "-c", VICTIM, uri, DAY, f"run-{run}", threads]
+            with subprocess.Popen(command, cwd=Path(fetch.__file__).parents[2], stderr=subprocess.PIPE) as victim:
+                if run < KILLS:
+                    wait_for(run, site, dice.randint(1, 9))
+                    time.sleep(dice.uniform(0, 0.015))
+                    victim.kill()
+                _, errors = victim.communicate(timeout=60)
+            assert victim.returncode == (-9 if run < KILLS else 0), errors.decode()
+            asked = asked_by(run, site)
+            assert asked[0] == ROBOTS
+            assert not done.keys() & set(asked)
+        pages = Counter(path for path in site.asked() if path != ROBOTS)
+    assert committed(uri) == Counter(pages.keys())
+    assert len(pages) == 5 * 6 * 2
+    assert pages.total() - len(pages) <= KILLS  # only what was in flight when the kill came
+
+
+def asked_by(run: int, site: Site) -> list[str]:
+    """What one run asked for; its number is its contact."""
+    return [request.path for request in site.log if f"(+run-{run})" in request.headers["user-agent"]]
+
+
+def wait_for(run: int, site: Site, requests: int) -> None:
+    """Until a run has made so many requests."""
+    end = time.monotonic() + 30
+    while len(asked_by(run, site)) < requests:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def committed(uri: str) -> Counter[str]:
+    """How often each page is in a spool."""
+    spool = fetch.Spool(uri)
+    found = Counter(path for source in SOURCES for path in spooled(spool, source))
+    spool._engine.dispose()
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- privacy
+
+_NAMES = {"screen_name", "nickname", "uname", "nick", "url_token", "userid"}
+_PERSONS = {"user", "member", "owner", "author"}
+_OF_PERSON = {"id", "name", "userId", "mid"}
+
+
+def persons(node: object, *, person: bool = False) -> Iterator[str]:
+    """Every user id and name in a raw page."""
+    if isinstance(node, list):
+        for item in node:
+            yield from persons(item)
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name in _NAMES or (person and name in _OF_PERSON):
+                yield str(value)
+            yield from persons(value, person=name in _PERSONS)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_person_reaches_the_spool(spool: fetch.Spool, tmp_path: Path, source: str) -> None:
+    """With a key, no user id, nickname or mention of the raw pages is anywhere in the spool's file."""
+    pages = raw_pages(source)
+    everything = json.dumps(pages, ensure_ascii=False)
+    secret = {value for _, body in pages for value in persons(body) if len(value) > 3}  # a bare "0" is no one's id
+    secret |= set(re.findall(r"@([\w-]{2,})", everything))
+    secret |= set(re.findall(r"样例(?:用户|听众|观众|知友|网友|博主|答主|UP)\w*", everything))
+    assert len(secret) > 100
+    with Site() as site:
+        starts = site.start_urls(source) + [site.origin + path_of(url) for url, _ in pages]
+        get(site, spool, source, *starts)
+    assert set(spooled(spool, source)) == {path_of(url) for url, _ in pages}
+    file = (tmp_path / "spool.db").read_bytes()
+    rows = str(list(spool.pages(source, DAY)))  # the file may break a word between two of its pages
+    assert [value for value in sorted(secret) if value.encode() in file or value in rows] == []
+
+
+# -------------------------------------------------------------------------------------------------------------- cookie
+
+COOKIE = "SUB=geheim-4711"
+
+
+def test_no_cookie_unless_given(spool: fetch.Spool) -> None:
+    """Without a cookie none is sent, not even one that the site sets."""
+    gift = {"Set-Cookie": "spy=1; Path=/"}
+    robots = ALLOW_ALL._replace(headers={**ALLOW_ALL.headers, **gift})
+    first = say(dict(raw_pages("tencent_news"))[f"https://coral.qq.com{FIRST}"], **gift)
+    with Site(faults={ROBOTS: [robots], FIRST: [first]}) as site:
+        assert get(site, spool) == 2
+        assert [r.headers.get("cookie") for r in site.log] == [None, None, None]
+
+
+def test_cookie_is_sent_to_pages_only(spool: fetch.Spool) -> None:
+    """A cookie that was given goes out with every page, and not with robots.txt."""
+    with Site() as site:
+        get(site, spool, cookie=COOKIE)
+        assert [(r.path, r.headers.get("cookie")) for r in site.log] == [
+            (ROBOTS, None),
+            (FIRST, COOKIE),
+            (SECOND, COOKIE),
+        ]
+
+
+OUTCOMES: list[tuple[str, list[Answer]]] = [
+    ("fine", []),
+    ("403", [Answer(403)]),
+    ("404", [Answer(404)]),
+    ("429", [Answer(429, {"Retry-After": "9999"})]),
+    ("500", [Answer(500)] * 9),
+    ("html", [Answer(200, {"Content-Type": "text/html"}, HTML)]),
+    ("broken", [Answer(body="{")]),
+    ("slow", [Answer(delay=2)] * 9),
+]
+
+
+@pytest.mark.parametrize("answers", [a for _, a in OUTCOMES], ids=[n for n, _ in OUTCOMES])
+def test_cookie_is_never_told(
+    spool: fetch.Spool, tmp_path: Path, caplog: pytest.LogCaptureFixture, answers: list[Answer]
+) -> None:
+    """However a fetch ends, the cookie is in no log record at any level, no error with its causes, and no spool."""
+    caplog.set_level(logging.DEBUG)
+    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.1 if answers and answers[0].delay else 5)
+    told = ""
+    with Site(faults={FIRST: answers}) as site:
+        try:
+            get(site, spool, cookie=COOKIE, limits=limits)
+        except UndertoneError as why:
+            told = "".join(traceback.format_exception(why)) + repr(why)
+        assert any(r.headers.get("cookie") == COOKIE for r in site.log)
+    assert bool(told) == bool(answers)
+    assert "geheim" not in told
+    assert "geheim" not in caplog.text + "".join(str(vars(record)) for record in caplog.records)
+    assert b"geheim" not in (tmp_path / "spool.db").read_bytes()
+
+
+@pytest.mark.parametrize("cookie", [f"{COOKIE}\n", f"{COOKIE}\r\nX-Other: 1", f"{COOKIE}；x=1"])
+def test_cookie_that_cannot_be_sent(spool: fetch.Spool, caplog: pytest.LogCaptureFixture, cookie: str) -> None:
+    """A cookie with a line break or letters outside ASCII is bad input (or trimmed), and the error is silent on it."""
+    caplog.set_level(logging.DEBUG)
+    told = ""
+    with Site() as site:
+        try:
+            get(site, spool, cookie=cookie)
+        except BadInput as why:
+            told = "".join(traceback.format_exception(why))
+        assert all("x-other" not in r.headers for r in site.log)
+    assert "geheim" not in told + caplog.text
+
+
+def test_request_log_of_the_site() -> None:
+    """The fixture logs what tests lean on: path, time and headers of each request."""
+    with Site() as site, fetch.Fetcher(QUICK, contact=CONTACT) as fetcher:
+        fetcher.json(site.start_urls("zhihu")[0])
+        robots, page = site.log
+    assert isinstance(page, Request)
+    assert robots.at <= page.at
+    assert page.headers["accept"] == "application/json"
