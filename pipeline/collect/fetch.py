@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -23,14 +24,17 @@ from protego import Protego
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline import __version__
+from pipeline.collect import adapters
 from pipeline.collect.adapters import adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift
 
 log = logging.getLogger(__name__)
 
 AGENT = "UndertoneBot"
+_NO_COOKIES = DefaultCookiePolicy(allowed_domains=[])  # what a site sets is not kept
 _NO = {401, 403, 412, 418, 432}
 _LATER = {429, 503}
+_GONE = {404, 410}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +55,13 @@ class Fetcher:
 
     def __init__(self, limits: Limits, *, contact: str, cookie: str | None = None) -> None:
         headers = {"User-Agent": f"{AGENT}/{__version__} (+{contact})", "Accept": "application/json"}
+        if cookie is not None and not (cookie.isascii() and cookie.isprintable()):
+            raise BadInput("the cookie holds a line break or a letter outside ASCII")  # and is not repeated here
         self.limits = limits
         self._cookie = cookie
-        self._http = httpx.Client(headers=headers, timeout=limits.timeout, follow_redirects=False)
+        self._http = httpx.Client(
+            headers=headers, timeout=limits.timeout, follow_redirects=False, cookies=CookieJar(_NO_COOKIES)
+        )
         self._robots: dict[str, Protego] = {}
         self._asked_at: dict[str, float] = {}
 
@@ -70,8 +78,7 @@ class Fetcher:
             raise Refused(f"robots.txt of {urlsplit(url).netloc} does not allow {urlsplit(url).path}")
         headers = {"Cookie": self._cookie} if self._cookie else {}
         answer = self._patient(url, max(self.limits.seconds_between, robots.crawl_delay(AGENT) or 0), headers)
-        kind = answer.headers.get("content-type", "")
-        if "html" in kind or answer.text.lstrip()[:1] == "<":
+        if _is_html(answer):
             raise Refused(f"{urlsplit(url).netloc} answered HTML where JSON was due: a log-in or a check")
         try:
             body = answer.json()
@@ -90,33 +97,36 @@ class Fetcher:
             except httpx.HTTPError as why:
                 raise Retry(f"robots.txt of {parts.netloc} cannot be read: {type(why).__name__}") from why
             text = answer.text if answer.is_success else ""
-            absent = answer.status_code in (404, 410)
-            told = answer.is_success and "html" not in answer.headers.get("content-type", "")
+            absent = answer.status_code in _GONE
+            told = answer.is_success and not _is_html(answer)
             allowed = text if told else "" if absent else f"User-agent: *\nDisallow: /\n# HTTP {answer.status_code}"
             self._robots[parts.netloc] = Protego.parse(allowed)
         return self._robots[parts.netloc]
 
     def _patient(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         """A successful answer, after as many waits as the host asks for, within limits."""
-        for _ in range(self.limits.waits):
+        for left in reversed(range(self.limits.waits)):
             answer = self._persistent(url, between, headers)
             if answer.status_code in _NO or answer.is_redirect:
                 raise Refused(f"{urlsplit(url).netloc} answered {answer.status_code}")
             if answer.status_code not in _LATER:
+                if answer.status_code in _GONE:
+                    raise Gone(url)
                 if not answer.is_success:
                     raise BadInput(f"{url}: the host answered {answer.status_code}")
                 return answer
             wait = _retry_after(answer, between)
             if wait > self.limits.longest_wait:
                 raise Refused(f"{urlsplit(url).netloc} asks to wait {wait:.0f} s")
-            log.info("%s asks to wait %.0f s", urlsplit(url).netloc, wait)
-            time.sleep(wait)
+            if left:
+                log.info("%s asks to wait %.0f s", urlsplit(url).netloc, wait)
+                time.sleep(wait)
         raise Refused(f"{urlsplit(url).netloc} answered {self.limits.waits} times in a row: too many requests")
 
     def _persistent(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         """An answer that is neither a time-out nor a server error, after a few attempts."""
         retrying = Retrying(
-            retry=retry_if_exception_type((httpx.TransportError, _ServerError)),
+            retry=retry_if_exception_type((httpx.RequestError, _ServerError)),
             wait=wait_exponential(multiplier=self.limits.backoff, max=60),
             stop=stop_after_attempt(self.limits.attempts),
             reraise=True,
@@ -127,7 +137,7 @@ class Fetcher:
                     answer = self._get(url, between, headers)
                     if answer.is_server_error and answer.status_code not in _LATER:
                         raise _ServerError(answer.status_code)
-        except (httpx.TransportError, _ServerError) as why:
+        except (httpx.RequestError, _ServerError) as why:
             raise Retry(f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {why or type(why).__name__}") from why
         return answer
 
@@ -142,18 +152,28 @@ class Fetcher:
             self._asked_at[host] = time.monotonic()
 
 
+class Gone(Exception):
+    """The page is not there any more: its thread was deleted."""
+
+
 class _ServerError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"HTTP {status}")
 
 
+def _is_html(answer: httpx.Response) -> bool:
+    return "html" in answer.headers.get("content-type", "").lower() or answer.text.lstrip("\ufeff \t\r\n")[:1] == "<"
+
+
 def _retry_after(answer: httpx.Response, least: float) -> float:
     """Seconds to wait: Retry-After as a number or a date, else ten times the usual pause."""
     value = answer.headers.get("retry-after", "")
-    if value.isdigit():
+    if value.isascii() and value.isdigit():
         return max(float(value), least)
     try:
-        return max((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds(), least)
+        when = parsedate_to_datetime(value)
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)  # an HTTP date is always GMT
+        return max((when - datetime.now(UTC)).total_seconds(), least)
     except ValueError:
         return least * 10
 
@@ -180,16 +200,32 @@ class Spool:
             row = con.execute(wanted).one_or_none()
         return (row.url, row.seq) if row else (chain, 0)
 
-    def save(self, source: str, day: str, chain: str, seq: int, url: str, body: dict[str, Any], after: str | None) -> None:
-        """Commit one page and the cursor after it."""
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def save(
+        self, source: str, day: str, chain: str, seq: int, url: str, body: dict[str, Any], cursor: tuple[str | None, int]
+    ) -> None:
+        """Commit page number `seq` and where the chain stands after it. A page at or past the cursor is not read back."""
         names = {"source": source, "day": day, "chain": chain}
         fetched_at = datetime.now(UTC).isoformat()
+        page_here = (*self._at(self._pages, source, day, chain), self._pages.c.seq == seq)
         with self._engine.begin() as con:
-            con.execute(sa.delete(self._cursors).where(*self._at(self._cursors, source, day, chain)))
-            con.execute(sa.insert(self._cursors).values(**names, url=after, seq=seq + 1))
+            self._move(con, names, cursor)
+            con.execute(sa.delete(self._pages).where(*page_here))
             con.execute(sa.insert(self._pages).values(
                 **names, seq=seq, url=url, fetched_at=fetched_at, body=json.dumps(body, ensure_ascii=False)
             ))  # fmt: skip
+
+    def end(self, source: str, day: str, chain: str, seq: int) -> None:
+        """Commit that a chain has ended after `seq` pages."""
+        with self._engine.begin() as con:
+            self._move(con, {"source": source, "day": day, "chain": chain}, (None, seq))
+
+    def _move(self, con: sa.Connection, names: dict[str, str], cursor: tuple[str | None, int]) -> None:
+        con.execute(sa.delete(self._cursors).where(*self._at(self._cursors, **names)))
+        con.execute(sa.insert(self._cursors).values(**names, url=cursor[0], seq=cursor[1]))
 
     def seen(self, source: str, day: str, chain: str) -> set[str]:
         """Addresses of a chain's pages: a `next` among them is a loop."""
@@ -199,8 +235,14 @@ class Spool:
 
     def pages(self, source: str, day: str) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
         """The pages fetched for a day, in order: address, time, redacted body."""
-        p = self._pages.c
-        wanted = sa.select(p.url, p.fetched_at, p.body).where(p.source == source, p.day == day).order_by(p.chain, p.seq)
+        p, c = self._pages.c, self._cursors.c
+        read = sa.and_(c.source == p.source, c.day == p.day, c.chain == p.chain, p.seq < c.seq)
+        wanted = (
+            sa.select(p.url, p.fetched_at, p.body)
+            .join(self._cursors, read)
+            .where(p.source == source, p.day == day)
+            .order_by(p.chain, p.seq)
+        )
         with self._engine.connect() as con:
             for url, fetched_at, body in con.execute(wanted):
                 yield url, datetime.fromisoformat(fetched_at), json.loads(body)
@@ -217,7 +259,7 @@ def starts(source: str, thread: str) -> list[str]:
     site = adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
-    if not thread.isalnum():
+    if not (thread.isascii() and thread.isalnum()):
         raise BadInput(f"{thread!r} is not a thread id of {source}")
     templates = [t for t in (getattr(site, "ARTICLE", None), site.START) if t]
     return [template.format(thread=thread) for template in templates]
@@ -231,22 +273,26 @@ def thread(
 
 
 def _chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, redact: Callable[[Any], Any]) -> int:
-    site = adapter(source)
     url, seq = spool.cursor(source, day, start)
     first = seq
     while url and seq < fetcher.limits.pages_per_thread:
-        body = redact(fetcher.json(url))
         try:
-            site.parse(body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
-            after = site.next_url(body, url)
+            body = redact(fetcher.json(url))
+        except Gone:
+            log.warning("%s: %s is not there any more", source, url)
+            spool.end(source, day, start, seq)
+            break
+        try:
+            adapters.parse(source, body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
+            after = adapters.next_url(source, body, url)
+            if after is not None and urlsplit(after).netloc != urlsplit(url).netloc:
+                raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(after).netloc}")
         except SchemaDrift:
-            spool.save(source, day, start, seq, url, body, url)  # the page is kept for whoever mends the adapter
+            spool.save(source, day, start, seq, url, body, (url, seq))  # kept for whoever mends the adapter
             raise
         if after is not None and (after == url or after in spool.seen(source, day, start)):
             log.warning("%s: %s points back to a page already read; the chain ends", source, url)
             after = None
-        if after is not None and urlsplit(after).netloc != urlsplit(url).netloc:
-            raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(after).netloc}")
-        spool.save(source, day, start, seq, url, body, after)
+        spool.save(source, day, start, seq, url, body, (after, seq + 1))
         url, seq = after, seq + 1
     return seq - first

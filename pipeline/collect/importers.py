@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from pipeline.collect import anonymise, columns
-from pipeline.collect.adapters import adapter
+from pipeline.collect.adapters import adapter, parse
 from pipeline.collect.record import Article, Comment, Page
 from pipeline.collect.rows import CHUNK, Chunk, chunks
 from pipeline.errors import BadInput, Refused, SchemaDrift
@@ -90,7 +90,7 @@ def add_page(
 ) -> None:
     """Parse one redacted page and add its records to the batch; a page of refusal is a dropped row."""
     try:
-        found = adapter(batch.source).parse(body, url, fetched_at)
+        found = parse(batch.source, body, url, fetched_at)
     except Refused:
         batch.page.skipped.append(("refused_page", url))
         return

@@ -8,6 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,14 +16,15 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.collect import anonymise, fetch, importers
-from pipeline.collect.adapters import adapter
+from pipeline.collect.adapters import ADAPTERS, adapter
 from pipeline.collect.clean import clean, normalised
-from pipeline.collect.columns import checked
+from pipeline.collect.columns import checked, parse
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.importers import Batch
 from pipeline.collect.record import Page, article_frame, comment_frame
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, UndertoneError
 from pipeline.sample import pages_of
+from pipeline.sample import sources as sample_sources
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES
 from pipeline.text.language import language
@@ -42,11 +44,56 @@ class Collected(TypedDict):
     dropped: int
 
 
-def files(path: str | None, source: str, day: str) -> list[Path]:
+def sources(source: str, path: str | None) -> list[str | None]:
+    """The sources of a run, one task each; None means: what the file itself names."""
+    if source != "all":
+        return [source]
+    return [None] if path not in (None, SAMPLE) else list(ADAPTERS)
+
+
+def run(
+    source: str | None,
+    day: str,
+    *,
+    path: str | None = None,
+    mapping: str | None = None,
+    encoding: str = "utf-8-sig",
+    live: bool = False,
+    threads: Sequence[str] = (),
+    key: str | None = None,
+    cookie: str | None = None,
+    run_id: str = "cli",
+) -> list[Collected]:
+    """Collect one source as the DAG's parameters say: from the site if `live`, else from a path or the inbox."""
+    secret = key.encode() if key else None
+    if live:
+        if source is None or not threads:
+            raise BadInput("to ask a site, name the source and the threads to fetch")
+        return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
+    found = files(path, source, day)
+    columns = parse(mapping)
+    return import_files(
+        found, source, day, mapping=columns, origin=origin_of(path), encoding=encoding, key=secret, run_id=run_id
+    )
+
+
+def origin_of(path: str | None) -> str:
+    """What a run's rows are filed under: `sample`, `inbox`, or the name of the file or folder."""
+    return "inbox" if path is None else Path(path).name
+
+
+def total(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
+    """Rows read, kept and dropped over all sources; a skipped source gave None."""
+    done = [one for several in collected for one in several or []]
+    return {name: sum(int(one[name]) for one in done) for name in ("read", "kept", "dropped")}  # type: ignore[literal-required]
+
+
+def files(path: str | None, source: str | None, day: str) -> list[Path]:
     """The files a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox."""
     if path == SAMPLE:
-        return pages_of(source)
+        return [page for name in ([source] if source else sample_sources()) for page in pages_of(name)]
     if path is None:
+        source = source or "all"
         folder = settings.inbox() / source / day
         return sorted(p for p in folder.glob("*") if p.is_file()) if folder.is_dir() else []
     given = Path(path).expanduser()
@@ -99,26 +146,26 @@ def fetch_threads(
 ) -> list[Collected]:
     """Fetch threads of a site politely into the spool, then settle what the spool holds for the day.
 
-    Killed anywhere, a second call goes on from the last committed cursor. If the site refuses, what was fetched
-    before is settled all the same, and then the refusal is raised.
+    Killed anywhere, a second call goes on from the last committed cursor. If the site refuses, fails or answers in
+    another shape, what was fetched before is settled all the same, and then the error is raised.
     """
     parse_day(day)
     key = key or settings.user_key()
     settings.home().mkdir(parents=True, exist_ok=True)
     spool = fetch.Spool(settings.spool_uri())
-    refusal: Exception | None = None
-    with fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
+    stopped: UndertoneError | None = None
+    with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
         try:
             for thread in threads:
                 fetch.thread(fetcher, spool, source, thread, day, redact=lambda b: anonymise.redact(b, source, key))
-        except fetch.Refused as why:
-            refusal = why
-    batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
-    for url, fetched_at, body in spool.pages(source, day):
-        importers.add_page(batch, url, fetched_at, body, url)
+        except UndertoneError as why:
+            stopped = why
+        batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
+        for url, fetched_at, body in spool.pages(source, day):
+            importers.add_page(batch, url, fetched_at, body, url)
     done = settle([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
-    if refusal:
-        raise refusal
+    if stopped:
+        raise stopped
     return done
 
 

@@ -6,7 +6,7 @@ order; `connect` opens DuckDB over tables and views.
 """
 
 from pipeline.warehouse.catalog import create, names, scan, schema, snapshot, table
-from pipeline.warehouse.query import checks, connect, run_check
+from pipeline.warehouse.query import checks, connect, query, run_check
 from pipeline.warehouse.scratch import attempt, stage
 from pipeline.warehouse.upkeep import compact, erase, maintain
 from pipeline.warehouse.write import commit, overwrite, replace, slice_of
@@ -22,6 +22,7 @@ __all__ = [
     "maintain",
     "names",
     "overwrite",
+    "query",
     "replace",
     "run_check",
     "scan",

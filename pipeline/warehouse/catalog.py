@@ -7,9 +7,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import settings
-from pipeline.errors import Missing
+from pipeline.errors import Missing, Retry
 from pipeline.tables import TABLES
 
 NAMESPACE = "undertone"
@@ -71,10 +72,10 @@ def table(name: str) -> Table:
         return catalog().load_table(f"{NAMESPACE}.{name}")
     except NoSuchTableError as why:
         raise Missing(f"the warehouse at {settings.warehouse()} is not set up; run `undertone init`") from why
-    except Exception as why:
-        if "no such table" in str(why) or "unable to open database" in str(why) or "does not exist" in str(why):
+    except SQLAlchemyError as why:
+        if any(sign in str(why) for sign in ("no such table", "unable to open database", "UndefinedTable")):
             raise Missing(f"there is no catalog at {settings.home()}; run `undertone init`") from why
-        raise
+        raise Retry(f"the catalog does not answer: {type(why).__name__}") from why  # its text may hold a password
 
 
 def schema(name: str) -> Schema:

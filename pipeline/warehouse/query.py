@@ -1,9 +1,11 @@
 """SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES
@@ -32,6 +34,16 @@ def connect() -> duckdb.DuckDBPyConnection:
     return con
 
 
+def query(sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+    """The rows of a SQL query over tables and views; `?` in it stand for `values`."""
+    try:
+        found = connect().sql(sql, params=list(values)).to_arrow_table()
+    except duckdb.Error as why:
+        raise BadInput(f"the query failed: {why}") from why
+    frame = pl.from_arrow(found)
+    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+
 def checks() -> list[str]:
     """Names of the data checks, one SQL file each."""
     return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
@@ -41,7 +53,4 @@ def run_check(name: str, limit: int = 5) -> list[dict[str, Any]]:
     """Rows that violate the check, at most `limit`; none means it holds."""
     if name not in checks():
         raise BadInput(f"no check {name!r}; there are {', '.join(checks())}")
-    con = connect()
-    cursor = con.execute((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8"))
-    columns = [column[0] for column in cursor.description or []]
-    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(limit)]
+    return query((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8")).head(limit).to_dicts()

@@ -1,0 +1,39 @@
+"""Find days that were lost while a DAG was paused, and announce them again.
+
+A paused consumer loses its asset events for good. This DAG compares the tables (view `holes`) and posts the events
+anew: `tokenize` and `score` then make what is missing. `undertone heal` does the same work without Airflow.
+
+**Triage.** A day that stays in `holes` after its runs succeeded is a bug; a day whose runs failed is theirs to tell.
+"""
+
+from typing import Any
+
+from airflow.sdk import dag, task
+from house import COMMENTS, HOUSE, TOKENS, Tag
+
+
+@dag(dag_id="heal", schedule="0 6 * * *", tags=[Tag.UPKEEP], doc_md=__doc__, **HOUSE)
+def heal() -> None:
+    @task
+    def holes() -> dict[str, list[str]]:
+        from pipeline.tasks import heal
+
+        return heal.holes()
+
+    @task(outlets=[COMMENTS, TOKENS])
+    def announce(found: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        if not any(found.values()):
+            raise AirflowSkipException("no day is missing")
+        untokenized = found["tokens"]
+        unscored = [day for day in found["scores"] if day not in untokenized]  # tokenize announces the others itself
+        for asset, days in ((COMMENTS, untokenized), (TOKENS, unscored)):
+            if days:
+                outlet_events[asset].add_partitions(days)
+        return found
+
+    announce(holes())
+
+
+heal()

@@ -1,0 +1,41 @@
+"""Check the tables, then write the day's HTML report.
+
+Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contained page below the reports folder. Each
+check is a mapped task of its own; if one fails there is no report of the day.
+
+**Triage.** A failed check lists its first rows: the SQL file of its name says what should hold. The usual reason is a
+day whose `tokenize` or `score` was paused: run `heal`.
+"""
+
+from typing import Any
+
+from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
+from house import DAY, HOUSE, SCORES, Tag, the_day
+
+
+@dag(dag_id="report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, tags=[Tag.REPORT],
+     doc_md=__doc__, **HOUSE)  # fmt: skip
+def report() -> None:
+    @task
+    def checks(day: str) -> list[str]:
+        from pipeline import warehouse
+
+        return warehouse.checks()
+
+    @task(map_index_template="{{ name }}")
+    def check(name: str) -> None:
+        from pipeline.tasks import report
+
+        report.check(name)
+
+    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    def page(day: str) -> str:
+        from pipeline.tasks import report
+
+        return report.write(day)
+
+    day = the_day()
+    check.expand(name=checks(day)) >> page(day)
+
+
+report()

@@ -1,0 +1,59 @@
+"""Score the day's comments for implicitness.
+
+Reads `comments` and the model of the day, writes `scores`; then `report` starts by itself. ImpScore is English: scores
+of other languages are marked an extension in their signature.
+
+**Triage.** *Missing: there is no trained model*: run `impscore` once, then clear. *BadInput: the model was trained on
+encoder …*: UNDERTONE_ENCODER differs between the training and the scoring machine. A task that waits in *scheduled*
+wants the pool `gpu`: `airflow pools set gpu 1 GPU`.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from house import DAY, HOUSE, SCORES, TOKENS, Tag, the_day
+
+PARAMS = {
+    "day": DAY,
+    "model_id": Param(None, type=["null", "string"], pattern="^[0-9a-f]{64}$", title="Model",
+                      description="Empty: the newest model trained for the day or before"),
+    "rows_per_shard": Param(10_000, type="integer", minimum=1, title="Texts a shard",
+                            description="One mapped task each; importing torch costs a task four seconds"),
+}  # fmt: skip
+
+
+@dag(dag_id="score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__,
+     **HOUSE)  # fmt: skip
+def score() -> None:
+    @task
+    def pin(day: str, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import score
+
+        return dict(score.pin(day, params["model_id"]))
+
+    @task
+    def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
+        from pipeline.tasks import score
+
+        return list(score.plan(day, pinned, params["rows_per_shard"]))
+
+    @task(queue="gpu", pool="gpu")
+    def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
+        from pipeline.tasks import score
+
+        return dict(score.implicitness(shard, pinned["model_id"]))
+
+    @task(outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(staged: Any, day: str, pinned: Any, run_id: str = "", outlet_events: Any = None) -> int:
+        from pipeline.tasks import score
+
+        rows = score.publish(list(staged or []), day, pinned, run_id)
+        outlet_events[SCORES].add_partitions([day])
+        return rows
+
+    day = the_day()
+    pinned = pin(day)
+    publish(implicitness.partial(pinned=pinned).expand(shard=shards(day, pinned)), day, pinned)
+
+
+score()

@@ -1,0 +1,59 @@
+"""Cut the day's comments into words: jieba for Chinese, nltk for English.
+
+Reads `comments`, writes `tokens`; only texts no row has tokens for are cut. (The file is not called tokenize.py because
+that would hide Python's own module of the name.)
+
+**Triage.** *Missing* names the tokenizer that is not installed. *Retry: tokens of n texts are missing*: a shard's scratch
+file was swept; clear the shards as well.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from house import COMMENTS, DAY, HOUSE, TOKENS, Tag, the_day
+
+PARAMS = {
+    "day": DAY,
+    "chinese": Param("jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba is faster and differs"),
+    "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
+    "rows_per_shard": Param(20_000, type="integer", minimum=1, title="Texts a shard", description="One mapped task each"),
+}  # fmt: skip
+
+
+@dag(dag_id="tokenize", schedule=PartitionedAssetTimetable(assets=COMMENTS), params=PARAMS, tags=[Tag.TEXT], doc_md=__doc__,
+     **HOUSE)  # fmt: skip
+def tokenize() -> None:
+    @task
+    def pins(day: str) -> dict[str, int | None]:
+        from pipeline.tasks import segment
+
+        return segment.pins()
+
+    @task
+    def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
+        from pipeline.tasks import segment
+
+        return list(segment.plan(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
+
+    @task
+    def cut(shard: Any, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import segment
+
+        return dict(segment.cut(shard, params["chinese"], params["english"]))
+
+    @task(outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(
+        staged: Any, day: str, pinned: Any, params: Any = None, run_id: str = "", outlet_events: Any = None
+    ) -> int:
+        from pipeline.tasks import segment
+
+        rows = segment.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
+        outlet_events[TOKENS].add_partitions([day])
+        return rows
+
+    day = the_day()
+    pinned = pins(day)
+    publish(cut.expand(shard=shards(day, pinned)), day, pinned)
+
+
+tokenize()

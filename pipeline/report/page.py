@@ -1,0 +1,84 @@
+"""One HTML page that needs no network. Comments are hostile data: everything but our own figures is escaped."""
+
+from pathlib import Path
+from typing import Any, TypedDict
+
+import polars as pl
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from pipeline.report import figures
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+
+
+class Contents(TypedDict):
+    """What a report shows, as frames of the views and rows of the tables."""
+
+    day: str
+    scores: pl.DataFrame  # source, lang, implicitness
+    by_source: pl.DataFrame
+    most: pl.DataFrame
+    least: pl.DataFrame
+    funnel: pl.DataFrame  # view funnel, of collection
+    model: dict[str, Any] | None
+    evaluations: pl.DataFrame
+    signatures: list[str]
+
+
+def render(contents: Contents) -> str:
+    """The page as text."""
+    scores, funnel = contents["scores"], contents["funnel"]
+    collected = funnel.unique(["source", "origin"], maintain_order=True)
+    facts = [
+        ("comments scored", f"{scores.height:,}"),
+        ("sources", str(scores["source"].n_unique())),
+        ("median implicitness", f"{scores['implicitness'].median():.3f}"),
+        ("rows read", f"{collected['read_count'].sum():,}"),
+        ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
+    ]
+    return _TEMPLATES.get_template("page.html").render(
+        day=contents["day"],
+        warnings=_warnings(contents),
+        facts=facts,
+        distributions=figures.distributions(scores),
+        by_source=contents["by_source"].to_dicts(),
+        examples=[("Most implicit", contents["most"].to_dicts()), ("Least implicit", contents["least"].to_dicts())],
+        funnel=figures.funnel(_shares(funnel)) if funnel.height else "",
+        funnel_rows=_funnel_rows(funnel),
+        model=contents["model"],
+        evaluations=contents["evaluations"].to_dicts(),
+        signatures=contents["signatures"],
+    )
+
+
+def _warnings(contents: Contents) -> list[str]:
+    model = contents["model"]
+    found = []
+    if model and "undertone-sample" in model["completion_models"]:
+        found.append(
+            "The model was trained on the sample shipped with Undertone: good for trying things out, not a result."
+        )
+    if other := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
+        found.append(
+            f"ImpScore was made for English. Scores in {', '.join(other)} are an extension, marked so in their signatures."
+        )
+    return found
+
+
+def _shares(funnel: pl.DataFrame) -> pl.DataFrame:
+    kept = funnel.unique(["source", "origin"]).select("source", reason=pl.lit(None, pl.String), row_count="kept_count")
+    lost = funnel.filter(pl.col("reason").is_not_null()).select("source", "reason", "row_count")
+    return pl.concat([kept, lost]).group_by("source", "reason").agg(pl.col("row_count").sum())
+
+
+def _funnel_rows(funnel: pl.DataFrame) -> list[dict[str, Any]]:
+    why = pl.format("{}: {} {}", "dropped_at", "row_count", pl.col("reason").str.replace_all("_", " "))
+    return (
+        funnel.with_columns(why=why)
+        .group_by("source", "origin", "read_count", "kept_count", "dropped_count")
+        .agg(pl.col("why").drop_nulls().sort().str.join("; "))
+        .sort("source", "origin")
+        .to_dicts()
+    )

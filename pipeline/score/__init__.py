@@ -1,0 +1,1 @@
+"""Scoring: applying a model or metric to texts, in batches."""

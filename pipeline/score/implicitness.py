@@ -1,0 +1,46 @@
+"""Implicitness of texts by a trained ImpScore model, with the signature a score must carry."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+
+from pipeline import __version__
+from pipeline.errors import BadInput
+from pipeline.models.encoder import Encoder, encode
+from pipeline.models.impscore import ImpScore
+
+METRIC = "implicitness"
+DECIMALS = 6  # float32 sums move with the batch by some 1e-7
+
+
+def model_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], encoder: Encoder) -> ImpScore:
+    """The model of a registry entry, for this encoder and no other."""
+    if encoder.revision != config["encoder_revision"]:
+        raise BadInput(
+            f"the model was trained on encoder {config['encoder']} at {config['encoder_revision'][:12]}, "
+            f"not on {encoder.name} at {encoder.revision[:12]}"
+        )
+    model = ImpScore(encoder.dim, config["recipe"]["features"])
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def implicitness(
+    texts: Sequence[str], encoder: Encoder, model: ImpScore, done: Callable[[int], None] = lambda _: None
+) -> npt.NDArray[np.float64]:
+    """I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
+    vectors = torch.from_numpy(encode(encoder, texts, done))
+    with torch.inference_mode():
+        values = model(vectors).implicitness.numpy() if len(texts) else np.empty(0)
+    return np.round(values.astype(np.float64), DECIMALS).clip(0.0, 2.0)
+
+
+def signature(model_id: str, encoder: Encoder, lang: str = "lang") -> pl.Expr:
+    """What a score was made by. ImpScore is English: scores of other languages are marked an extension (X-07)."""
+    stem = f"{METRIC}|model:{model_id[:12]}|encoder:{encoder.name}@{encoder.revision[:12]}|{encoder.precision}"
+    scope = pl.when(pl.col(lang) == "en").then(pl.lit("en")).otherwise(pl.col(lang) + "(extension)")
+    return pl.format(f"{stem}|lang:{{}}|undertone:{__version__}", scope)

@@ -1,0 +1,104 @@
+"""ImpScore: completions to pairs, pairs to a model, the model into `models` and its numbers into `evaluations`."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import __version__, sample, settings, warehouse
+from pipeline.errors import Missing
+from pipeline.examples import pairs as examples
+from pipeline.llm import cassette
+from pipeline.slices import parse_day
+
+KIND = "impscore"
+
+
+def play(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
+    """Bring a cassette's answers into `completions`, a slice a source; return the sources. The sample's by default."""
+    parse_day(day)
+    rows = cassette.read(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
+    for source in (sources := sorted(rows["source"].unique())):
+        warehouse.overwrite(
+            "completions", warehouse.slice_of(source=source), rows.filter(pl.col("source") == source), run_id
+        )
+    return sources
+
+
+def build_pairs(source: str, day: str, seed: int = examples.SEED, run_id: str = "cli") -> int:
+    """Pairs of one source from its completions; answers that give none are in `dropped`."""
+    where = warehouse.slice_of(source=source)
+    completions = warehouse.scan("completions", pl.col("source") == source).sort("completion_id").collect()
+    rows, gone = examples.build(completions, seed)
+    stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit("completions")}
+    lost = gone.with_columns(**stamp, step=pl.lit("pairs"))
+    slot = warehouse.slice_of(source=source, day=day, origin="completions")
+    warehouse.overwrite("dropped", slot, lost, run_id)
+    run = pl.DataFrame(
+        {"source": [source], "step": ["pairs"], "read_count": [completions.height], "kept_count": [rows.height],
+         "dropped_count": [completions.height - rows.height], "config": [json.dumps({"seed": seed})],
+         "run_id": [run_id], "code_version": [__version__]}
+    ).with_columns(**stamp)  # fmt: skip
+    warehouse.overwrite("runs", {**slot, "step": "pairs"}, run, run_id)
+    return warehouse.overwrite("pairs", where, rows, run_id)
+
+
+def train(
+    day: str,
+    *,
+    epochs: int = 30,
+    seed: int = 42,
+    done: Callable[[int], None] = lambda _: None,
+    run_id: str = "cli",
+) -> str:
+    """Train on all pairs; return the model's id. The same pairs and numbers give the same model."""
+    from pipeline.models import encoder as encoders
+    from pipeline.training import impscore, registry
+
+    rows = warehouse.scan("pairs").sort("pair_id").collect()
+    if not rows.height:
+        raise Missing("the table pairs is empty; bring completions in first: `undertone train impscore --sample`")
+    encoder = encoders.load(settings.encoder(), threads=settings.threads())
+    fitted = impscore.fit(rows, encoder, impscore.Recipe(epochs=epochs, seed=seed), done)
+    data_hash = hashlib.sha256("\n".join(rows.select(pl.concat_str(pl.all(), separator="\t", ignore_nulls=True)).to_series()).encode()).hexdigest()
+    used = warehouse.scan("completions").select("completion_id", "model").collect()
+    answered_by = rows.join(used, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
+    config = {
+        "kind": KIND, "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": fitted.recipe,
+        "data_hash": data_hash, "completion_models": answered_by,
+    }  # fmt: skip
+    model_id = registry.keep(settings.models(), fitted.model.state_dict(), config)
+    _publish(day, model_id, config, fitted.evaluations, run_id)
+    return model_id
+
+
+def _publish(day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str) -> None:
+    where = warehouse.slice_of(kind=KIND, day=day)
+    stamp = {"kind": pl.lit(KIND), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
+    warehouse.overwrite("evaluations", where, evaluations.with_columns(**stamp), run_id)
+    row = pl.DataFrame(
+        {"encoder": [config["encoder"]], "encoder_revision": [config["encoder_revision"]],
+         "config": [json.dumps(config["recipe"], sort_keys=True)], "data_hash": [config["data_hash"]],
+         "completion_models": [config["completion_models"]], "code_version": [__version__]},
+        schema_overrides={"completion_models": pl.List(pl.String)},
+    ).with_columns(**stamp)  # fmt: skip
+    warehouse.overwrite("models", where, row, run_id)
+
+
+def model_for(day: str | None) -> str:
+    """Id of the model a day is scored by: the newest trained for that day or before, else the oldest there is.
+
+    A rule on the tables rather than "the latest", so that scoring a day again gives the same model.
+    """
+    known = warehouse.scan("models", pl.col("kind") == KIND).select("day", "model_id").sort("day", "model_id").collect()
+    if not known.height:
+        raise Missing("there is no trained model; run the DAG impscore or `undertone train impscore --sample`")
+    if day is None:
+        return str(known["model_id"][-1])
+    past = known.filter(pl.col("day") <= parse_day(day))
+    return str(past["model_id"][-1] if past.height else known["model_id"][0])
+
+

@@ -1,0 +1,71 @@
+"""Report: the checks, and the HTML page of a day."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.slices import parse_day
+
+EXAMPLES = 10
+
+
+def check(name: str) -> None:
+    """Raise BadInput with the first violations if a check does not hold."""
+    if rows := warehouse.run_check(name):
+        raise BadInput(f"check {name} does not hold; first rows: {rows}")
+
+
+def extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The most and the least implicit comments, of a day or of all, each from its end inwards."""
+    where, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
+    most = warehouse.query(f"select * from most_implicit {where} order by rank limit {int(count)}", values)  # noqa: S608
+    least = warehouse.query(f"select * from most_implicit {where} order by rank desc limit {int(count)}", values)  # noqa: S608
+    return most, least
+
+
+def write(day: str) -> str:
+    """Write the day's page below the reports folder, complete or not at all; return its path."""
+    from pipeline.report import page
+
+    text = page.render(_contents(day))
+    folder = settings.reports()
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(prefix=".draft-", suffix=".html", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    path = folder / f"{day}.html"
+    Path(draft).chmod(0o644)
+    Path(draft).replace(path)
+    return str(path)
+
+
+def _contents(day: str) -> Any:
+    at = [parse_day(day)]
+    scores = warehouse.query("select source, lang, implicitness, signature, model_id from comments_scored where day = ?", at)
+    if not scores.height:
+        raise Missing(f"no comment of {day} has a score; run `undertone score day {day}` or the DAG score")
+    model_id = scores["model_id"].mode().sort()[0]
+    models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
+    most, least = extremes(day)
+    evaluations = (
+        warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("epoch") == 0))
+        .filter(pl.col("day") == models["day"].min() if models.height else pl.lit(value=False))
+        .sort("metric", "split", "subset")
+        .collect()
+    )
+    return {
+        "day": day,
+        "scores": scores,
+        "by_source": warehouse.query("select * from implicitness_by_source_day where day = ? order by source, lang", at),
+        "most": most,
+        "least": least,
+        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", at),
+        "model": models.row(0, named=True) if models.height else None,
+        "evaluations": evaluations,
+        "signatures": sorted(scores["signature"].unique()),
+    }

@@ -1,0 +1,102 @@
+"""Score: the distinct texts of a day through a model, in shards, then one commit for the day and the model."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypedDict
+
+import polars as pl
+
+from pipeline import __version__, settings, slices, warehouse
+from pipeline.errors import Retry
+from pipeline.slices import Shard, Staged, parse_day
+from pipeline.tasks import impscore, texts
+
+if TYPE_CHECKING:
+    from pipeline.models.encoder import Encoder
+    from pipeline.models.impscore import ImpScore
+
+ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
+METRIC = "implicitness"
+VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
+
+
+class Pinned(TypedDict):
+    """What every task of a run uses."""
+
+    model_id: str
+    snapshots: dict[str, int | None]
+
+
+def pin(day: str, model_id: str | None = None) -> Pinned:
+    """The model and the state of `comments` that a run scores with."""
+    return Pinned(
+        model_id=model_id or impscore.model_for(day), snapshots={"comments": warehouse.snapshot("comments")}
+    )
+
+
+def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
+    """Shards of the day's distinct texts. Their number follows from the day's rows, so a rerun has the same."""
+    snapshot = pinned["snapshots"]["comments"]
+    count = int(texts.distinct(day, snapshot).select(pl.len()).collect().item()) if snapshot else 0
+    return slices.plan(day, count, rows, pinned["snapshots"])
+
+
+def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lambda _: None) -> Staged:
+    """Score a shard's texts into scratch."""
+    mine = texts.distinct(shard["day"], shard["snapshots"]["comments"]).filter(texts.part_of(shard)).collect()
+    return warehouse.stage("scores", values(mine.sort("text_hash"), model_id, done))
+
+
+def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
+    """Implicitness and signature of (text_hash, text, lang) rows."""
+    from pipeline.score import implicitness as scoring
+
+    encoder, model = _loaded(model_id, settings.encoder(), settings.threads())
+    scored = scoring.implicitness(rows["text"].to_list(), encoder, model, done)
+    return rows.with_columns(value=pl.Series(scored, dtype=pl.Float64), signature=scoring.signature(model_id, encoder)).select(
+        list(VALUES)
+    )
+
+
+@lru_cache(maxsize=1)
+def _loaded(model_id: str, encoder_name: str, threads: int) -> "tuple[Encoder, ImpScore]":
+    from pipeline.models import encoder as encoders
+    from pipeline.score import implicitness as scoring
+    from pipeline.training import registry
+
+    encoder = encoders.load(encoder_name, threads=threads)
+    return encoder, scoring.model_from(*registry.fetch(settings.models(), model_id), encoder)
+
+
+def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "cli") -> int:
+    """Give every comment of the day its text's score; return the count."""
+    columns = ("source", "day", "thread_id", "comment_id", "text_hash")
+    comments = texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
+    known = (
+        pl.scan_parquet([s["path"] for s in staged]) if staged else pl.LazyFrame(schema=VALUES)
+    ).unique("text_hash").collect()  # fmt: skip
+    rows = comments.join(known, on="text_hash", how="inner", maintain_order="left").with_columns(
+        metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"])
+    )
+    if rows.height != comments.height:
+        raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
+    where = warehouse.slice_of(day=day, metric=METRIC, model_id=pinned["model_id"])
+    run = (
+        comments.group_by("source", "day").len().with_columns(
+            origin=pl.lit("comments"), step=pl.lit("score"), read_count=pl.col("len").cast(pl.Int64),
+            kept_count=pl.col("len").cast(pl.Int64), dropped_count=pl.lit(0, pl.Int64),
+            config=pl.lit(json.dumps({"metric": METRIC, "model_id": pinned["model_id"]})),
+            run_id=pl.lit(run_id), code_version=pl.lit(__version__),
+        )
+    )  # fmt: skip
+    warehouse.overwrite("runs", warehouse.slice_of(day=day, origin="comments", step="score"), run, run_id)
+    return warehouse.overwrite("scores", where, rows, run_id)
+
+
+def run(day: str, done: Callable[[int], None] = lambda _: None) -> int:
+    """All of it in one process, for the command line."""
+    parse_day(day)
+    pinned = pin(day)
+    staged = [implicitness(shard, pinned["model_id"], done) for shard in plan(day, pinned)]
+    return publish(staged, day, pinned)

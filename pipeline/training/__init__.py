@@ -1,0 +1,1 @@
+"""Training: fitting models, keeping them by content hash."""

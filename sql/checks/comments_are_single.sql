@@ -1,0 +1,5 @@
+-- A comment is in its day once.
+select source, day, thread_id, comment_id, count(*) as row_count
+from comments
+group by all
+having count(*) > 1;

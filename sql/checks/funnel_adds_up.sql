@@ -1,0 +1,15 @@
+-- Of each collection, the dropped rows are all there, and the kept ones are in the table.
+with lost as (
+    select source, day, origin, count(*) as row_count from dropped where step <> 'pairs' group by all
+),
+
+kept as (
+    select source, day, origin, count(*) as row_count from comments group by all
+)
+
+select r.source, r.day, r.origin, r.read_count, r.kept_count, k.row_count as comments, l.row_count as dropped
+from runs as r
+left join lost as l on l.source = r.source and l.day = r.day and l.origin = r.origin
+left join kept as k on k.source = r.source and k.day = r.day and k.origin = r.origin
+where r.step = 'collect'
+    and (coalesce(l.row_count, 0) <> r.dropped_count or coalesce(k.row_count, 0) <> r.kept_count);

@@ -1,0 +1,18 @@
+-- What each step of a day read, kept and dropped, and why.
+create or replace view funnel as
+with reasons as (
+    select source, day, origin, case when step = 'pairs' then 'pairs' else 'collect' end as run_step, step, reason,
+        count(*) as row_count
+    from dropped
+    group by all
+),
+
+final as (
+    select r.day, r.source, r.origin, r.step, r.read_count, r.kept_count, r.dropped_count,
+        d.step as dropped_at, d.reason, d.row_count
+    from runs as r
+    left join reasons as d
+        on d.source = r.source and d.day = r.day and d.origin = r.origin and d.run_step = r.step
+)
+
+select * from final;
