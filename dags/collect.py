@@ -3,32 +3,50 @@
 Reads the day's inbox (`<inbox>/<source>/<day>/`), a path, the shipped sample, or, if asked, a site. Writes `raw_pages`,
 `articles`, `comments`, `dropped`, `runs`; then `tokenize` starts by itself.
 
-**Triage.** *BadInput* names file, row, field and what was expected: mend the file, clear the task. *SchemaDrift*: the site
-changed; the page is kept, the adapter in `pipeline/collect/` needs an update. A *skipped* source refused to be read
-(robots.txt, 403, a log-in page): leave it alone; what was fetched before is in. *Retry*: another run wrote the same day;
-it settles by itself. Users are pseudonymised with the password of the connection `undertone_user_key`, or dropped
-without one; a cookie of your own for a site goes into the password of `undertone_<source>`.
+**Triage.** *BadInput* names file, row, field and what was expected: mend the file, clear the task. *SchemaDrift*: the
+site changed; the page is kept, the adapter in `pipeline/collect/` needs an update. A *skipped* source refused to be
+read (robots.txt, 403, a log-in page): leave it alone; what was fetched before is in. *Retry*: another run wrote the
+same day; it settles by itself. Users are pseudonymised with the password of the connection `undertone_user_key`, or
+dropped without one; a cookie of your own for a site goes into the password of `undertone_<source>`.
 """
 
 from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
+
 from house import COMMENTS, DAY, HOUSE, Tag, every, secret, the_day
 
 PARAMS = {
     "day": DAY,
-    "source": Param("all", type="string", pattern="^[a-z][a-z0-9_]{0,39}$", title="Source",
-                    description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data"),
-    "path": Param(None, type=["null", "string"], title="File or folder",
-                  description="csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample` for the shipped corpus; "
-                  "empty: the inbox"),
-    "mapping": Param(None, type=["null", "string"], title="Columns",
-                     description="Our field=their column, as in text=content,like_count=likes. Empty: recognise known exports"),
+    "source": Param(
+        "all",
+        type="string",
+        pattern="^[a-z][a-z0-9_]{0,39}$",
+        title="Source",
+        description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for data of your own",
+    ),
+    "path": Param(
+        None,
+        type=["null", "string"],
+        title="File or folder",
+        description="csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite; `sample`: the shipped corpus; empty: the inbox",
+    ),
+    "mapping": Param(
+        None,
+        type=["null", "string"],
+        title="Columns",
+        description="Our field=their column, as in text=content,like_count=likes. Empty: known exports are recognised",
+    ),
     "encoding": Param("utf-8-sig", type="string", title="Encoding", description="Of text files, such as gb18030"),
     "live": Param(False, type="boolean", title="Ask the site", description="Fetch `threads` politely. Off by default"),
-    "threads": Param([], type="array", items={"type": "string"}, title="Threads",
-                     description="Ids of posts, songs or articles to fetch when asking the site"),
-}  # fmt: skip
+    "threads": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Threads",
+        description="Ids of posts, songs or articles to fetch when asking the site",
+    ),
+}
 
 
 @dag(dag_id="collect", schedule=every("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__, **HOUSE)
@@ -40,7 +58,7 @@ def collect() -> None:
         return collect.sources(params["source"], params["path"])
 
     @task(map_index_template="{{ source }}")
-    def collect_source(source: str | None, day: str, params: Any = None, run_id: str = "") -> list[dict[str, Any]]:
+    def collect_source(source: str | None, day: str, params: Any = None, run_id: Any = None) -> list[dict[str, Any]]:
         from airflow.sdk.exceptions import AirflowSkipException
 
         from pipeline.errors import Refused

@@ -9,6 +9,7 @@ anew: `tokenize` and `score` then make what is missing. `undertone heal` does th
 from typing import Any
 
 from airflow.sdk import dag, task
+
 from house import COMMENTS, HOUSE, TOKENS, Tag
 
 

@@ -11,6 +11,7 @@ files are not the pinned ones. A task that waits in *scheduled* wants the pool `
 from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
+
 from house import DAY, HOUSE, MODELS, Tag, every, the_day
 
 PARAMS = {
@@ -24,19 +25,19 @@ PARAMS = {
 @dag(dag_id="impscore", schedule=every("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
 def impscore() -> None:
     @task
-    def completions(day: str, params: Any = None, run_id: str = "") -> list[str]:
+    def completions(day: str, params: Any = None, run_id: Any = None) -> list[str]:
         from pipeline.tasks import impscore
 
         return impscore.play(day, params["cassette"], run_id)
 
     @task(map_index_template="{{ source }}")
-    def pairs(source: str, day: str, params: Any = None, run_id: str = "") -> int:
+    def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import impscore
 
         return impscore.build_pairs(source, day, params["seed"], run_id)
 
     @task(queue="gpu", pool="gpu", outlets=[MODELS], trigger_rule=TriggerRule.NONE_FAILED)
-    def train(built: Any, day: str, params: Any = None, run_id: str = "", outlet_events: Any = None) -> str:
+    def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
         from pipeline.tasks import impscore
 
         model_id = impscore.train(day, epochs=params["epochs"], seed=params["seed"], run_id=run_id)

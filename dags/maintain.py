@@ -1,11 +1,12 @@
 """Keep the tables in order: compact small files, expire old snapshots, sweep what nobody refers to.
 
-Nothing younger than a day is swept and no snapshot younger than a week expires, so that no file of a run in flight goes.
+Nothing younger than a day is swept and no snapshot younger than a week expires, so no file of a run in flight goes.
 
 **Triage.** Safe to clear at any time. *Retry*: a writer was faster; it settles by itself.
 """
 
 from airflow.sdk import dag, task
+
 from house import HOUSE, Tag
 
 

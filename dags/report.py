@@ -7,9 +7,8 @@ check is a mapped task of its own; if one fails there is no report of the day.
 day whose `tokenize` or `score` was paused: run `heal`.
 """
 
-from typing import Any
-
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
+
 from house import DAY, HOUSE, SCORES, Tag, the_day
 
 

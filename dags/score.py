@@ -11,6 +11,7 @@ wants the pool `gpu`: `airflow pools set gpu 1 GPU`.
 from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+
 from house import DAY, HOUSE, SCORES, TOKENS, Tag, the_day
 
 PARAMS = {
@@ -44,7 +45,7 @@ def score() -> None:
         return dict(score.implicitness(shard, pinned["model_id"]))
 
     @task(outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(staged: Any, day: str, pinned: Any, run_id: str = "", outlet_events: Any = None) -> int:
+    def publish(staged: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None) -> int:
         from pipeline.tasks import score
 
         rows = score.publish(list(staged or []), day, pinned, run_id)

@@ -3,25 +3,34 @@
 Reads `comments`, writes `tokens`; only texts no row has tokens for are cut. (The file is not called tokenize.py because
 that would hide Python's own module of the name.)
 
-**Triage.** *Missing* names the tokenizer that is not installed. *Retry: tokens of n texts are missing*: a shard's scratch
-file was swept; clear the shards as well.
+**Triage.** *Missing* names the tokenizer that is not installed. *Retry: tokens of n texts are missing*: a shard's
+scratch file was swept; clear the shards as well.
 """
 
 from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+
 from house import COMMENTS, DAY, HOUSE, TOKENS, Tag, the_day
 
 PARAMS = {
     "day": DAY,
-    "chinese": Param("jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba is faster and differs"),
+    "chinese": Param(
+        "jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba: faster, differs"
+    ),
     "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
-    "rows_per_shard": Param(20_000, type="integer", minimum=1, title="Texts a shard", description="One mapped task each"),
-}  # fmt: skip
+    "rows_per_shard": Param(20_000, type="integer", minimum=1, title="Texts a shard", description="A mapped task each"),
+}
 
 
-@dag(dag_id="tokenize", schedule=PartitionedAssetTimetable(assets=COMMENTS), params=PARAMS, tags=[Tag.TEXT], doc_md=__doc__,
-     **HOUSE)  # fmt: skip
+@dag(
+    dag_id="tokenize",
+    schedule=PartitionedAssetTimetable(assets=COMMENTS),
+    params=PARAMS,
+    tags=[Tag.TEXT],
+    doc_md=__doc__,
+    **HOUSE,
+)
 def tokenize() -> None:
     @task
     def pins(day: str) -> dict[str, int | None]:
@@ -43,7 +52,7 @@ def tokenize() -> None:
 
     @task(outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(
-        staged: Any, day: str, pinned: Any, params: Any = None, run_id: str = "", outlet_events: Any = None
+        staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None, outlet_events: Any = None
     ) -> int:
         from pipeline.tasks import segment
 

@@ -1,11 +1,11 @@
 """Errors, named by what the one who runs the task does about them.
 
-    UndertoneError
-    ├── BadInput        the input breaks its contract: fail at once, nothing was written, a person mends the input
-    │   └── SchemaDrift a source answered in a shape its adapter does not know: fail, the page is kept
-    ├── Missing         a model, resource or optional package is not here: the message says how to get it
-    ├── Refused         a source said no (robots.txt, 401, 403, 412, 418, 432, a log-in page): stop that source
-    └── Retry           a lost race or a passing fault: run the task again, it changed nothing
+UndertoneError
+├── BadInput        the input breaks its contract: fail at once, nothing was written, a person mends the input
+│   └── SchemaDrift a source answered in a shape its adapter does not know: fail, the page is kept
+├── Missing         a model, resource or optional package is not here: the message says how to get it
+├── Refused         a source said no (robots.txt, 401, 403, 412, 418, 432, a log-in page): stop that source
+└── Retry           a lost race or a passing fault: run the task again, it changed nothing
 """
 
 

@@ -25,7 +25,7 @@ def adapter(source: str) -> ModuleType:
 
 
 # What plain indexing raises when a site changes the type of something: as much drift as a missing field.
-_ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError)
+_ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError)
 
 
 def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | None) -> Page:

@@ -20,20 +20,27 @@ _URL = re.compile(
     r"""(?:https?://|(?<![A-Za-z0-9.])www\.)[^\s<>"'\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+"""
     r"|(?<![A-Za-z0-9./])(?:t\.cn|b23\.tv|dwz\.cn|url\.cn|bit\.ly)/[A-Za-z0-9]+"
 )
-_EMAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}")
+_EMAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+[@＠](?:[A-Za-z0-9-]+[.．])+[A-Za-z]{2,}")
 _CARD = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{16}[0-9Xx](?![0-9A-Za-z])")
 _PHONE = re.compile(
     r"(?<![0-9A-Za-z])(?:(?:\+|00)86[- ]?)?1[3-9][0-9](?:[- ]?[0-9]{4}){2}(?![0-9A-Za-z])"  # mobile in China
     r"|(?<![0-9A-Za-z])0[1-9][0-9]{1,2}[- ][0-9]{7,8}(?![0-9])"  # landline in China
-    r"|(?<![0-9A-Za-z])\+[1-9][0-9]{0,2}(?:[- .]?\(?[0-9]{2,4}\)?){2,4}(?![0-9])"  # international
+    r"|(?<![0-9A-Za-z])\+(?=(?:[- .()]{0,2}[0-9]){8})"  # international, not the "+10086" of applause
+    r"[1-9][0-9]{0,2}(?:[- .]?\(?[0-9]{2,4}\)?){2,4}(?![0-9])"
     r"|(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[-.])[0-9]{3}[-.][0-9]{4}(?![0-9])"  # North America
 )
 _HANDLE = re.compile(
-    r"((?:QQ|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram)(?:号|群|id)?\s*(?:[:：]|是)?\s*)[A-Za-z0-9_-]{5,20}(?![A-Za-z0-9])",
+    r"((?:QQ|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram)"
+    r"(?:(?:号|群|id)?\s*[:：是]\s*|(?:号|群|id)\s*|\s*(?=[A-Za-z_-]*[0-9])))"  # "wechat always" is no handle
+    r"[A-Za-z0-9_-]{5,20}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_MENTION = re.compile(r"(?<![A-Za-z0-9._%+-])@[0-9A-Za-z_\-·\u3400-\u4dbf\u4e00-\u9fff]{1,30}")
-_MAY_HOLD = r"(?i)@|[0-9]{7}|[0-9][-. )][ ]?[0-9]{3}|://|www\.|\.(cn|tv|ly)/|qq|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram"
+_MENTION = re.compile(r"(?<![A-Za-z0-9._%+-])[@＠][0-9A-Za-z_\-·\u3400-\u4dbf\u4e00-\u9fff]{1,30}")
+_MAY_HOLD = r"(?i)[@＠]|\+[1-9]|[0-9]{7}|[0-9][-. )][ ]?[0-9]{3}|://|www\.|\.(cn|tv|ly)/|qq|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram"
+
+HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in HALF)  # their full-width twins
+PLAIN = str.maketrans(FULL, HALF, "\u200b\u200c\u2060\ufeff")  # what would hide a number from the patterns above
 
 _CARD_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
@@ -83,7 +90,8 @@ def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Ser
     rows = texts.str.contains(_MAY_HOLD).fill_null(value=False).arg_true()
     if not len(rows):
         return texts
-    return texts.scatter(rows, [scrub(text, counts) for text in texts.gather(rows)])
+    scrubbed = [scrub(text, counts) for text in texts.gather(rows)]
+    return texts.clone().scatter(rows, scrubbed)  # a clone: scatter writes in place
 
 
 class _Rule:
@@ -106,10 +114,11 @@ _RULES = {
         persons="author member reply_to_author", texts="content excerpt",
         cut=f"{_EVERYWHERE} comment_tag author_tag url_token address_text headline",
     ),
-    "tencent_news": _Rule(ids="userid", texts="content reply_content", cut=f"{_EVERYWHERE} userList region area"),
+    "tencent_news": _Rule(ids="userid", texts="content reply_content", cut=f"{_EVERYWHERE} userList region "
+        "area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid"),
 }  # fmt: skip
 _PERSON_IDS = ("id", "userId", "mid")
-_ANCHOR = re.compile(r"<a\b[^>]*?(\sclass=\"?[\w-]+\"?)?[^>]*>")
+_ANCHOR = re.compile(r"<a\b[^>]*>")
 
 
 def redact(body: Any, source: str, key: bytes | None) -> Any:
@@ -131,7 +140,7 @@ def _redact(node: Any, rule: _Rule, source: str, key: bytes | None) -> Any:
         elif name in rule.ids:
             out[name] = surrogate(source, str(value), key)
         elif name in rule.texts and isinstance(value, str):
-            out[name] = scrub(_ANCHOR.sub("<a>", value))
+            out[name] = scrub(_ANCHOR.sub("<a>", value).translate(PLAIN))
         else:
             out[name] = _redact(value, rule, source, key)
     return out

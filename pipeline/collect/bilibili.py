@@ -38,7 +38,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         return Page(
             articles=[Article(thread_id=str(data["aid"]), title=data["title"], text=str(data.get("desc") or ""))]
         )
-    if "replies" not in data:
+    if data.get("replies", "") is not None:
         need(data, "replies", list, "bilibili")
     page = Page()
     for reply in _pinned(data):

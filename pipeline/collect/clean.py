@@ -10,13 +10,11 @@ from collections import Counter
 
 import polars as pl
 
-from pipeline.collect.anonymise import scrub_column
+from pipeline.collect.anonymise import FULL, HALF, scrub_column
 from pipeline.text.language import language
 
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
 
-_FULL = "０１２３４５６７８９ＡＢＣＤＥＦＧＨＩＪＫＬＭＮＯＰＱＲＳＴＵＶＷＸＹＺａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ"
-_HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # zero-width, directional marks and controls other than blanks; bidi overrides can make a page read backwards
 _INVISIBLE = r"[\x{200B}\x{200C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
 _ONLY_TOKENS = r"^(\s|\[(URL|EMAIL|ID|PHONE|HANDLE|MENTION)\])*$"
@@ -31,18 +29,27 @@ def text_hash(texts: pl.Series) -> pl.Series:
 
 def normalised(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
     """Each text normalised and scrubbed of private particulars; nulls stay null."""
-    if len(rows := texts.str.contains("&", literal=True).fill_null(value=False).arg_true()):
-        texts = texts.scatter(rows, [html.unescape(text) for text in texts.gather(rows)])
+    texts = _plain(texts)
+    while len(rows := texts.str.contains("&", literal=True).fill_null(value=False).arg_true()):
+        before = texts.gather(rows)  # an entity may stand for an entity, or for what _plain takes out
+        after = _plain(pl.Series(texts.name, [html.unescape(text) for text in before], dtype=pl.String))
+        if after.equals(before):
+            break
+        texts = texts.scatter(rows, after)
+    return scrub_column(texts, counts).str.strip_chars()
+
+
+def _plain(texts: pl.Series) -> pl.Series:
+    """Invisible characters out, digits and letters of normal width, then NFC, which can only now join what belongs."""
     name = texts.name
-    plain = texts.to_frame().select(
+    return texts.to_frame().select(
         pl.col(name)
-        .str.normalize("NFC")
         .str.replace_all(_INVISIBLE, "")
-        .str.replace_many(list(_FULL), list(_HALF))
+        .str.replace_many(list(FULL), list(HALF))
+        .str.normalize("NFC")
         .str.replace_all(r"\s+", " ")
         .str.strip_chars()
     )[name]
-    return scrub_column(plain, counts).str.strip_chars()
 
 
 def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,6 +7,7 @@ fields the other names then mean); `timezone` says where times without an offset
 """
 
 from collections.abc import Iterable, Mapping
+from zoneinfo import ZoneInfo
 
 from pipeline.errors import BadInput
 
@@ -54,6 +55,10 @@ def checked(mapping: Mapping[str, str]) -> dict[str, str]:
     """The mapping, if it names only fields we know."""
     if unknown := sorted(set(mapping) - set(FIELDS)):
         raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(FIELDS)}")
+    try:
+        ZoneInfo(mapping.get("timezone", "UTC"))
+    except (KeyError, ValueError, OSError) as why:
+        raise BadInput(f"there is no time zone {mapping['timezone']!r}; say one such as Asia/Shanghai") from why
     return dict(mapping)
 
 

@@ -138,7 +138,9 @@ class Fetcher:
                     if answer.is_server_error and answer.status_code not in _LATER:
                         raise _ServerError(answer.status_code)
         except (httpx.RequestError, _ServerError) as why:
-            raise Retry(f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {why or type(why).__name__}") from why
+            raise Retry(
+                f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {why or type(why).__name__}"
+            ) from why
         return answer
 
     def _get(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
@@ -205,7 +207,14 @@ class Spool:
         self._engine.dispose()
 
     def save(
-        self, source: str, day: str, chain: str, seq: int, url: str, body: dict[str, Any], cursor: tuple[str | None, int]
+        self,
+        source: str,
+        day: str,
+        chain: str,
+        seq: int,
+        url: str,
+        body: dict[str, Any],
+        cursor: tuple[str | None, int],
     ) -> None:
         """Commit page number `seq` and where the chain stands after it. A page at or past the cursor is not read back."""
         names = {"source": source, "day": day, "chain": chain}
@@ -265,9 +274,7 @@ def starts(source: str, thread: str) -> list[str]:
     return [template.format(thread=thread) for template in templates]
 
 
-def thread(
-    fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]
-) -> int:
+def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]) -> int:
     """Fetch what is left of a thread into the spool; return how many pages were new."""
     return sum(_chain(fetcher, spool, source, start, day, redact) for start in starts(source, name))
 

@@ -5,8 +5,10 @@ and what was expected, so that a person mends the file rather than finding a hol
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +16,18 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from pipeline.collect import anonymise, columns
-from pipeline.collect.adapters import adapter, parse
+from pipeline.collect.adapters import ADAPTERS, parse
+from pipeline.collect.markup import text_of
 from pipeline.collect.record import Article, Comment, Page
 from pipeline.collect.rows import CHUNK, Chunk, chunks
 from pipeline.errors import BadInput, Refused, SchemaDrift
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
-_WHOLE = re.compile(r"^-?\d+(?:\.0+)?$")
+_WHOLE = re.compile(r"^-?\d{1,18}(?:\.0+)?$")
+_IDS = ("comment_id", "thread_id", "parent_id", "root_id", "user")
+_ROUNDED = re.compile(r"^\d(?:\.\d+)?[eE]\+\d+$")  # what a spreadsheet makes of a long id
+_EXACT = 2**53  # the first integers that floats skip lie above
+_MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^>]*>")
 _PAGE_KEYS = {"url", "body"}
 
 
@@ -76,18 +83,18 @@ def _pages(path: Path, chunk: Chunk, wanted: str | None, key: bytes | None) -> I
         source = row.get("source") or wanted
         if wanted not in (None, source):
             continue
-        if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or not source:
-            raise BadInput(f"{where}: a raw page has source (text), url (text) and body (object)")
+        if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
+            raise BadInput(
+                f"{where}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)"
+            )
         if source not in batches:
-            batches[source] = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
+            batches[source] = Batch(source, ADAPTERS[source].ADAPTER, Page(), hashed=True)
         body = anonymise.redact(row["body"], source, key)
         add_page(batches[source], row["url"], _moment(row.get("fetched_at"), where, "fetched_at", UTC), body, where)
     yield from batches.values()
 
 
-def add_page(
-    batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], where: str
-) -> None:
+def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], where: str) -> None:
     """Parse one redacted page and add its records to the batch; a page of refusal is a dropped row."""
     try:
         found = parse(batch.source, body, url, fetched_at)
@@ -103,63 +110,75 @@ def add_page(
 
 
 def _table(path: Path, chunk: Chunk, source: str | None, given: Mapping[str, str]) -> Batch:
-    preset, mapping = columns.choose(given, chunk.rows[0], f"{path}, table {chunk.table!r}")
+    preset, mapping = columns.choose(
+        given, {name for row in chunk.rows for name in row}, f"{path}, table {chunk.table!r}"
+    )
     batch = Batch(source or preset or _slug(path.stem), "table/1", Page())
     zone = ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC
     for number, row in enumerate(chunk.rows, chunk.first):
         where = f"{path}, row {number}"
-        thread = _text(row, mapping, "thread_id") or (f"{path.stem}-{number}" if "comments" in mapping else path.stem)
+        thread = _text(row, mapping, "thread_id", where) or (
+            f"{path.stem}-{number}" if "comments" in mapping else path.stem
+        )
         if "article_text" in mapping or "article_title" in mapping:
-            batch.page.articles.append(_article(row, mapping, thread))
+            batch.page.articles.append(_article(row, mapping, thread, where))
         if "comments" in mapping:
             for i, item in enumerate(_list(row.get(mapping["comments"]), where, mapping["comments"])):
                 nested = item if isinstance(item, dict) else {mapping.get("text", "text"): item}
                 fields = {**mapping, "text": mapping.get("text", "text")}
-                batch.page.comments.append(_comment(nested, fields, thread, f"{path.stem}-{number}.{i + 1}", where, zone))
+                batch.page.comments.append(
+                    _comment(nested, fields, thread, f"{path.stem}-{number}.{i + 1}", where, zone)
+                )
         elif "text" in mapping:
-            batch.page.comments.append(_comment(row, mapping, thread, f"{path.stem}-{number}", where, zone))
+            batch.page.comments.append(_comment(row, mapping, thread, key, where, zone))
     return batch
 
 
-def _article(row: dict[str, Any], mapping: columns.Columns, thread: str) -> Article:
+def _article(row: dict[str, Any], mapping: columns.Columns, thread: str, where: str) -> Article:
     return Article(
         thread_id=thread,
-        title=_text(row, mapping, "article_title"),
-        text=_text(row, mapping, "article_text") or "",
-        category=_text(row, mapping, "category"),
+        title=_text(row, mapping, "article_title", where),
+        text=_text(row, mapping, "article_text", where) or "",
+        category=_text(row, mapping, "category", where),
     )
 
 
 def _comment(row: dict[str, Any], mapping: columns.Columns, thread: str, key: str, where: str, zone: Any) -> Comment:
-    own = _text(row, mapping, "comment_id") or key
-    root = _text(row, mapping, "root_id")
+    own = _text(row, mapping, "comment_id", where) or key
+    root = _text(row, mapping, "root_id", where)
     root = None if root in (own, "0") else root
-    parent = _text(row, mapping, "parent_id") or root
+    parent = _text(row, mapping, "parent_id", where) or root
     parent = None if parent in (own, "0") else parent
+    text = _text(row, mapping, "text", where) or ""
     return Comment(
         thread_id=thread,
         comment_id=own,
-        text=_text(row, mapping, "text") or "",
+        text=text_of(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         parent_id=parent,
         root_id=root or parent,
-        context=_text(row, mapping, "context"),
+        context=_text(row, mapping, "context", where),
         like_count=_count(row, mapping, "like_count", where),
         reply_count=_count(row, mapping, "reply_count", where),
         created_at=_moment(row.get(mapping.get("created_at", "")), where, mapping.get("created_at", ""), zone),
-        user=_text(row, mapping, "user"),
+        user=_text(row, mapping, "user", where),
         row_key=key,
     )
 
 
-def _text(row: dict[str, Any], mapping: columns.Columns, name: str) -> str | None:
+def _text(row: dict[str, Any], mapping: columns.Columns, name: str, where: str) -> str | None:
     value = row.get(mapping[name]) if name in mapping else None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # spreadsheets give ids as floats
+    rounded = abs(value) > _EXACT if isinstance(value, float) else isinstance(value, str) and _ROUNDED.match(value)
+    if name in _IDS and rounded:
+        raise BadInput(
+            f"{where}, field {mapping[name]!r}: expected an id as text, found {value!r}, which has lost digits"
+        )
+    if isinstance(value, float):  # as spreadsheets and pandas give ids; NaN is pandas for none
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
     return None if value in (None, "") else str(value)
 
 
 def _count(row: dict[str, Any], mapping: columns.Columns, name: str, where: str) -> int | None:
-    value = _text(row, mapping, name)
+    value = _text(row, mapping, name, where)
     if value is None:
         return None
     if not _WHOLE.match(value):
@@ -179,11 +198,21 @@ def _moment(value: Any, where: str, column: str, zone: Any) -> datetime | None:
         except (ValueError, OverflowError, OSError) as why:
             raise BadInput(f"{where}, field {column!r}: {text[:60]!r} is no time between years 1 and 9999") from why
     else:
-        try:
-            found = datetime.fromisoformat(text)
-        except ValueError as why:
-            raise BadInput(f"{where}, field {column!r}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
-    return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+        found = _written(text, where, column)
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+    except OverflowError as why:
+        raise BadInput(f"{where}, field {column!r}: {str(value)[:60]!r} is no time between years 1 and 9999") from why
+
+
+def _written(text: str, where: str, column: str) -> datetime:
+    """ISO 8601, or Weibo's own way of writing times, which weibo-crawler leaves as it is."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    try:
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
+    except ValueError as why:
+        raise BadInput(f"{where}, field {column!r}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
 
 
 def _list(value: Any, where: str, column: str) -> list[Any]:

@@ -50,7 +50,7 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     query = {k: v[0] for k, v in parse_qs(parts.query).items()}
     limit, offset = int(query.get("limit", "20")), int(query.get("offset", "0"))
     query["offset"] = str(offset + limit)
-    if offset + limit > _LAST_OFFSET:
+    if "beforeTime" in query or offset + limit > _LAST_OFFSET:
         query |= {"offset": "0", "beforeTime": str(comments[-1]["time"])}
     return urlunsplit(parts._replace(query=urlencode(query)))
 

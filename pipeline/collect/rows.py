@@ -3,8 +3,10 @@
 csv, tsv, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be read is BadInput with file and line.
 """
 
+import codecs
 import csv
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from itertools import islice
@@ -15,6 +17,8 @@ from pipeline.errors import BadInput
 
 CHUNK = 20_000  # rows
 _FIELD_LIMIT = 16 * 1024 * 1024  # characters of one csv field; Python's own limit of 128 KiB breaks on long posts
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Chunk(NamedTuple):
@@ -36,7 +40,9 @@ def chunks(path: Path, encoding: str = "utf-8-sig", size: int = CHUNK) -> Iterat
         ".parquet": _parquet, ".xlsx": _xlsx, ".db": _sqlite, ".sqlite": _sqlite, ".sqlite3": _sqlite,
     }  # fmt: skip
     if (reader := readers.get(path.suffix.lower())) is None:
-        raise BadInput(f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(readers)}")
+        raise BadInput(
+            f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(readers)}"
+        )
     empty = True
     for chunk in reader(path, encoding, size):
         empty = False
@@ -53,6 +59,10 @@ def _batched(rows: Iterator[dict[str, Any]], table: str, first: int, size: int) 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     """Numbered lines; an undecodable byte is named with its line."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError as why:
+        raise BadInput(f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …") from why
     with path.open(encoding=encoding, newline="") as file:
         number = 0
         try:
@@ -98,9 +108,18 @@ def _jsonl(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
     yield from _batched(rows(), path.stem, 1, size)
 
 
+def _loads(text: str) -> Any:
+    """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD."""
+    value = json.loads(text)
+    if _HALF_PAIR.search(text):
+        plain = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        value = json.loads(plain)
+    return value
+
+
 def _object(text: str, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = _loads(text)
     except json.JSONDecodeError as why:
         raise BadInput(f"{where}: broken JSON at character {why.pos + 1}: {why.msg}") from why
     if not isinstance(value, dict):
@@ -111,7 +130,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
 def _json(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
     text = "".join(line for _, line in _lines(path, encoding))
     try:
-        value = json.loads(text)
+        value = _loads(text)
     except json.JSONDecodeError as why:
         raise BadInput(f"{path}, line {why.lineno}: broken JSON: {why.msg}; is it one object a line (.jsonl)?") from why
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -137,7 +156,7 @@ def _xlsx(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG
     import polars as pl
 
     try:
-        sheets = pl.read_excel(path, sheet_id=0, infer_schema_length=0)
+        sheets = pl.read_excel(path, sheet_id=0, infer_schema_length=0, raise_if_empty=False)
     except Exception as why:  # the reader has errors of its own kinds
         raise BadInput(f"{path}: not a readable xlsx file: {why}") from why
     for name, sheet in sheets.items():
@@ -145,10 +164,13 @@ def _xlsx(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG
 
 
 def _sqlite(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
-    con = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    con = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
         con.row_factory = sqlite3.Row
-        tables = [row[0] for row in con.execute("select name from sqlite_master where type = 'table' order by name")]
+        listing = (
+            "select name from sqlite_master where type = 'table' and name not like 'sqlite~_%' escape '~' order by 1"
+        )
+        tables = [row[0] for row in con.execute(listing)]
         for table in tables:
             quoted = '"' + table.replace('"', '""') + '"'
             cursor = con.execute(f"select * from {quoted}")  # noqa: S608  # a table's own name, quoted

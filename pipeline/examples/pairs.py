@@ -27,10 +27,12 @@ def positives(completions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     text = pl.String
     pairs = pl.DataFrame(
         kept, orient="row",
-        schema={"pair_id": text, "source": text, "lang": text, "implicit": text, "explicit": text, "completion_id": text},
+        schema=dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "completion_id"), text),
     )  # fmt: skip
     gone = pl.DataFrame(dropped, schema={"source": text, "reason": text, "row_key": text}, orient="row")
-    return pairs.unique("pair_id", keep="first", maintain_order=True), gone
+    again = pairs.filter(~pl.col("pair_id").is_first_distinct())
+    same = again.select("source", reason=pl.lit("same_pair"), row_key="completion_id")
+    return pairs.unique("pair_id", keep="first", maintain_order=True), pl.concat([gone, same])
 
 
 def with_negatives(pairs: pl.DataFrame, seed: int = SEED) -> tuple[pl.DataFrame, pl.DataFrame]:

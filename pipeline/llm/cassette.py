@@ -25,17 +25,40 @@ def completion_id(model: str, messages: str, params: str, prompt: str, prompt_ve
 
 
 def read(path: Path) -> pl.DataFrame:
-    """A cassette as rows of `completions`."""
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as why:
-            raise BadInput(f"{path}, line {number}: broken JSON: {why.msg}") from why
-        if absent := [name for name in _FIELDS if not isinstance(entry.get(name), str)]:
-            raise BadInput(f"{path}, line {number}: field {absent[0]!r} should be text")
-        rows.append(_row(entry))
-    return pl.DataFrame(rows).cast({"attempt": pl.Int64}).unique("completion_id", maintain_order=True)
+    """A cassette as rows of `completions`; of two answers to one call the first counts."""
+    rows = [_row(_entry(line, f"{path}, line {number}")) for number, line in enumerate(_lines(path), 1)]
+    if not rows:
+        raise BadInput(f"{path}: the cassette has no line")
+    return pl.DataFrame(rows).cast({"attempt": pl.Int64}).unique("completion_id", keep="first", maintain_order=True)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as why:
+        raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
+    except UnicodeDecodeError as why:
+        number = why.object[: why.start].count(b"\n") + 1
+        raise BadInput(f"{path}, line {number}: not UTF-8") from why
+    return text.removesuffix("\n").split("\n") if text else []  # splitlines would cut at U+2028 inside a sentence
+
+
+def _entry(line: str, where: str) -> dict[str, str]:
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as why:
+        raise BadInput(f"{where}: broken JSON: {why.msg}") from why
+    if not isinstance(entry, dict):
+        raise BadInput(f"{where}: should be an object with {', '.join(_FIELDS)}")
+    if absent := [name for name in _FIELDS if not isinstance(entry.get(name), str)]:
+        raise BadInput(f"{where}: field {absent[0]!r} should be text")
+    if blank := [name for name in _FIELDS if name != "response" and not entry[name].strip()]:
+        raise BadInput(f"{where}: field {blank[0]!r} is empty")
+    try:
+        explicit.prompt(entry["prompt"])
+    except BadInput as why:
+        raise BadInput(f"{where}: {why}") from why
+    return entry
 
 
 def _row(entry: dict[str, str]) -> dict[str, Any]:

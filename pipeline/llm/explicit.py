@@ -13,14 +13,25 @@ from typing import NamedTuple
 from pipeline.errors import BadInput
 
 _FOLDER = Path(__file__).parent / "prompts"
-_LABEL = re.compile(r"^(?:explicit(?: version| sentence| response)?|rewritten(?: sentence)?|answer|[AB]|改写|直白)\s*[:：]\s*", re.I)
+_LABEL = re.compile(
+    r"^(?:explicit(?: version| sentence| response)?|rewritten(?: sentence)?|answer|[AB]"
+    r"|改写(?:后|后的句子|结果)?|直白(?:版|版本|的说法)?)\s*[:：]\s*",
+    re.IGNORECASE,
+)
+# "I can't help you move" is what somebody means, so a refusal must also name the request or the sentence
 _REFUSAL = re.compile(
-    r"^(?:i'?m sorry,? but i (?:can(?:no|')t|am unable)|i can(?:no|')t (?:assist|help with|comply|rewrite|fulfil)|as an ai\b"
-    r"|(?:很?抱歉|对不起)，?我(?:不能|无法)(?:改写|协助|提供|回答)|作为(?:一个)?(?:AI|人工智能))",
+    r"^(?:as an ai(?:,| language model| assistant)"
+    r"|(?:(?:i'm |i am )?sorry,? (?:but )?)?i(?: can(?:no|')t| can not| won't| am unable to|'m unable to) "
+    r"(?:comply\W*$|(?:assist|help|comply|fulfil+|rewrite|process|provide|generate)(?: you)?(?: with)? "
+    r"(?:(?:that|this)(?:[.,;:!]|$)"
+    r"|(?:that|this|your|the|such) (?:(?:kind|type) of )?(?:request|sentence|prompt|content|statement)\b))"
+    r"|(?:(?:(?:很|非常)?抱歉|对不起)[，,]?)?我(?:不能|无法)(?:改写|协助|提供|回答|处理)"
+    r"(?:(?:这|该|此|您的|你的|相关)(?:个|句|条|类)?)?(?:句子|话|请求|要求|内容)"
+    r"|作为(?:一个|一名)?(?:AI|人工智能)(?:，|,|语言模型|助手))",
     re.IGNORECASE,
 )
 _HAN = re.compile(r"[\u4e00-\u9fff]")
-_QUOTES = "\"'“”‘’「」"
+_QUOTED = re.compile(r"""^(?:"[^"]*"|'[^']*(?:\w'\w[^']*)*'|“[^“”]*”|‘[^‘]*’|「[^「」]*」)$""", re.DOTALL)
 
 
 class Parsed(NamedTuple):
@@ -41,7 +52,7 @@ def prompt(name: str) -> tuple[str, str]:
 
 
 def messages(implicit: str, name: str) -> list[dict[str, str]]:
-    """Messages that ask for the explicit form of one sentence; the sentence is a message of its own, never spliced in."""
+    """Messages that ask for the explicit form of a sentence, which is a message of its own, never spliced in."""
     return [{"role": "system", "content": prompt(name)[0]}, {"role": "user", "content": implicit}]
 
 
@@ -52,13 +63,19 @@ def implicit_of(messages_json: str) -> str:
 
 def parse(response: str, implicit: str) -> Parsed:
     """The explicit sentence in an answer, or why there is none: empty, refusal, echo, other_language."""
-    text = _LABEL.sub("", response.strip()).strip().strip(_QUOTES).strip()
+    text = _unquoted(_LABEL.sub("", _unquoted(response)))
     if not text:
         return Parsed(None, "empty")
-    if _REFUSAL.match(text):
+    if _REFUSAL.match(text.replace("’", "'")):
         return Parsed(None, "refusal")
     if text.casefold() == implicit.strip().casefold():
         return Parsed(None, "echo")
     if bool(_HAN.search(text)) != bool(_HAN.search(implicit)):
         return Parsed(None, "other_language")
     return Parsed(text, None)
+
+
+def _unquoted(text: str) -> str:
+    """The text without a pair of quotation marks around all of it; those of a quotation inside stay."""
+    text = text.strip()
+    return text[1:-1].strip() if _QUOTED.match(text) else text

@@ -52,14 +52,16 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
     if precision not in PRECISIONS:
         raise BadInput(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
     from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as chatter
 
+    chatter.disable_progress_bar()  # loading takes a moment and is no news
     torch.set_num_threads(threads)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     where, revision = _locate(name)
     kwargs: dict[str, Any] = {"model_kwargs": {"dtype": PRECISIONS[precision]}, "trust_remote_code": False}
     if revision is None:
+        revision = folder_hash(Path(where))  # before loading, so that no pickle is opened
         module = SentenceTransformer(str(where), device=device, local_files_only=True, **kwargs)
-        revision = folder_hash(Path(where))
     else:
         module = SentenceTransformer(where, revision=revision, device=device, **kwargs)
     module.eval()

@@ -34,7 +34,7 @@ def render(contents: Contents) -> str:
     facts = [
         ("comments scored", f"{scores.height:,}"),
         ("sources", str(scores["source"].n_unique())),
-        ("median implicitness", f"{scores['implicitness'].median():.3f}"),
+        ("mean implicitness", f"{scores['implicitness'].to_numpy().mean():.3f}"),
         ("rows read", f"{collected['read_count'].sum():,}"),
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]

@@ -85,7 +85,7 @@ def origin_of(path: str | None) -> str:
 def total(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
     """Rows read, kept and dropped over all sources; a skipped source gave None."""
     done = [one for several in collected for one in several or []]
-    return {name: sum(int(one[name]) for one in done) for name in ("read", "kept", "dropped")}  # type: ignore[literal-required]
+    return {name: sum(int(one[name]) for one in done) for name in ("read", "kept", "dropped")}
 
 
 def files(path: str | None, source: str | None, day: str) -> list[Path]:
@@ -295,9 +295,7 @@ def _with_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFram
         .join(about, on="thread_id", how="left", maintain_order="left")
         .with_columns(
             context_id=pl.coalesce("parent_id", "thread_id"),
-            context=pl.coalesce(
-                "_parent", "context", pl.when(pl.col("parent_id").is_null()).then(pl.col("_article"))
-            ),
+            context=pl.coalesce("_parent", "context", pl.when(pl.col("parent_id").is_null()).then(pl.col("_article"))),
         )
         .drop("_parent", "_article")
     )

@@ -58,12 +58,14 @@ def train(
     from pipeline.models import encoder as encoders
     from pipeline.training import impscore, registry
 
+    parse_day(day)
     rows = warehouse.scan("pairs").sort("pair_id").collect()
     if not rows.height:
         raise Missing("the table pairs is empty; bring completions in first: `undertone train impscore --sample`")
     encoder = encoders.load(settings.encoder(), threads=settings.threads())
     fitted = impscore.fit(rows, encoder, impscore.Recipe(epochs=epochs, seed=seed), done)
-    data_hash = hashlib.sha256("\n".join(rows.select(pl.concat_str(pl.all(), separator="\t", ignore_nulls=True)).to_series()).encode()).hexdigest()
+    lines = rows.select(pl.concat_str(pl.all(), separator="\t", ignore_nulls=True)).to_series()
+    data_hash = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     used = warehouse.scan("completions").select("completion_id", "model").collect()
     answered_by = rows.join(used, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
     config = {
@@ -100,5 +102,3 @@ def model_for(day: str | None) -> str:
         return str(known["model_id"][-1])
     past = known.filter(pl.col("day") <= parse_day(day))
     return str(past["model_id"][-1] if past.height else known["model_id"][0])
-
-

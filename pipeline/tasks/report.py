@@ -28,6 +28,11 @@ def extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.D
     return most, least
 
 
+def path_of(day: str) -> Path:
+    """Where the day's page is, or will be."""
+    return settings.reports() / f"{parse_day(day)}.html"
+
+
 def write(day: str) -> str:
     """Write the day's page below the reports folder, complete or not at all; return its path."""
     from pipeline.report import page
@@ -36,17 +41,22 @@ def write(day: str) -> str:
     folder = settings.reports()
     folder.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=".draft-", suffix=".html", dir=folder)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    path = folder / f"{day}.html"
-    Path(draft).chmod(0o644)
-    Path(draft).replace(path)
+    path = path_of(day)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(path)
+    finally:
+        Path(draft).unlink(missing_ok=True)  # still there only if something failed
     return str(path)
 
 
 def _contents(day: str) -> Any:
     at = [parse_day(day)]
-    scores = warehouse.query("select source, lang, implicitness, signature, model_id from comments_scored where day = ?", at)
+    scores = warehouse.query(
+        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", at
+    )
     if not scores.height:
         raise Missing(f"no comment of {day} has a score; run `undertone score day {day}` or the DAG score")
     model_id = scores["model_id"].mode().sort()[0]
@@ -61,7 +71,9 @@ def _contents(day: str) -> Any:
     return {
         "day": day,
         "scores": scores,
-        "by_source": warehouse.query("select * from implicitness_by_source_day where day = ? order by source, lang", at),
+        "by_source": warehouse.query(
+            "select * from implicitness_by_source_day where day = ? order by source, lang", at
+        ),
         "most": most,
         "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", at),

@@ -11,6 +11,7 @@ from pipeline import __version__, settings, slices, warehouse
 from pipeline.errors import Retry
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tasks import impscore, texts
+from pipeline.text.language import language
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
@@ -30,9 +31,7 @@ class Pinned(TypedDict):
 
 def pin(day: str, model_id: str | None = None) -> Pinned:
     """The model and the state of `comments` that a run scores with."""
-    return Pinned(
-        model_id=model_id or impscore.model_for(day), snapshots={"comments": warehouse.snapshot("comments")}
-    )
+    return Pinned(model_id=model_id or impscore.model_for(day), snapshots={"comments": warehouse.snapshot("comments")})
 
 
 def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
@@ -54,9 +53,16 @@ def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lamb
 
     encoder, model = _loaded(model_id, settings.encoder(), settings.threads())
     scored = scoring.implicitness(rows["text"].to_list(), encoder, model, done)
-    return rows.with_columns(value=pl.Series(scored, dtype=pl.Float64), signature=scoring.signature(model_id, encoder)).select(
-        list(VALUES)
-    )
+    return rows.with_columns(
+        value=pl.Series(scored, dtype=pl.Float64), signature=scoring.signature(model_id, encoder)
+    ).select(list(VALUES))
+
+
+def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
+    """Any frame with `implicitness` and `signature` of its text column added."""
+    texts_of = rows.select(text=pl.col(column), text_hash=pl.lit("")).with_columns(lang=language())
+    scored = values(texts_of, model_id, done)
+    return rows.with_columns(implicitness=scored["value"], signature=scored["signature"])
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Tokenize: the distinct texts of a day that no table row has tokens for yet, in shards, then one commit a tokenizer."""
+"""Tokenize: the distinct texts of a day that no row has tokens for yet, in shards, then one commit a tokenizer."""
 
 from collections.abc import Sequence
 
@@ -49,16 +49,15 @@ def publish(
     known = _known(pinned).select("text_hash", "tokens", *_BY)
     fresh = [pl.scan_parquet([s["path"] for s in staged])] if staged else []
     have = pl.concat([known, *fresh]).unique(["text_hash", *_BY], keep="any")
-    total = 0
+    parts = []
     for one in {by.name: by for by in by_language.values()}.values():
         signature = {"tokenizer": one.name, "tokenizer_version": one.version, "dictionary_hash": one.dictionary_hash}
         mine = wanted.filter(pl.col("tokenizer") == one.name)
         rows = mine.lazy().join(have, on=["text_hash", *_BY], how="inner").collect()
         if rows.height != mine.height:
             raise Retry(f"tokens of {mine.height - rows.height} texts are missing: run the shards again")
-        rows = rows if rows.height else empty("tokens")
-        total += warehouse.overwrite("tokens", warehouse.slice_of(day=day, **signature), rows, run_id)
-    return total
+        parts.append((warehouse.slice_of(day=day, **signature), rows if rows.height else empty("tokens")))
+    return sum(warehouse.overwrite("tokens", where, rows, run_id) for where, rows in parts)
 
 
 def run(day: str, chinese: str = "jieba", english: str = "nltk") -> int:

@@ -15,7 +15,15 @@ import torch
 
 from pipeline.metrics.implicitness import implicitness_accuracy, longer_is_implicit, pragmatics_accuracy
 from pipeline.models.encoder import Encoder, encode
-from pipeline.models.impscore import ALPHA, FEATURES, GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ImpScore, loss, pragmatic_distance
+from pipeline.models.impscore import (
+    ALPHA,
+    FEATURES,
+    GAMMA_IMPLICITNESS,
+    GAMMA_PRAGMATICS,
+    ImpScore,
+    loss,
+    pragmatic_distance,
+)
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +67,9 @@ def fit(
     """
     recipe = recipe or Recipe()
     vectors = {s: torch.from_numpy(encode(encoder, pairs[s].to_list(), done)) for s in _SIDES}
-    rows = {name: torch.from_numpy(np.flatnonzero((pairs["split"] == name).to_numpy())) for name in ("train", "validation")}
+    rows = {
+        name: torch.from_numpy(np.flatnonzero((pairs["split"] == name).to_numpy())) for name in ("train", "validation")
+    }
     generator = torch.Generator().manual_seed(recipe.seed)
     model = ImpScore(encoder.dim, recipe.features, generator)
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
@@ -97,13 +107,17 @@ def _measure(model: ImpScore, vectors: dict[str, torch.Tensor]) -> dict[str, flo
     }
 
 
-def _evaluate(model: ImpScore, pairs: pl.DataFrame, vectors: dict[str, torch.Tensor], history: list[Any]) -> pl.DataFrame:
+def _evaluate(
+    model: ImpScore, pairs: pl.DataFrame, vectors: dict[str, torch.Tensor], history: list[Any]
+) -> pl.DataFrame:
     """Every metric by split and source, with the length baseline beside the implicitness accuracy."""
     rows = list(history)
     indexed = pairs.with_row_index("_i")
     for split in ("train", "validation", "test"):
         of_split = indexed.filter(pl.col("split") == split)
-        subsets = {"all": of_split} | {key[0]: part for key, part in of_split.partition_by("source", as_dict=True).items()}
+        subsets = {"all": of_split} | {
+            key[0]: part for key, part in of_split.partition_by("source", as_dict=True).items()
+        }
         for subset, part in subsets.items():
             if not part.height:
                 continue

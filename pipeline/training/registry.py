@@ -32,8 +32,10 @@ def keep(folder: Path, tensors: dict[str, torch.Tensor], config: dict[str, Any])
     draft.chmod(0o755)
     try:
         draft.rename(folder / model_id)
-    except OSError:  # another attempt kept the same content first
+    except OSError:
         shutil.rmtree(draft)
+        if not (folder / model_id).is_dir():  # otherwise another attempt kept the same content first
+            raise
     return model_id
 
 

@@ -5,7 +5,7 @@ commit; `stage` and `commit` do the same for mapped shards; `erase`, `compact` a
 order; `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import create, names, scan, schema, snapshot, table
+from pipeline.warehouse.catalog import close, create, names, scan, schema, snapshot, table
 from pipeline.warehouse.query import checks, connect, query, run_check
 from pipeline.warehouse.scratch import attempt, stage
 from pipeline.warehouse.upkeep import compact, erase, maintain
@@ -14,6 +14,7 @@ from pipeline.warehouse.write import commit, overwrite, replace, slice_of
 __all__ = [
     "attempt",
     "checks",
+    "close",
     "commit",
     "compact",
     "connect",

@@ -1,7 +1,5 @@
 """The Iceberg catalog and its tables: opened, created once, scanned."""
 
-from functools import lru_cache
-
 import polars as pl
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
@@ -10,7 +8,7 @@ from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import settings
-from pipeline.errors import Missing, Retry
+from pipeline.errors import BadInput, Missing, Retry
 from pipeline.tables import TABLES
 
 NAMESPACE = "undertone"
@@ -24,25 +22,45 @@ PROPERTIES = {
     "commit.manifest.min-count-to-merge": "20",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    # the manifest of a deletion keeps the bounds of the files it removed: the first letters of what was erased
+    "write.metadata.metrics.default": "counts",
 }
 
 
-@lru_cache(maxsize=4)
-def _open(uri: str, location: str, create_tables: bool) -> SqlCatalog:
-    props = {"uri": uri, "warehouse": location, "init_catalog_tables": str(create_tables).lower()}
-    if endpoint := settings.aws_endpoint():
-        props["s3.endpoint"] = endpoint
-    return SqlCatalog("undertone", **props)
+_OPEN: dict[tuple[str, str, bool], SqlCatalog] = {}  # one a process and setting: opening costs a connection pool
 
 
 def catalog(*, create_tables: bool = False) -> SqlCatalog:
     """The catalog in force. Only `create` may make its tables: several tasks doing so at once would race."""
+    key = (settings.catalog_uri(), _location(), create_tables)
+    if key not in _OPEN:
+        props = {"uri": key[0], "warehouse": key[1], "init_catalog_tables": str(create_tables).lower()}
+        if endpoint := settings.aws_endpoint():
+            props["s3.endpoint"] = endpoint
+        _OPEN[key] = SqlCatalog("undertone", **props)
+    return _OPEN[key]
+
+
+def _location() -> str:
+    """The warehouse as an address. Iceberg does not escape paths, so some characters would cut or change them."""
     location = settings.warehouse()
-    return _open(settings.catalog_uri(), location if "://" in location else f"file://{location}", create_tables)
+    if "://" in location:
+        return location
+    if bad := sorted(set(location) & set("#?%")):
+        raise BadInput(f"{location}: a path with {' '.join(bad)} cannot be an address; choose another UNDERTONE_HOME")
+    return f"file://{location}"
+
+
+def close() -> None:
+    """Let go of the catalog's connections."""
+    for opened in _OPEN.values():
+        opened.engine.dispose()
+    _OPEN.clear()
 
 
 def create() -> list[str]:
     """Create the catalog and every table of `tables.TABLES` that is absent; return the names created."""
+    _location()  # refused before a folder is made
     settings.home().mkdir(parents=True, exist_ok=True)
     cat = catalog(create_tables=True)
     cat.create_namespace_if_not_exists(NAMESPACE)

@@ -37,10 +37,13 @@ def connect() -> duckdb.DuckDBPyConnection:
 def query(sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
     """The rows of a SQL query over tables and views; `?` in it stand for `values`."""
     try:
-        found = connect().sql(sql, params=list(values)).to_arrow_table()
+        found = connect().sql(sql, params=list(values))
+        if found is None:  # a statement that gives no rows
+            raise BadInput("the query gives no rows; write a select")
+        rows = found.to_arrow_table()
     except duckdb.Error as why:
         raise BadInput(f"the query failed: {why}") from why
-    frame = pl.from_arrow(found)
+    frame = pl.from_arrow(rows)
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 

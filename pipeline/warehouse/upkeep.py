@@ -5,14 +5,17 @@ younger than the grace time may belong to a write in flight and is left alone.
 """
 
 import logging
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyarrow import fs
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In
 from pyiceberg.table import Table
 
+from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, scratch
 from pipeline.warehouse.write import replace, slice_of
@@ -43,14 +46,13 @@ def expire(name: str, keep: timedelta = KEEP) -> None:
 def sweep(name: str, grace: timedelta = GRACE) -> int:
     """Remove files below the table that no snapshot refers to and that are older than `grace`; return their count."""
     handle = catalog.table(name)
-    system, root = fs.FileSystem.from_uri(handle.location())
+    system, root = _opened(handle.location())
     return _remove(system, root, _referenced(handle), grace)
 
 
 def sweep_scratch(grace: timedelta = GRACE) -> int:
     """Remove scratch files older than `grace`; return their count."""
-    location = scratch.root()
-    system, root = fs.FileSystem.from_uri(location if "://" in location else f"file://{location}")
+    system, root = _opened(scratch.root())
     return _remove(system, root, set(), grace)
 
 
@@ -72,16 +74,23 @@ def erase(name: str, values: dict[str, Sequence[Any]], grace: timedelta = GRACE)
     are removed at once; orphans and scratch files, which may hold copies, once they are older than `grace`.
     """
     handle = catalog.table(name)
+    if not values or set(values) - set(TABLES[name].schema.column_names()):
+        raise BadInput(f"{name}: to erase rows, name columns of the table and the values to look for")
     before = _referenced(handle)
     rows_before = handle.scan().count()
-    handle.delete(_predicate(values))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Delete operation did not match any records")
+        try:
+            handle.delete(_predicate(values))
+        except (CommitFailedException, ValidationException) as why:
+            raise Retry(f"another writer changed {name} meanwhile; nothing was erased") from why
     handle = catalog.table(name)
     for ref in [r for r in handle.refs() if r != "main"]:
         with handle.manage_snapshots() as snapshots:
             snapshots.remove_tag(ref) if handle.refs()[ref].snapshot_ref_type == "tag" else snapshots.remove_branch(ref)
     expire(name, timedelta(0))
     handle = catalog.table(name)
-    system, _ = fs.FileSystem.from_uri(handle.location())
+    system, _ = _opened(handle.location())
     for path in before - _referenced(handle):
         if system.get_file_info(path).type is fs.FileType.File:
             system.delete_file(path)
@@ -100,7 +109,13 @@ def _predicate(values: dict[str, Sequence[Any]]) -> BooleanExpression:
 
 def _path(location: str) -> str:
     """An address as its file system writes it: no scheme."""
-    return str(fs.FileSystem.from_uri(location)[1]) if "://" in location else location
+    return location.partition("://")[2] or location
+
+
+def _opened(location: str) -> tuple[fs.FileSystem, str]:
+    """The file system of an address and the path in it. pyarrow cannot parse a local address with a blank."""
+    local = location.startswith("file://") or "://" not in location
+    return fs.LocalFileSystem() if local else fs.FileSystem.from_uri(location)[0], _path(location)
 
 
 def _referenced(handle: Table) -> set[str]:

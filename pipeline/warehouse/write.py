@@ -62,11 +62,13 @@ def replace(
 def commit(name: str, where: Slice, staged: Sequence[Staged], run_id: str = "cli") -> int:
     """Overwrite the slice with the rows of the staged files, all checked together; none given empties the slice."""
     paths = [s["path"] for s in staged]
+    if len(set(paths)) < len(paths):  # the key would not tell in a table that has none
+        raise BadInput(f"{name}: a staged file was given twice; nothing was written")
     frame = pl.scan_parquet(paths) if paths else empty(name).lazy()
-    count = overwrite(name, where, frame, run_id)
-    if count != (expected := sum(s["rows"] for s in staged)):
-        raise Retry(f"{name}: {expected} rows were staged and {count} read back")
-    return count
+    expected, found = sum(s["rows"] for s in staged), frame.select(pl.len()).collect().item()
+    if found != expected:
+        raise Retry(f"{name}: {expected} rows were staged and {found} read back; nothing was written")
+    return overwrite(name, where, frame, run_id)
 
 
 def _write(handle: IcebergTable, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:
@@ -100,10 +102,12 @@ def _typed(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _refuse(name: str, where: Slice, frame: pl.LazyFrame) -> int:
-    """Count the rows; refuse those outside the slice or with a key met before.
+    """Count the rows; refuse those outside the slice or with a key met before, and a slice that names no column.
 
     Keys are compared by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys looked at.
     """
+    if not where or set(where) - set(TABLES[name].schema.column_names()):
+        raise BadInput(f"{name}: the slice {where} must name columns of the table, and at least one")
     key = TABLES[name].key
     hashes = frame.select(
         outside=~condition(where), key=pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)

@@ -1,5 +1,5 @@
 -- A comment is in its day once.
 select source, day, thread_id, comment_id, count(*) as row_count
 from comments
-group by all
+group by source, day, thread_id, comment_id
 having count(*) > 1;

@@ -1,10 +1,10 @@
 -- Of each collection, the dropped rows are all there, and the kept ones are in the table.
 with lost as (
-    select source, day, origin, count(*) as row_count from dropped where step <> 'pairs' group by all
+    select source, day, origin, count(*) as row_count from dropped where step <> 'pairs' group by source, day, origin
 ),
 
 kept as (
-    select source, day, origin, count(*) as row_count from comments group by all
+    select source, day, origin, count(*) as row_count from comments group by source, day, origin
 )
 
 select r.source, r.day, r.origin, r.read_count, r.kept_count, k.row_count as comments, l.row_count as dropped

@@ -1,5 +1,5 @@
 -- A comment has one score by one model.
 select source, day, thread_id, comment_id, metric, model_id, count(*) as row_count
 from scores
-group by all
+group by source, day, thread_id, comment_id, metric, model_id
 having count(*) > 1;

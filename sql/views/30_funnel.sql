@@ -4,7 +4,7 @@ with reasons as (
     select source, day, origin, case when step = 'pairs' then 'pairs' else 'collect' end as run_step, step, reason,
         count(*) as row_count
     from dropped
-    group by all
+    group by source, day, origin, step, reason
 ),
 
 final as (

@@ -1,0 +1,50 @@
+# Every target sets up what it needs: a virtual environment in .venv with the versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+export OMP_NUM_THREADS ?= 1
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: setup demo up down test check format bench clean
+
+setup: $(VENV)/.ready
+
+# torch comes first, so that a CPU build that is already at hand is taken and nothing pulls another one
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev,distributed,fast]'
+	touch $@
+
+demo: setup
+	$(BIN)/undertone demo
+
+up: setup
+	$(BIN)/undertone up
+
+down:
+	test ! -x $(BIN)/undertone || $(BIN)/undertone down
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pip check --disable-pip-version-check
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python tests/bench/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

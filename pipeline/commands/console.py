@@ -1,0 +1,77 @@
+"""The terminal: progress bars where somebody watches, plain log lines elsewhere, tables, errors as one line."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
+
+
+def logging_to_stderr(verbose: bool) -> None:
+    """Plain log lines; other libraries only when something is wrong."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("pipeline").setLevel(logging.INFO if verbose else logging.WARNING)
+
+
+def say(text: str) -> None:
+    """A line for people, on standard error, so that standard output stays data."""
+    err.print(escape(text))
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yields a function told of each batch's size. A bar that goes away if the terminal is interactive, else lines."""
+    if err.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda count: bar.advance(task, count)
+        return
+    start = said = time.monotonic()
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done, said
+        done += count
+        if time.monotonic() - said > LINE_EVERY:
+            said = time.monotonic()
+            say(f"{what}: {done:,} of {total:,}, {said - start:.0f} s")
+
+    yield advance
+    if time.monotonic() - start > 2:
+        say(f"{what}: {done:,} done in {time.monotonic() - start:.1f} s")
+
+
+def table(frame: pl.DataFrame, title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
+    """A frame as a table; cell contents are data, never markup."""
+    grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    for name, kind in frame.schema.items():
+        grid.add_column(
+            name, justify="right" if kind.is_numeric() else "left", overflow="fold" if name in wide else "ellipsis",
+            ratio=None, no_wrap=kind.is_numeric(),
+        )  # fmt: skip
+    for row in frame.iter_rows():
+        grid.add_row(*(escape(_cell(value)) for value in row))
+    out.print(grid)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "".join(ch for ch in str(value) if ch.isprintable())  # no control sequences of a comment reach the terminal

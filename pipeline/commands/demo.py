@@ -1,0 +1,64 @@
+"""The demo: Airflow up, the shipped sample through every DAG, and what came of it."""
+
+import time
+
+from pipeline import sample, warehouse
+from pipeline.commands import stack
+from pipeline.commands.console import err, out, say, table
+from pipeline.errors import UndertoneError
+from pipeline.tasks import report
+from pipeline.tasks.tables import counts
+
+ALL = ("collect", "tokenize", "impscore", "score", "report", "heal", "maintain")
+CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
+GPU_SLOTS = 2  # tasks that may use torch at once
+
+
+def up() -> stack.State:
+    """Airflow running, with tables, pools and DAGs ready; prints the address, and the password when it is new."""
+    warehouse.create()
+    secret, is_new = stack.password()
+    with err.status("starting Airflow"):
+        running = stack.start()
+        rest = stack.Rest(running["url"])
+        rest.pool("gpu", GPU_SLOTS)
+        rest.wait_for_dags(set(ALL))
+        rest.unpause(*CHAIN, "impscore")
+    known = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
+    out.print(f"Airflow: {running['url']}  user admin, password {secret if is_new else known}", soft_wrap=True)
+    return running
+
+
+def demo() -> None:
+    """Run the sample through the pipeline and show the results. Run again, it changes no row."""
+    start = time.monotonic()
+    running = up()
+    rest = stack.Rest(running["url"])
+    say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
+    known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
+    rest.trigger("impscore", sample.DAY)
+    _await(rest, "impscore", known, start)
+    rest.trigger("collect", sample.DAY, {"path": "sample"})
+    for dag in CHAIN:
+        _await(rest, dag, known, start)
+    _show(running)
+
+
+def _await(rest: stack.Rest, dag: str, known: dict[str, set[str]], start: float) -> None:
+    with err.status(f"{dag} is running"):
+        run = rest.wait_run(dag, sample.DAY, known[dag])
+    say(f"{time.monotonic() - start:5.0f} s  {dag}: {run['state']}")
+    if run["state"] != "success":
+        failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
+        raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")
+
+
+def _show(running: stack.State) -> None:
+    table(counts(), "\nTables")
+    most, least = report.extremes(sample.DAY)
+    columns = ("implicitness", "source", "text")
+    table(most.select(columns), "\nMost implicit")
+    table(least.select(columns), "\nLeast implicit")
+    out.print(f"\nReport   {report.path_of(sample.DAY)}", soft_wrap=True)
+    out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
+    out.print("Stop it  make down, or undertone down")

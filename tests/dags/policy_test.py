@@ -1,0 +1,113 @@
+"""What holds for every DAG file: it parses light, documents itself, and keeps the house rules."""
+
+import ast
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from conftest import DAGS, load
+
+FILES = sorted(path for path in DAGS.glob("*.py"))
+IDS = {"collect", "tokenize", "impscore", "score", "report", "heal", "maintain"}
+HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "jieba", "polars", "pyiceberg", "duckdb",
+         "pyarrow", "matplotlib", "sklearn")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bag(airflow_db: None) -> Any:
+    """All DAGs."""
+    return load()
+
+
+def test_all_dags_import(bag: Any) -> None:
+    """No DAG file fails to import, and these are all there are."""
+    assert bag.import_errors == {}
+    assert set(bag.dags) == IDS
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_parses_light(file: Any) -> None:
+    """Beyond airflow.sdk itself a DAG file takes under a second to import and loads no heavy module."""
+    code = (
+        "import sys, time, json, importlib\n"
+        "import airflow.sdk\n"
+        "from airflow.sdk import CronPartitionTimetable, PartitionedAssetTimetable, ExceptionRetryPolicy, Param, task, dag\n"
+        f"sys.path.append({str(DAGS)!r})\n"
+        "start = time.process_time()\n"
+        f"importlib.import_module({file.stem!r})\n"
+        "print(json.dumps([time.process_time() - start, sorted(sys.modules)]))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    seconds, modules = json.loads(done.stdout.splitlines()[-1])
+    assert seconds < 1.0
+    assert not [name for name in HEAVY if name in modules]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_name_hides_nothing(file: Any) -> None:
+    """No DAG file bears the name of a standard-library module, which it would hide from every task."""
+    assert file.stem not in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.stem != "house"], ids=lambda path: path.stem)
+def test_holds_no_logic(file: Any) -> None:
+    """A DAG file wires: no loops outside comprehensions, no classes, no function longer than 20 lines but the DAG itself."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        assert not isinstance(node, (ast.While, ast.ClassDef)), f"line {node.lineno}"
+    tasks = [inner for outer in tree.body if isinstance(outer, ast.FunctionDef) for inner in ast.walk(outer)
+             if isinstance(inner, ast.FunctionDef) and inner is not outer]  # fmt: skip
+    assert max(task.end_lineno - task.lineno for task in tasks) <= 20
+
+
+def test_house_rules(bag: Any) -> None:
+    """Every DAG has docs with triage notes, an owner, tags of the enum, retries, the retry policy and no start date."""
+    from house import Tag
+
+    for dag in bag.dags.values():
+        assert "**Triage.**" in dag.doc_md, dag.dag_id
+        assert dag.tags <= {tag.value for tag in Tag}, dag.dag_id
+        assert dag.tags, dag.dag_id
+        assert not dag.catchup
+        for task in dag.tasks:
+            assert task.owner == "undertone"
+            assert task.retries >= 2, task.task_id
+            assert task.retry_policy is not None, task.task_id
+            assert task.start_date is None
+
+
+def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
+    """What imports torch goes to the queue and the pool `gpu`, so that it waits as scheduled and never starves."""
+    gpu = {(dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.queue == "gpu"}
+    assert gpu == {("impscore", "train"), ("score", "implicitness")}
+    assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
+
+
+def test_reducers_run_on_empty_days(bag: Any) -> None:
+    """The task after a mapped one runs when nothing was mapped, or an empty day would keep its stale rows."""
+    for dag_id, task_id in (("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")):
+        assert bag.dags[dag_id].get_task(task_id).trigger_rule == "none_failed"
+
+
+def test_final_errors_are_not_retried(airflow_db: None) -> None:
+    """The retry policy fails at once on bad input and its kin, and leaves Retry to be retried."""
+    from house import HOUSE
+
+    from pipeline import errors
+
+    policy = HOUSE["default_args"]["retry_policy"]
+    for name in ("BadInput", "SchemaDrift", "Refused", "Missing"):
+        assert any(rule.exception == f"pipeline.errors.{name}" for rule in policy.rules)
+        assert issubclass(getattr(errors, name), errors.UndertoneError)
+    assert not any(rule.exception.endswith(".Retry") for rule in policy.rules)
+
+
+def test_params_explain_themselves(bag: Any) -> None:
+    """Every parameter has a title and a description, so that the form in the UI needs no manual."""
+    for dag in bag.dags.values():
+        for name in dag.params:
+            schema = dag.params.get_param(name).schema
+            assert schema.get("title"), f"{dag.dag_id}.{name}"
+            assert schema.get("description") or dag.params.get_param(name).description, f"{dag.dag_id}.{name}"

@@ -1,0 +1,50 @@
+"""Rows for tests: a table's frame from the few values a test is about, the rest filled in so that the contract holds."""
+
+import hashlib
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from pipeline.tables import TABLES
+
+DAY = date(2026, 11, 19)
+NEXT = date(2026, 11, 20)
+
+_GIVEN: dict[str, Any] = {
+    "source": "weibo", "day": DAY, "origin": "test", "thread_id": "t1", "lang": "en", "adapter": "test/1",
+    "text": "what a day", "duplicate_count": 0, "is_hot": False, "url": "https://example.org/1", "body": "{}",
+    "model": "test", "prompt": "p", "prompt_version": "1", "messages": "[]", "params": "{}", "attempt": 0,
+    "response": "", "mode": "import", "implicit": "nice", "explicit": "good", "negative": "bad", "split": "train",
+    "kind": "impscore", "encoder": "embedded", "encoder_revision": "1", "config": "{}", "data_hash": "1",
+    "completion_models": ["test"], "code_version": "0", "metric": "implicitness", "subset": "all", "epoch": 0,
+    "value": 1.0, "pair_count": 1, "signature": "sig|test|1", "step": "collect", "reason": "empty", "row_key": "1",
+    "read_count": 1, "kept_count": 1, "dropped_count": 0, "run_id": "test", "tokens": ["what", "a", "day"],
+    "tokenizer": "nltk", "tokenizer_version": "1", "dictionary_hash": "none",
+}  # fmt: skip
+_DIGITS = {"page_id": 64, "completion_id": 64, "model_id": 64, "text_hash": 32, "pair_id": 32}
+
+
+def digest(value: object, size: int = 64) -> str:
+    """A hexadecimal name for a value."""
+    return hashlib.sha256(str(value).encode()).hexdigest()[:size]
+
+
+def filled(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
+    """Rows of table `name`, each with the values given and, for what may not be null, fitting ones."""
+    columns = TABLES[name].schema.columns()
+    found = []
+    for number, row in enumerate(rows, 1):
+        made = {c: None if column.nullable else _value(c, row, number) for c, column in columns.items()}
+        found.append({**made, **row})
+    return pl.DataFrame(found, schema=TABLES[name].schema.create_empty().schema)
+
+
+def _value(column: str, row: dict[str, Any], number: int) -> object:
+    if column in _DIGITS:
+        return digest(row.get("text", number) if column == "text_hash" else number, _DIGITS[column])
+    if column == "comment_id":
+        return f"c{number}"
+    if column == "context_id":
+        return row.get("parent_id") or row.get("thread_id", _GIVEN["thread_id"])
+    return _GIVEN[column]

@@ -1,0 +1,124 @@
+"""Cassettes: kept answers as rows of `completions`."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import sample
+from pipeline.errors import BadInput
+from pipeline.llm import cassette, explicit
+from pipeline.tables import TABLES
+
+CALL: dict[str, Any] = {
+    "model": "m", "messages": "[]", "params": "{}", "prompt": "explicit_en", "prompt_version": "1", "attempt": 0,
+}  # fmt: skip
+ENTRY = {"source": "own", "model": "m", "prompt": "explicit_en", "input": "Nice hat.", "response": "I dislike the hat."}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cassette of a test lies."""
+    return tmp_path / "answers.jsonl"
+
+
+def written(path: Path, *entries: object) -> Path:
+    """The path, with one line an entry."""
+    path.write_text("".join(json.dumps(e, ensure_ascii=False) + "\n" for e in entries), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [("model", "n"), ("messages", "[1]"), ("params", '{"t": 1}'), ("prompt", "p"), ("prompt_version", "2"), ("attempt", 1)],
+)
+def test_id_changes_with_each_part(part: str, other: object) -> None:
+    """Another model, message, parameter, prompt, prompt version or attempt is another call, with an id of its own."""
+    assert cassette.completion_id(**CALL) == cassette.completion_id(**CALL)
+    assert cassette.completion_id(**{**CALL, part: other}) != cassette.completion_id(**CALL)
+
+
+def test_id_keeps_the_parts_apart() -> None:
+    """Moving a letter from one part of the key to its neighbour is another call."""
+    one = cassette.completion_id("ab", "c", "{}", "p", "1", 0)
+    assert one != cassette.completion_id("a", "bc", "{}", "p", "1", 0)
+    assert re.fullmatch("[0-9a-f]{64}", one)
+
+
+def test_row_holds_the_whole_call(path: Path) -> None:
+    """An entry becomes a row with its messages, prompt version and id; an answer not from the sample is an import."""
+    row = cassette.read(written(path, ENTRY)).row(0, named=True)
+    version = explicit.prompt("explicit_en")[1]
+    messages = json.dumps(explicit.messages("Nice hat.", "explicit_en"), ensure_ascii=False)
+    assert row == {
+        "completion_id": cassette.completion_id("m", messages, "{}", "explicit_en", version, 0),
+        "source": "own", "model": "m", "prompt": "explicit_en", "prompt_version": version, "messages": messages,
+        "params": "{}", "attempt": 0, "response": "I dislike the hat.", "mode": "import",
+    }  # fmt: skip
+
+
+def test_sample_keeps_the_contract_and_says_what_it_is() -> None:
+    """The shipped cassette fulfils the contract of `completions`, and every row is marked as the sample."""
+    rows = cassette.read(sample.COMPLETIONS)
+    assert TABLES["completions"].schema.is_valid(rows.select(TABLES["completions"].schema.column_names()))
+    assert rows["model"].unique().to_list() == [cassette.SAMPLE_MODEL]
+    assert rows["mode"].unique().to_list() == ["sample"]
+    assert rows.height == len(sample.COMPLETIONS.read_text(encoding="utf-8").splitlines())
+
+
+def test_first_of_two_answers_counts(path: Path) -> None:
+    """Two answers to the same call are one row, that of the first line."""
+    rows = cassette.read(written(path, ENTRY, {**ENTRY, "response": "The hat is ugly."}))
+    assert rows["response"].to_list() == ["I dislike the hat."]
+
+
+@pytest.mark.parametrize("inside", ["\u2028", "\u2029", "\x85", "\x0b", "\x1c"])
+def test_lines_end_at_line_feeds_only(path: Path, inside: str) -> None:
+    """Separators that JSON allows inside a string do not cut a line in two."""
+    rows = cassette.read(written(path, {**ENTRY, "response": f"I dislike{inside}the hat."}))
+    assert rows["response"].to_list() == [f"I dislike{inside}the hat."]
+
+
+def test_byte_order_mark_and_windows_line_ends(path: Path) -> None:
+    """A cassette saved by a Windows editor reads the same."""
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ENTRY).encode() + b"\r\n")
+    assert cassette.read(path)["response"].to_list() == ["I dislike the hat."]
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ("{", "broken JSON"),
+        ("", "broken JSON"),
+        ("[]", "should be an object"),
+        ("null", "should be an object"),
+        (json.dumps({**ENTRY, "response": None}), "field 'response' should be text"),
+        (json.dumps({k: v for k, v in ENTRY.items() if k != "model"}), "field 'model' should be text"),
+        (json.dumps({**ENTRY, "input": 7}), "field 'input' should be text"),
+        (json.dumps({**ENTRY, "input": "  "}), "field 'input' is empty"),
+        (json.dumps({**ENTRY, "prompt": "explicit_fr"}), "no prompt 'explicit_fr'"),
+    ],
+)
+def test_faults_name_file_and_line(path: Path, second: str, told: str) -> None:
+    """A line that is no entry is BadInput, and the message names the file, the line and what was expected."""
+    path.write_text(f"{json.dumps(ENTRY)}\n{second}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=re.escape(f"{path}, line 2: {told}")):
+        cassette.read(path)
+
+
+def test_other_encodings_name_the_line(path: Path) -> None:
+    """Bytes that are not UTF-8 are refused by line."""
+    path.write_bytes(json.dumps(ENTRY).encode() + b"\n" + '{"input": "你好"}'.encode("gb18030") + b"\n")
+    with pytest.raises(BadInput, match=re.escape(f"{path}, line 2: not UTF-8")):
+        cassette.read(path)
+
+
+def test_absent_and_empty_files(path: Path) -> None:
+    """A file that is not there or has no line is BadInput, not a traceback from the depths."""
+    with pytest.raises(BadInput, match="No such file"):
+        cassette.read(path)
+    path.touch()
+    with pytest.raises(BadInput, match="has no line"):
+        cassette.read(path)

@@ -1,0 +1,168 @@
+"""The equations of section 3: score, distance, loss, initial weights."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.models.impscore import ALPHA, GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ImpScore, Meaning, loss, pragmatic_distance
+
+seeds = st.integers(0, 2**31 - 1)
+
+
+def model_of(seed: int = 0, dim: int = 12, features: int = 4) -> ImpScore:
+    """A model with random weights."""
+    return ImpScore(dim, features, torch.Generator().manual_seed(seed))
+
+
+def vectors(seed: int, count: int = 5, dim: int = 12) -> torch.Tensor:
+    """Random embeddings."""
+    return torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
+
+
+def meaning(implicitness: list[float], pragmatic: list[list[float]]) -> Meaning:
+    """A meaning written by hand, in double precision, whose numbers take gradients."""
+    return Meaning(
+        torch.tensor(implicitness, dtype=torch.float64, requires_grad=True),
+        torch.tensor(pragmatic, dtype=torch.float64, requires_grad=True),
+    )
+
+
+def test_shapes() -> None:
+    """W_p and W_s are d x l, W_t is l x l, there is no bias (IMP-04, IMP-05); a sentence has one I and l features."""
+    model = ImpScore(768)
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {
+        "pragmatic": (768, 64), "semantic": (768, 64), "transform": (64, 64),
+    }  # fmt: skip
+    implicitness, pragmatic = model(torch.zeros(7, 768))
+    assert (tuple(implicitness.shape), tuple(pragmatic.shape)) == ((7,), (7, 64))
+    assert model(torch.zeros(0, 768)).implicitness.shape == (0,)
+
+
+def test_score_by_hand() -> None:
+    """I = 1 - cos(e W_s, e W_p W_t), equations 2 to 4: here cos((1, 0), (3, 4)) = 0.6, so I = 0.4."""
+    model = model_of(dim=2, features=2)
+    with torch.no_grad():
+        model.semantic.copy_(torch.eye(2))
+        model.pragmatic.copy_(torch.tensor([[4.0, 3.0], [0.0, 1.0]]))
+        model.transform.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    implicitness, pragmatic = model(torch.tensor([[1.0, 0.0]]))
+    assert implicitness.item() == pytest.approx(0.4, abs=1e-6)
+    assert pragmatic.tolist() == [[4.0, 3.0]]
+
+
+@given(seeds)
+def test_score_lies_between_0_and_2(seed: int) -> None:
+    """I is in [0, 2] up to rounding in single precision (IMP-06)."""
+    implicitness = model_of(seed)(vectors(seed + 1, 50)).implicitness
+    assert implicitness.min() >= -1e-6
+    assert implicitness.max() <= 2 + 1e-6
+
+
+@given(seeds)
+def test_extremes_of_the_score(seed: int) -> None:
+    """With W_p = W_s, W_t = I gives 0 and W_t = -I gives 2 for every sentence (IMP-06)."""
+    model = model_of(seed)
+    with torch.no_grad():
+        model.pragmatic.copy_(model.semantic)
+        for transform, expected in ((torch.eye(4), 0.0), (-torch.eye(4), 2.0)):
+            model.transform.copy_(transform)
+            assert torch.allclose(model(vectors(seed + 1)).implicitness, torch.full((5,), expected), atol=1e-5)
+
+
+@given(seeds, st.floats(1e-2, 1e3))
+def test_score_ignores_the_length_of_the_embedding(seed: int, factor: float) -> None:
+    """Rescaling embeddings by a positive factor changes no score (IMP-06); distances grow with it."""
+    model, e = model_of(seed), vectors(seed + 1)
+    one, other = model(e), model(e * factor)
+    assert torch.allclose(one.implicitness, other.implicitness, atol=1e-4)
+    assert torch.allclose(one.pragmatic * factor, other.pragmatic, rtol=1e-3, atol=1e-4 * factor)
+
+
+def test_zero_vector_is_defined() -> None:
+    """A zero embedding has I = 1 and finite gradients, for itself and through the loss (IMP-06)."""
+    model = model_of()
+    zero = model(torch.zeros(3, 12))
+    assert zero.implicitness.tolist() == [1.0, 1.0, 1.0]
+    loss(zero, zero, zero).backward()
+    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in model.parameters())
+
+
+@given(seeds)
+def test_distance_is_a_metric(seed: int) -> None:
+    """dP is 0 from a sentence to itself, symmetric, not negative, and keeps the triangle inequality (IMP-08)."""
+    model = model_of(seed)
+    a, b, c = (model(vectors(seed + i)) for i in range(3))
+    assert torch.equal(pragmatic_distance(a, a), torch.zeros(5))
+    assert torch.equal(pragmatic_distance(a, b), pragmatic_distance(b, a))
+    assert (pragmatic_distance(a, b) > 0).all()
+    assert (pragmatic_distance(a, c) <= pragmatic_distance(a, b) + pragmatic_distance(b, c) + 1e-5).all()
+
+
+def test_distance_by_hand() -> None:
+    """dP is Euclidean (equation 6): from (0, 0) to (3, 4) it is 5."""
+    assert pragmatic_distance(meaning([0], [[0, 0]]), meaning([0], [[3, 4]])).tolist() == [5.0]
+
+
+def test_defaults_are_the_papers() -> None:
+    """Margins 0.5 and 0.7, alpha 1.0, as in section 5.1 (IMP-24)."""
+    assert (GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ALPHA) == (0.5, 0.7, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "near", "far", "alpha", "expected"),
+    [
+        # max(0, .5-(1.2-1.0)) + max(0, .5-(1.2-.9)) + max(0, .7-(.6-.5)) = .3 + .2 + .6
+        ((1.2, 1.0, 0.9), 0.5, 0.6, 1.0, 1.1),
+        ((1.2, 1.0, 0.9), 0.5, 0.6, 2.0, 1.7),  # .3 + .2 + 2 * .6
+        ((1.2, 1.0, 0.9), 0.5, 0.6, 0.0, 0.5),
+        ((0.5, 1.0, 0.5), 0.0, 1.0, 1.0, 1.5),  # 1.0 + .5 + 0: explicit above implicit, far enough apart
+        ((1.0, 1.0, 1.0), 0.0, 0.0, 1.0, 1.7),  # all alike: .5 + .5 + .7
+        ((1.6, 1.0, 0.9), 0.1, 0.9, 1.0, 0.0),  # all margins kept
+    ],
+)  # fmt: skip
+def test_loss_by_hand(scores: tuple[float, ...], near: float, far: float, alpha: float, expected: float) -> None:
+    """L_final of one triple is the sum of equations 5 (twice) and 7 (IMP-07, IMP-09, IMP-10)."""
+    s1, s2, s3 = (meaning([i], [[x, 0]]) for i, x in zip(scores, (0, near, far), strict=True))
+    assert loss(s1, s2, s3, alpha=alpha).item() == pytest.approx(expected)
+
+
+def test_loss_is_the_mean_over_the_batch() -> None:
+    """Two triples of losses 1.1 and 0 give 0.55: the mean as in the released code, not the sum of equation 9 (IMP-10)."""
+    s1 = meaning([1.2, 1.6], [[0, 0], [0, 0]])
+    s2 = meaning([1.0, 1.0], [[0.5, 0], [0.1, 0]])
+    s3 = meaning([0.9, 0.9], [[0.6, 0], [0.9, 0]])
+    assert loss(s1, s2, s3).item() == pytest.approx(0.55)
+
+
+def test_gradient_is_zero_once_the_margins_are_kept() -> None:
+    """A satisfied triple teaches nothing, a violated one does (IMP-07)."""
+    for explicit, teaches in ((0.9, False), (1.4, True)):
+        s1, s2, s3 = meaning([1.6], [[0, 0]]), meaning([explicit], [[0.1, 0]]), meaning([0.9], [[2, 0]])
+        loss(s1, s2, s3).backward()
+        gradients = [g for s in (s1, s2, s3) for g in (s.implicitness.grad, s.pragmatic.grad)]
+        assert any(g is not None and bool(g.any()) for g in gradients) is teaches
+
+
+def test_initial_weights_are_xavier_uniform() -> None:
+    """Weights fill +-sqrt(6/(d+l)) and +-sqrt(6/(2l)), 0.0849 and 0.2165, with variance bound^2/3 (IMP-11)."""
+    model = ImpScore(768, 64, torch.Generator().manual_seed(42))
+    for weights, bound, printed in (
+        (model.pragmatic, math.sqrt(6 / 832), 0.0849),
+        (model.semantic, math.sqrt(6 / 832), 0.0849),
+        (model.transform, math.sqrt(6 / 128), 0.2165),
+    ):
+        assert round(bound, 4) == printed
+        assert 0.99 * bound < weights.abs().max().item() <= bound * (1 + 1e-6)
+        assert weights.var().item() == pytest.approx(bound**2 / 3, rel=0.05)  # 4,096 draws: s.d. of the ratio 1.4 %
+        assert abs(weights.mean().item()) < 0.04 * bound
+
+
+def test_initial_weights_follow_from_the_generator() -> None:
+    """The same seed gives the same weights, another seed others, and the three matrices differ."""
+    one, same, other = model_of(1), model_of(1), model_of(2)
+    assert torch.equal(one.semantic, same.semantic)
+    assert not torch.equal(one.semantic, other.semantic)
+    assert not torch.equal(one.semantic, one.pragmatic)

@@ -1,0 +1,44 @@
+"""Contents of a report, small and hand-made."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+DAY = "2026-11-19"
+
+
+@pytest.fixture
+def contents() -> dict[str, Any]:
+    """What a report of four comments from two sources shows."""
+    scores = pl.DataFrame(
+        {"source": ["weibo", "weibo", "zhihu", "zhihu"], "lang": ["zh", "zh", "en", "zh"],
+         "implicitness": [0.25, 1.75, 2.0, 0.0]}
+    )  # fmt: skip
+    comments = pl.DataFrame(
+        {"implicitness": [2.0, 1.75], "source": ["zhihu", "weibo"], "title": ["A hat", None],
+         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None]},
+        schema_overrides={"like_count": pl.Int64, "title": pl.String},
+    )  # fmt: skip
+    by_source = pl.DataFrame(
+        {"source": ["weibo", "zhihu"], "lang": ["zh", "en"], "comment_count": [2, 1], "implicitness_mean": [1.0, 2.0],
+         "implicitness_sd": [1.06066, None], "implicitness_median": [1.0, 2.0]}
+    )  # fmt: skip
+    funnel = pl.DataFrame(
+        {"source": ["weibo", "weibo", "zhihu"], "origin": ["sample"] * 3, "step": ["collect"] * 3,
+         "read_count": [5, 5, 2], "kept_count": [2, 2, 2], "dropped_count": [3, 3, 0],
+         "dropped_at": ["clean", "deduplicate", None], "reason": ["empty", "exact_duplicate", None],
+         "row_count": [1, 2, None]},
+        schema_overrides={"row_count": pl.Int64},
+    )  # fmt: skip
+    model = {"model_id": "ab" * 32, "day": DAY, "encoder": "embedded", "encoder_revision": "cd" * 32, "config": "{}",
+             "data_hash": "ef" * 32, "completion_models": ["someone"], "code_version": "0.1.0"}  # fmt: skip
+    evaluations = pl.DataFrame(
+        {"metric": ["implicitness_accuracy", "pragmatics_accuracy"], "split": ["test"] * 2, "subset": ["all"] * 2,
+         "value": [0.952, 0.962], "baseline": [0.844, None], "baseline_name": ["longer_is_implicit", None],
+         "pair_count": [26, 26]}
+    )  # fmt: skip
+    return {
+        "day": DAY, "scores": scores, "by_source": by_source, "most": comments, "least": comments.reverse(),
+        "funnel": funnel, "model": model, "evaluations": evaluations, "signatures": ["implicitness|model:abab|lang:en"],
+    }  # fmt: skip

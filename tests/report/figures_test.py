@@ -1,0 +1,80 @@
+"""Figures: SVG that says the numbers and is the same for the same rows."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+
+from pipeline.report import figures
+
+SCORES = pl.DataFrame({"source": ["weibo"] * 5 + ["zhihu"], "implicitness": [0.0, 0.5, 1.0, 1.5, 2.0, 0.7]})
+FUNNEL = pl.DataFrame(
+    {"source": ["weibo", "weibo", "zhihu"], "reason": [None, "exact_duplicate", None], "row_count": [3, 1, 0]}
+)
+
+
+def words(svg: str) -> list[str]:
+    """The texts of a figure, which its glyphs are drawn from: matplotlib notes each in a comment."""
+    return [re.sub(r"\s+", " ", text).strip() for text in re.findall("<!--(.*?)-->", svg, re.DOTALL)]
+
+
+@pytest.mark.parametrize(("draw", "rows"), [(figures.distributions, SCORES), (figures.funnel, FUNNEL)])
+def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
+    """Rows in any order give the same bytes, twice over: no date, no random id."""
+    svg = draw(rows)
+    assert draw(rows) == svg == draw(rows.reverse())
+    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_other_rows_other_bytes() -> None:
+    """A figure follows its rows."""
+    assert figures.distributions(SCORES) != figures.distributions(SCORES.with_columns(pl.col("implicitness") / 2))
+
+
+def test_same_bytes_in_another_process() -> None:
+    """Another process, with another hash seed, draws the same bytes."""
+    code = (
+        "import sys, polars as pl; from pipeline.report import figures; sys.stdout.write(figures.distributions("
+        "pl.DataFrame({'source': ['weibo'] * 5 + ['zhihu'], 'implicitness': [0.0, 0.5, 1.0, 1.5, 2.0, 0.7]})))"
+    )
+    env = {**os.environ, "PYTHONHASHSEED": "7"}
+    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert found.stdout == figures.distributions(SCORES)
+
+
+def test_distributions_name_sources_and_counts() -> None:
+    """One row a source in alphabetical order, each with its count; the scale is named."""
+    said = words(figures.distributions(SCORES))
+    assert [word for word in said if word in {"weibo", "zhihu"} or "n=" in word] == ["weibo", "n=5", "zhihu", "n=1"]
+    assert "implicitness from 0 (all is said) to 2; the line is the median" in said
+
+
+def test_scores_at_the_ends_are_counted() -> None:
+    """A source whose only scores are 0 or 2 is drawn, without a warning."""
+    for value in (0.0, 2.0):
+        svg = figures.distributions(pl.DataFrame({"source": ["weibo"], "implicitness": [value]}))
+        assert svg.startswith("<svg")
+
+
+def test_funnel_names_reasons_and_totals() -> None:
+    """Reasons stand in the legend as words, and each source says how many rows were read, none included."""
+    said = words(figures.funnel(FUNNEL))
+    assert {"kept", "exact duplicate", "4 read", "0 read", "weibo", "zhihu"} <= set(said)
+
+
+def test_funnel_bars_are_shares() -> None:
+    """Of 3 kept and 1 dropped rows the bars end at 75 % and 100 % of the axis: the second is a third of the first."""
+    one = pl.DataFrame({"source": ["weibo"] * 2, "reason": [None, "empty"], "row_count": [3, 1]})
+    svg = figures.funnel(one)
+    bars = []
+    for path in re.findall(r'<path d="([^"]*)"\s+clip-path', svg):
+        xs = [float(x) for x, _ in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path)]
+        if path.rstrip().endswith("z"):
+            bars.append(max(xs) - min(xs))
+    assert len(bars) == 2
+    assert bars[0] == pytest.approx(3 * bars[1], rel=1e-4)

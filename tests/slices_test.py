@@ -1,0 +1,94 @@
+"""Days, runs and shards."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.slices import known_params, parse_day, plan, resolve
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@settings(deadline=None)
+@given(st.dates())
+def test_a_day_survives_writing_and_reading(day: date) -> None:
+    """Every date is read back from its ISO form."""
+    assert parse_day(day.isoformat()) == day
+
+
+@pytest.mark.parametrize(
+    "text", ["20261119", "2026-W47-4", "2026-11-31", "26-11-19", " 2026-11-19", "2026-11-19T00:00", "yesterday", ""]
+)
+def test_other_forms_of_a_day_are_refused(text: str) -> None:
+    """What is not YYYY-MM-DD is BadInput and the message says how to write it."""
+    with pytest.raises(BadInput, match="YYYY-MM-DD"):
+        parse_day(text)
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_is_a_day_or_bad_input(text: str) -> None:
+    """No text is read as a day that is written otherwise."""
+    try:
+        assert parse_day(text).isoformat() == text
+    except BadInput:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("key", "param", "expected"),
+    [
+        ("2026-11-01", None, "2026-11-01"),
+        (None, "2026-11-02", "2026-11-02"),
+        ("2026-11-03", "2026-11-03", "2026-11-03"),
+        (None, None, "2026-11-19"),
+        (None, "", "2026-11-19"),
+    ],
+)
+def test_the_day_is_key_then_parameter_then_yesterday(key: str | None, param: str | None, expected: str) -> None:
+    """The partition key comes first, then the parameter, then the last whole UTC day."""
+    assert resolve(key, param, NOON) == expected
+
+
+def test_yesterday_is_reckoned_in_utc() -> None:
+    """Half past one at night in Shanghai is still the day before in UTC, so the last whole day is one earlier."""
+    night = datetime(2026, 11, 20, 1, 30, tzinfo=timezone(timedelta(hours=8)))
+    assert resolve(None, None, night) == "2026-11-18"
+
+
+def test_key_and_parameter_must_agree() -> None:
+    """Two different days are BadInput that names both."""
+    with pytest.raises(BadInput, match=r"2026-11-01.*2026-11-02"):
+        resolve("2026-11-01", "2026-11-02", NOON)
+
+
+@pytest.mark.parametrize(("key", "param"), [("garbage", None), (None, "20261119")])
+def test_a_bad_key_or_parameter_is_refused(key: str | None, param: str | None) -> None:
+    """Airflow takes any partition key, so the resolver reads it strictly."""
+    with pytest.raises(BadInput, match="YYYY-MM-DD"):
+        resolve(key, param, NOON)
+
+
+def test_a_misspelt_parameter_is_named() -> None:
+    """A parameter that the DAG does not declare is BadInput naming it and those there are."""
+    with pytest.raises(BadInput, match=r"unknown parameters: dai; this DAG has day, source"):
+        known_params({"dai": "2026-11-19", "day": None}, {"source": "all", "day": None})
+
+
+@pytest.mark.parametrize("conf", [None, {}, {"day": "2026-11-19"}])
+def test_declared_parameters_pass(conf: dict[str, object] | None) -> None:
+    """No parameters, or declared ones, are fine."""
+    known_params(conf, {"day": None})
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2000), st.integers(1, 5000))
+def test_shards_cover_the_rows_and_no_more(rows: int, size: int) -> None:
+    """There are just as many shards as rows of that size need, each with its own part of the same day and snapshots."""
+    shards = plan("2026-11-19", rows, size, {"comments": 7})
+    assert len(shards) * size >= rows > (len(shards) - 1) * size or rows == len(shards) == 0
+    assert [s["part"] for s in shards] == list(range(len(shards)))
+    assert all(s == {**s, "day": "2026-11-19", "parts": len(shards), "snapshots": {"comments": 7}} for s in shards)

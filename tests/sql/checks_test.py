@@ -1,0 +1,109 @@
+"""Each check holds on clean data, and gives the row that violates it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from filled import DAY, NEXT, digest, filled
+
+CHECKS = Path(__file__).parents[2] / "sql" / "checks"
+Open = Callable[..., duckdb.DuckDBPyConnection]
+
+
+def clean() -> dict[str, pl.DataFrame]:
+    """Two days: the first tokenized and scored in full, the second only collected, with one row dropped."""
+    comments = filled(
+        "comments",
+        {"text": "cold today"},
+        {"text": "cold today, is it", "parent_id": "c1", "root_id": "c1"},
+        {"text": "not a mail: a @ b, nor a number: 1380013800 or 138001380001", "parent_id": "c2", "root_id": "c1"},
+        {"text": "tomorrow", "day": NEXT},
+    )
+    first = comments.filter(day=DAY)
+    return {
+        "comments": comments,
+        "tokens": filled("tokens", *({"text_hash": h} for h in first["text_hash"])),
+        "scores": filled("scores", *({"comment_id": c, "model_id": m} for c in first["comment_id"] for m in "ab")),
+        "dropped": filled("dropped", {}, {"day": NEXT}, {"step": "pairs"}),
+        "runs": filled(
+            "runs",
+            {"read_count": 4, "kept_count": 3, "dropped_count": 1},
+            {"day": NEXT, "read_count": 2, "kept_count": 1, "dropped_count": 1},
+            {"step": "pairs", "read_count": 1, "kept_count": 0, "dropped_count": 1},
+        ),
+    }
+
+
+def violations(open_: Open, check: str, frames: dict[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
+    """What the check gives on these tables."""
+    sql = (CHECKS / f"{check}.sql").read_text(encoding="utf-8")
+    return sorted(set(open_(**frames).execute(sql).fetchall()), key=repr)
+
+
+NAMES = sorted(path.stem for path in CHECKS.glob("*.sql"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_check_holds_on_clean_data(database: Open, name: str) -> None:
+    """Good rows violate nothing."""
+    assert violations(database, name, clean()) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_check_holds_on_no_data(database: Open, name: str) -> None:
+    """Empty tables violate nothing."""
+    assert violations(database, name, {}) == []
+
+
+_SECOND = {"comment_id": "c2", "text": "cold today, is it", "parent_id": "c1"}
+
+PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
+    ("comments_are_single", "comments", _SECOND, ("weibo", DAY, "t1", "c2", 2)),
+    ("comments_have_scores", "comments", {"comment_id": "new"}, ("weibo", DAY, "new")),
+    ("comments_have_tokens", "comments", {"comment_id": "n", "text": "new"}, ("weibo", DAY, digest("new", 32))),
+    ("funnel_adds_up", "comments", {"comment_id": "new", "day": NEXT}, ("weibo", NEXT, "test", 2, 1, 2, 1)),
+    ("funnel_adds_up", "dropped", {"day": NEXT}, ("weibo", NEXT, "test", 2, 1, 1, 2)),
+    ("funnel_adds_up", "runs", {"source": "zhihu"}, ("zhihu", DAY, "test", 1, 1, None, None)),
+    ("parents_form_trees", "comments", {"comment_id": "self", "parent_id": "self"}, ("weibo", DAY, "t1", "self")),
+    ("scores_are_single", "scores", {"comment_id": "c1", "model_id": "a"},
+     ("weibo", DAY, "t1", "c1", "implicitness", "a", 2)),
+    ("scores_have_comments", "scores", {"comment_id": "gone"}, ("weibo", DAY, "gone", "implicitness")),
+    ("scores_have_comments", "scores", {"comment_id": "c1", "thread_id": "t2"}, ("weibo", DAY, "c1", "implicitness")),
+    *(("private_particulars_are_gone", "comments", {"comment_id": "p", "text": text}, ("weibo", DAY, "p"))
+      for text in ("@somebody look", "so true @some_body", "write to a.b+c@mail.example.com", "call 13800138000!",
+                   "我的号码是13800138000", "看@abc")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "table", "row", "expected"), PLANTED, ids=[f"{p[0]}-{i}" for i, p in
+                                                                             enumerate(PLANTED)])  # fmt: skip
+def test_a_check_gives_the_row_that_violates_it(
+    database: Open, name: str, table: str, row: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    """One planted row makes one violation, which names it."""
+    frames = clean()
+    frames[table] = pl.concat([frames[table], filled(table, row)])
+    assert violations(database, name, frames) == [expected]
+
+
+def test_every_check_has_a_violation_here() -> None:
+    """A check without a planted violation might never fail."""
+    assert {name for name, *_ in PLANTED} == set(NAMES)
+
+
+def test_a_circle_of_parents_is_found(database: Open) -> None:
+    """Three comments that answer each other in a circle are all named; the tree beside them is not."""
+    circle = filled("comments", *({"comment_id": a, "parent_id": b} for a, b in ("xy", "yz", "zx")))
+    frames = {**clean(), "comments": pl.concat([clean()["comments"], circle])}
+    found = violations(database, "parents_form_trees", frames)
+    assert found == [("weibo", DAY, "t1", c) for c in "xyz"]
+
+
+def test_a_long_branch_is_a_tree(database: Open) -> None:
+    """A chain of 60 answers, and a parent that was not collected, are no violation."""
+    chain = filled("comments", *({"comment_id": f"k{i}", "parent_id": f"k{i - 1}"} for i in range(60)))
+    assert violations(database, "parents_form_trees", {"comments": chain}) == []

@@ -1,0 +1,168 @@
+"""Each view: small tables in, exact rows out."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import duckdb
+import polars as pl
+
+from filled import DAY, NEXT, digest, filled
+
+Open = Callable[..., duckdb.DuckDBPyConnection]
+OLD, NEW = digest("old"), digest("new")
+
+MODELS = filled("models", {"model_id": OLD, "day": DAY}, {"model_id": NEW, "day": NEXT})
+
+
+def test_articles_distinct_takes_the_longer_text(database: Open) -> None:
+    """Of one article's rows the longest text is taken, of equally long ones the first origin; others stay."""
+    articles = filled(
+        "articles",
+        {"origin": "b", "text": "long text"},
+        {"origin": "a", "text": "short"},
+        {"origin": "b", "text": "tie", "thread_id": "t2"},
+        {"origin": "a", "text": "tea", "thread_id": "t2"},
+        {"origin": "a", "text": "next", "day": NEXT},
+    )
+    found = database(articles=articles).sql("select * from articles_distinct order by day, thread_id").pl()
+    assert found.columns == articles.columns
+    assert found.select("day", "thread_id", "origin", "text").rows() == [
+        (DAY, "t1", "b", "long text"),
+        (DAY, "t2", "a", "tea"),
+        (NEXT, "t1", "a", "next"),
+    ]
+
+
+def test_comments_scored_takes_the_newest_model(database: Open) -> None:
+    """A comment has one row: the score of the model trained last, a registered one before an unknown one."""
+    written = datetime(2026, 11, 19, 8, tzinfo=UTC)
+    comments = filled(
+        "comments",
+        {"text": "two models", "context": "so?", "like_count": 3, "created_at": written, "is_hot": True},
+        {"text": "one unknown model", "thread_id": "t2", "parent_id": "c1"},
+        {"text": "not scored"},
+        {"text": "two unknown models", "thread_id": "t3"},
+    )
+    scores = filled(
+        "scores",
+        {"comment_id": "c1", "model_id": OLD, "value": 0.1},
+        {"comment_id": "c1", "model_id": NEW, "value": 0.2, "signature": "sig|new|1"},
+        {"comment_id": "c1", "model_id": "0", "value": 0.3},
+        {"comment_id": "c1", "model_id": NEW, "metric": "sarcasm", "value": 9.0},
+        {"comment_id": "c2", "thread_id": "t2", "model_id": "x", "value": 0.4},
+        {"comment_id": "c4", "thread_id": "t3", "model_id": "y", "value": 0.6},
+        {"comment_id": "c4", "thread_id": "t3", "model_id": "x", "value": 0.5},
+        {"comment_id": "c9", "model_id": NEW, "value": 0.9},
+    )
+    articles = filled(
+        "articles",
+        {"title": "Weather", "text": "cold", "category": "news"},
+        {"title": None, "text": "y" * 50, "thread_id": "t2"},
+    )
+    con = database(comments=comments, scores=scores, articles=articles, models=MODELS)
+    found = con.sql("select * from comments_scored order by comment_id").pl()
+    assert found.columns == [
+        "source", "day", "thread_id", "comment_id", "parent_id", "lang", "text", "context", "like_count",
+        "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "model_id", "signature",
+    ]  # fmt: skip
+    assert found.row(0) == (
+        "weibo", DAY, "t1", "c1", None, "en", "two models", "so?", 3, 0, written, True, "Weather", "news", 0.2, NEW,
+        "sig|new|1",
+    )  # fmt: skip
+    assert found.select("comment_id", "parent_id", "title", "category", "implicitness", "model_id").rows()[1:] == [
+        ("c2", "c1", "y" * 40, None, 0.4, "x"),
+        ("c4", None, None, None, 0.5, "x"),
+    ]
+
+
+def test_a_model_of_another_kind_is_not_newer(database: Open) -> None:
+    """Only the days of ImpScore models count."""
+    models = pl.concat([filled("models", {"model_id": OLD}), filled("models", {"model_id": NEW, "kind": "subtext"})])
+    scores = filled("scores", {"model_id": NEW, "value": 0.2}, {"comment_id": "c1", "model_id": OLD, "value": 0.1})
+    con = database(comments=filled("comments", {}), scores=scores, models=models)
+    assert con.sql("select implicitness from comments_scored").fetchall() == [(0.1,)]
+
+
+def test_funnel_lists_each_reason_of_each_run(database: Open) -> None:
+    """A run stands once for each reason it dropped rows for, or once with none; pairs are counted apart."""
+    runs = filled(
+        "runs",
+        {"read_count": 9, "kept_count": 5, "dropped_count": 4},
+        {"read_count": 5, "kept_count": 4, "dropped_count": 1, "step": "pairs"},
+        {"source": "zhihu"},
+    )
+    dropped = filled(
+        "dropped",
+        {"step": "clean", "reason": "empty"},
+        {"step": "clean", "reason": "empty", "row_key": "2"},
+        {"step": "deduplicate", "reason": "same_comment"},
+        {"step": "parse", "reason": "deleted"},
+        {"step": "pairs", "reason": "same_words"},
+        {"step": "clean", "reason": "empty", "origin": "elsewhere"},
+    )
+    found = database(runs=runs, dropped=dropped).sql("select * from funnel order by all").fetchall()
+    assert found == [
+        (DAY, "weibo", "test", "collect", 9, 5, 4, "clean", "empty", 2),
+        (DAY, "weibo", "test", "collect", 9, 5, 4, "deduplicate", "same_comment", 1),
+        (DAY, "weibo", "test", "collect", 9, 5, 4, "parse", "deleted", 1),
+        (DAY, "weibo", "test", "pairs", 5, 4, 1, "pairs", "same_words", 1),
+        (DAY, "zhihu", "test", "collect", 1, 1, 0, None, None, None),
+    ]
+
+
+def test_holes_count_what_is_missing(database: Open) -> None:
+    """Texts without tokens are counted once each, comments without scores one by one; whole days are not listed."""
+    comments = filled(
+        "comments",
+        {"text": "done"},
+        {"text": "same", "day": NEXT},
+        {"text": "same", "day": NEXT, "thread_id": "t2"},
+        {"text": "other", "day": NEXT},
+        {"text": "tokenized", "day": NEXT},
+    )
+    tokens = filled(
+        "tokens", {"text_hash": digest("done", 32)}, {"text_hash": digest("tokenized", 32), "day": NEXT},
+        {"text_hash": digest("same", 32)},
+    )  # fmt: skip
+    scores = filled("scores", {"comment_id": "c1"}, {"comment_id": "c5", "day": NEXT})
+    found = database(comments=comments, tokens=tokens, scores=scores).sql("select * from holes order by all")
+    assert found.fetchall() == [(NEXT, "scores", 3), (NEXT, "tokens", 2)]
+
+
+def scored(*values: tuple[str, str, float, int | None]) -> dict[str, pl.DataFrame]:
+    """Comments and scores: source, language, value, likes."""
+    rows = [{"source": s, "lang": lang, "like_count": likes, "comment_id": f"c{i}"}
+            for i, (s, lang, _, likes) in enumerate(values)]  # fmt: skip
+    scores = [{"source": s, "value": v, "comment_id": f"c{i}"} for i, (s, _, v, _) in enumerate(values)]
+    return {"comments": filled("comments", *rows), "scores": filled("scores", *scores)}
+
+
+def test_implicitness_by_source_day_sums_up(database: Open) -> None:
+    """Count, mean, sample standard deviation and median, to six decimals; one comment has no deviation."""
+    frames = scored(
+        ("weibo", "zh", 0.1, 0), ("weibo", "zh", 0.2, 0), ("weibo", "zh", 0.6, 0), ("weibo", "en", 0.5, 0),
+        ("zhihu", "zh", 1.0, 0), ("zhihu", "zh", 0.0, 0),
+    )  # fmt: skip
+    found = database(**frames).sql("select * from implicitness_by_source_day order by all").fetchall()
+    assert found == [
+        ("weibo", DAY, "en", 1, 0.5, None, 0.5),
+        ("weibo", DAY, "zh", 3, 0.3, 0.264575, 0.2),  # sqrt(((0.2)^2 + (0.1)^2 + (0.3)^2) / 2)
+        ("zhihu", DAY, "zh", 2, 0.5, 0.707107, 0.5),
+    ]
+
+
+def test_most_implicit_ranks_without_ties(database: Open) -> None:
+    """The most implicit comes first; equal ones by likes, unknown likes last, then by source and id."""
+    frames = scored(
+        ("zhihu", "zh", 0.5, 1), ("weibo", "zh", 0.5, None), ("weibo", "zh", 0.9, 0), ("weibo", "zh", 0.5, 1),
+        ("weibo", "zh", 0.5, 7), ("weibo", "zh", 0.5, 1),
+    )  # fmt: skip
+    found = database(**frames).sql("select rank, source, comment_id, implicitness from most_implicit order by rank")
+    assert found.fetchall() == [
+        (1, "weibo", "c2", 0.9),
+        (2, "weibo", "c4", 0.5),
+        (3, "weibo", "c3", 0.5),
+        (4, "weibo", "c5", 0.5),
+        (5, "zhihu", "c0", 0.5),
+        (6, "weibo", "c1", 0.5),
+    ]

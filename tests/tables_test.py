@@ -1,0 +1,118 @@
+"""The data contracts."""
+
+import re
+from typing import Any
+
+import polars as pl
+import pytest
+
+from filled import DAY, filled
+from pipeline.tables import SOURCE, TABLES, empty
+
+TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC"), pl.List(pl.String())}
+
+BREAKS: list[tuple[str, dict[str, Any], str]] = [
+    ("raw_pages", {"page_id": "abc"}, "page_id|regex"),
+    ("raw_pages", {"source": "Weibo"}, "source|regex"),
+    ("raw_pages", {"origin": ""}, "origin|min_length"),
+    ("raw_pages", {"body": None}, "body|nullability"),
+    ("articles", {"thread_id": ""}, "thread_id|min_length"),
+    ("articles", {"text": None}, "text|nullability"),
+    ("comments", {"text": " \t "}, "text_is_not_blank"),
+    ("comments", {"comment_id": "c9", "parent_id": "c9"}, "no_comment_is_its_own_parent"),
+    ("comments", {"like_count": -1}, "like_count|min"),
+    ("comments", {"duplicate_count": -1}, "duplicate_count|min"),
+    ("comments", {"user_id": "someone"}, "user_id|regex"),
+    ("comments", {"text_hash": "0" * 33}, "text_hash|regex"),
+    ("comments", {"is_hot": None}, "is_hot|nullability"),
+    ("tokens", {"text_hash": "x"}, "text_hash|regex"),
+    ("tokens", {"tokens": None}, "tokens|nullability"),
+    ("completions", {"mode": "guess"}, "mode|regex"),
+    ("completions", {"attempt": -1}, "attempt|min"),
+    ("pairs", {"explicit": "same", "negative": "same"}, "negative_is_foreign"),
+    ("pairs", {"split": "dev"}, "split|regex"),
+    ("models", {"model_id": "m1"}, "model_id|regex"),
+    ("evaluations", {"pair_count": -1}, "pair_count|min"),
+    ("scores", {"value": 2.5}, "implicitness_in_range"),
+    ("scores", {"metric": "sarcasm", "value": float("nan")}, "value|nan"),
+    ("dropped", {"reason": ""}, "reason|min_length"),
+    ("runs", {"read_count": 5, "kept_count": 3, "dropped_count": 1}, "adds_up"),
+]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_types_are_those_iceberg_keeps(name: str) -> None:
+    """Columns have only types that come back from Iceberg as they went in; there is no unsigned or 32-bit number."""
+    assert set(empty(name).schema.dtypes()) <= TYPES
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_keys_and_partitions_are_columns_that_are_never_null(name: str) -> None:
+    """Every column of a key and of a partition exists and may not be null."""
+    table = TABLES[name]
+    columns = table.schema.columns()
+    assert {*table.key, *table.partitions} <= set(columns)
+    assert not [c for c in (*table.key, *table.partitions) if columns[c].nullable]
+    assert len(set(table.key)) == len(table.key)
+
+
+def test_only_dropped_rows_have_no_key() -> None:
+    """Every other table says what makes a row one."""
+    assert [name for name, table in TABLES.items() if not table.key] == ["dropped"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_is_described(name: str) -> None:
+    """The contract says what each column holds."""
+    assert not [c for c, column in TABLES[name].schema.columns().items() if not column.description]
+    assert TABLES[name].schema.__doc__
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_empty_frame_has_the_columns_and_passes(name: str) -> None:
+    """A frame without rows keeps the contract."""
+    frame = empty(name)
+    assert frame.height == 0
+    assert frame.columns == TABLES[name].schema.column_names()
+    assert TABLES[name].schema.validate(frame).equals(frame)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_plain_row_passes(name: str) -> None:
+    """The rows that these tests fill in keep the contract, so that a refusal is about what a test changed."""
+    assert TABLES[name].schema.is_valid(filled(name, {}))
+
+
+@pytest.mark.parametrize(("name", "change", "rule"), BREAKS, ids=[f"{n}-{r}" for n, _, r in BREAKS])
+def test_each_rule_refuses_its_row_and_no_other(name: str, change: dict[str, Any], rule: str) -> None:
+    """One change breaks one rule, of that row alone."""
+    _, failures = TABLES[name].schema.filter(filled(name, {}, change))
+    assert failures.counts() == {rule: 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("scores", {"metric": "sarcasm", "value": 17.0}),
+        ("scores", {"value": 0.0}),
+        ("scores", {"value": 2.0}),
+        ("comments", {"parent_id": None}),
+        ("comments", {"parent_id": "c0"}),
+        ("comments", {"like_count": 0}),
+        ("runs", {"read_count": 0, "kept_count": 0, "dropped_count": 0}),
+        ("evaluations", {"day": DAY, "baseline": None}),
+    ],
+)
+def test_rules_let_the_edges_through(name: str, change: dict[str, Any]) -> None:
+    """Ranges include their ends, and a rule on a nullable column passes null."""
+    assert TABLES[name].schema.is_valid(filled(name, change))
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("weibo", True), ("a", True), ("a_1", True), ("a" * 40, True), ("a" * 41, False), ("1a", False), ("_a", False),
+     ("a-b", False), ("微博", False), ("", False), ("a/../b", False)],
+)  # fmt: skip
+def test_a_source_is_a_short_plain_name(text: str, fits: bool) -> None:
+    """A source becomes part of folder names, so it is lower case letters, digits and underscores."""
+    assert bool(re.search(SOURCE, text)) is fits

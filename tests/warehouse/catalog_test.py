@@ -1,0 +1,92 @@
+"""The catalog: set up once, absent before, pinned when asked."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from filled import DAY, filled
+from pipeline import warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.tables import TABLES, empty
+
+
+def test_create_makes_every_table_once(home: Path) -> None:
+    """The first call creates all tables, a second one none, and rows written in between stay."""
+    assert warehouse.create() == list(TABLES) == warehouse.names()
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo"), filled("comments", {}))
+    assert warehouse.create() == []
+    assert warehouse.scan("comments").collect().height == 1
+    warehouse.close()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_comes_back_with_the_types_of_its_contract(tables: Path, name: str) -> None:
+    """What was written to a fresh table is read back with the same columns, types and values."""
+    frame = filled(name, {})
+    warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame)
+    assert warehouse.scan(name).collect().equals(frame)
+    assert warehouse.scan(name).collect_schema() == empty(name).schema
+    assert [f.name for f in warehouse.schema(name).fields] == frame.columns
+    spec = warehouse.table(name).spec()
+    assert tuple(warehouse.schema(name).find_column_name(f.source_id) for f in spec.fields) == TABLES[name].partitions
+
+
+def test_without_a_catalog_file_the_message_names_init(home: Path) -> None:
+    """Before `create`, when not even the home exists, reading and writing are Missing."""
+    with pytest.raises(Missing, match="undertone init"):
+        warehouse.scan("comments")
+    with pytest.raises(Missing, match="undertone init"):
+        warehouse.overwrite("comments", {"source": "weibo"}, empty("comments"))
+    assert not home.exists()
+
+
+def test_with_an_empty_home_the_message_names_init(home: Path) -> None:
+    """A home without tables is Missing too, and creating them afterwards works in the same process."""
+    home.mkdir()
+    with pytest.raises(Missing, match="undertone init"):
+        warehouse.snapshot("comments")
+    assert warehouse.create() == list(TABLES)
+    assert warehouse.snapshot("comments") is None
+    warehouse.close()
+
+
+def test_a_catalog_without_the_tables_names_init(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog that lacks a table is Missing."""
+    from pipeline.warehouse import catalog
+
+    catalog.catalog().drop_table("undertone.pairs")
+    with pytest.raises(Missing, match="undertone init"):
+        warehouse.query("select 1")
+    assert warehouse.create() == ["pairs"]
+
+
+def test_an_unknown_table_is_named(tables: Path) -> None:
+    """The message of an unknown table lists those there are."""
+    with pytest.raises(Missing, match=r"no table 'coments'; there are .*comments"):
+        warehouse.scan("coments")
+
+
+def test_a_snapshot_pins_what_is_read(tables: Path) -> None:
+    """A scan of an earlier snapshot sees the rows of then, a plain scan those of now."""
+    where = warehouse.slice_of(source="weibo", day=DAY)
+    assert warehouse.snapshot("comments") is None
+    warehouse.overwrite("comments", where, filled("comments", {"text": "before"}))
+    pinned = warehouse.snapshot("comments")
+    frame = warehouse.scan("comments", snapshot_id=pinned)
+    warehouse.overwrite("comments", where, filled("comments", {"text": "after"}, {"text": "more"}))
+    assert frame.collect()["text"].to_list() == ["before"]
+    assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["before"]
+    assert warehouse.scan("comments").collect()["text"].to_list() == ["after", "more"]
+    assert warehouse.scan("comments", pl.col("text") == "more").collect().height == 1
+
+
+@pytest.mark.parametrize("sign", ["#", "?", "%41"])
+def test_a_home_that_addresses_cannot_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
+) -> None:
+    """Iceberg keeps files as URIs, so a path with #, ? or % would be cut or read as another one: BadInput says so."""
+    monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / f"a{sign}b"))
+    with pytest.raises(BadInput, match="UNDERTONE_HOME"):
+        warehouse.create()
+    assert list(tmp_path.iterdir()) == []

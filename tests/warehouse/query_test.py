@@ -1,0 +1,88 @@
+"""Queries over tables and views."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from filled import DAY, filled
+from pipeline import warehouse
+from pipeline.errors import BadInput
+
+INJECTION = "x' or 1=1; drop view funnel; --"
+
+
+@pytest.fixture
+def two(tables: Path) -> None:
+    """Two comments, one scored."""
+    where = {"day": DAY}
+    warehouse.overwrite("comments", where, filled("comments", {"text": "cold here"}, {"text": "hot here"}))
+    warehouse.overwrite("scores", where, filled("scores", {"value": 0.5}))
+
+
+@pytest.mark.parametrize("view", ["articles_distinct", "comments_scored", "funnel", "holes",
+                                  "implicitness_by_source_day", "most_implicit"])  # fmt: skip
+def test_every_view_opens_on_empty_tables(tables: Path, view: str) -> None:
+    """A fresh installation has all views, without rows."""
+    assert warehouse.query(f"select * from {view}").height == 0
+
+
+def test_a_query_sees_tables_and_views(two: None) -> None:
+    """The rows come back as a frame with the tables' types."""
+    found = warehouse.query("select day, text, implicitness from comments_scored")
+    assert found.rows() == [(DAY, "cold here", 0.5)]
+    assert found.schema == {"day": pl.Date, "text": pl.String, "implicitness": pl.Float64}
+    assert warehouse.query("select text from comments order by text").to_series().to_list() == ["cold here", "hot here"]
+
+
+def test_a_query_sees_later_commits(two: None) -> None:
+    """Each query sees the tables as of now."""
+    warehouse.overwrite("comments", {"day": DAY}, filled("comments", {}))
+    assert warehouse.query("select count(*) as n from comments")["n"].to_list() == [1]
+
+
+def test_parameters_are_bound_not_spliced(two: None) -> None:
+    """A value that looks like SQL is compared as text."""
+    sql = "select text from comments where text = ?"
+    assert warehouse.query(sql, [INJECTION]).height == 0
+    warehouse.overwrite("comments", {"day": DAY}, filled("comments", {"text": INJECTION}, {"text": "other"}))
+    assert warehouse.query(sql, [INJECTION]).rows() == [(INJECTION,)]
+    assert warehouse.query("select ? as a, ? as b", [1, "x"]).rows() == [(1, "x")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["selec 1", "select nothing from comments", "select * from nowhere", "select ?", "",
+     "select error('no')", "select cast(text as int) from comments"],
+)  # fmt: skip
+def test_bad_sql_is_bad_input(two: None, sql: str) -> None:
+    """What DuckDB cannot parse, bind or run, or what gives no rows, is BadInput."""
+    with pytest.raises(BadInput, match="the query"):
+        warehouse.query(sql)
+
+
+def test_there_is_a_name_for_each_check() -> None:
+    """Checks are named as their files are."""
+    folder = Path(__file__).parents[2] / "sql" / "checks"
+    assert warehouse.checks() == sorted(p.stem for p in folder.glob("*.sql"))
+    assert "scores_have_comments" in warehouse.checks()
+
+
+def test_checks_hold_on_empty_tables(tables: Path) -> None:
+    """A fresh installation violates nothing."""
+    assert {name: warehouse.run_check(name) for name in warehouse.checks()} == dict.fromkeys(warehouse.checks(), [])
+
+
+def test_a_check_gives_at_most_so_many_rows(two: None) -> None:
+    """Violating rows come as dictionaries, no more than asked for."""
+    scores = filled("scores", *({"comment_id": f"x{i}"} for i in range(9)))
+    warehouse.overwrite("scores", {"day": DAY}, scores)
+    assert len(warehouse.run_check("scores_have_comments")) == 5
+    (row,) = warehouse.run_check("scores_have_comments", limit=1)
+    assert set(row) == {"source", "day", "comment_id", "metric"}
+
+
+def test_an_unknown_check_is_named(tables: Path) -> None:
+    """The message lists the checks there are; a path is no name."""
+    with pytest.raises(BadInput, match=r"no check '\.\./views/30_holes'; there are comments_are_single"):
+        warehouse.run_check("../views/30_holes")
