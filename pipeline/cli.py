@@ -104,12 +104,16 @@ def import_(
     warehouse.create()
     files = [file for path in paths for file in collect.files(str(path), source, day or _today())]
     name = origin or (collect.origin_of(str(paths[0])) if len(paths) == 1 else None)
-    done = _again(
-        lambda: collect.import_files(
-            files, source, day or _today(), mapping=columns.parse(mapping), origin=name, encoding=encoding
-        )
-    )
-    _told(done)
+    columns_given = columns.parse(mapping)
+    with console.progress("importing") as done:
+
+        def work() -> list[collect.Collected]:
+            return collect.import_files(
+                files, source, day or _today(), mapping=columns_given, origin=name, encoding=encoding, done=done
+            )
+
+        collected = _again(work)
+    _told(collected)
 
 
 @app.command()
@@ -127,12 +131,14 @@ def collect(
     from pipeline.tasks import collect as work
 
     warehouse.create()
-    done = []
-    for one in work.sources(source, path):
-        done += _again(partial(work.run, one, day or _today(), path=path, live=live, threads=thread or []))
-    if not done:
+    collected: list[work.Collected] = []
+    with console.progress("collecting") as done:
+        for one in work.sources(source, path):
+            once = partial(work.run, one, day or _today(), path=path, live=live, threads=thread or [], done=done)
+            collected += _again(once)
+    if not collected:
         console.say(f"nothing found for {day or _today()}")
-    _told(done)
+    _told(collected)
 
 
 def _told(done: Sequence[Mapping[str, object]]) -> None:
@@ -161,7 +167,8 @@ def tokenize(
         rows = [(text, " ".join(one), " ".join(other)) for text, one, other in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
-    rows_written = _again(lambda: segment.run(day or _today(), chinese, english))
+    with console.progress("cutting") as done:
+        rows_written = _again(partial(segment.run, day or _today(), chinese, english, done))
     console.say(f"{rows_written:,} rows of tokens for {day or _today()}")
 
 
@@ -207,7 +214,7 @@ def score_implicitness(
 ) -> None:
     """Score each text of a file for implicitness: 0 says what it means, towards 2 more is left unsaid.
 
-    Adds the columns `implicitness` and `signature`. Without --out, prints csv.
+    Adds the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
@@ -216,7 +223,7 @@ def score_implicitness(
     from pipeline.tasks import impscore, score
 
     model_id = model or impscore.model_for(None)
-    first = True
+    first, blank = True, 0
     with files.Writer(out or Path("stdout.csv")) as writer:
         for frame, column in files.texts(file, text_column, encoding):
             with console.progress(f"scoring {file.name}", frame.height) as done:
@@ -226,6 +233,9 @@ def score_implicitness(
             else:
                 typer.echo(files.as_text(scored, ".csv", header=first), nl=False)
             first = False
+            blank += scored["implicitness"].null_count()
+    if blank:
+        console.say(f"{blank:,} rows hold no text and have no score")
     if out:
         console.say(f"wrote {out}")
 
@@ -238,7 +248,8 @@ def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) 
     """
     from pipeline.tasks import score
 
-    rows = _again(lambda: score.run(day))
+    with console.progress("scoring") as done:
+        rows = _again(partial(score.run, day, done))
     console.say(f"{rows:,} scores for {day}")
 
 
@@ -299,7 +310,9 @@ def report(day: Day = "") -> None:
     """
     from pipeline.tasks import report as work
 
-    typer.echo(work.write(day or _today()))
+    with console.working("writing the report"):
+        path = work.write(day or _today())
+    typer.echo(path)
 
 
 @app.command()
@@ -314,7 +327,8 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
     for name, days in found.items():
         console.say(f"days without {name}: {', '.join(days) or 'none'}")
     if not dry_run:
-        _again(lambda: work.heal(found))
+        with console.working("making what is missing"):
+            _again(lambda: work.heal(found))
 
 
 @app.command()
@@ -323,7 +337,8 @@ def maintain() -> None:
 
     Example: `undertone maintain`
     """
-    done = warehouse.maintain()
+    with console.working("tidying"):
+        done = warehouse.maintain()
     console.table(pl.DataFrame([{"table": name, **what} for name, what in done.items()]))
 
 

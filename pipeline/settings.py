@@ -68,6 +68,11 @@ def encoder() -> str:
     return _get("ENCODER", "embedded")
 
 
+def precision() -> str:
+    """Precision of the encoder (UNDERTONE_PRECISION): float32, or bfloat16 where the hardware is fast at it."""
+    return _get("PRECISION", "float32")
+
+
 def contact() -> str:
     """Page or mail address that the crawler's User-Agent names (UNDERTONE_CONTACT)."""
     return _get("CONTACT", CONTACT)

@@ -1,4 +1,4 @@
-"""Rows for tests: a table's frame from the few values a test is about, the rest filled in so that the contract holds."""
+"""Rows for tests: the few values that a test is about, the rest filled in so that the contract holds."""
 
 import hashlib
 from datetime import date

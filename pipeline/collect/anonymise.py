@@ -72,17 +72,19 @@ def scrub(text: str, counts: Counter[str] | None = None) -> str:
     """The text with private particulars replaced by [URL], [EMAIL], [ID], [PHONE], [HANDLE], [MENTION]."""
     found = counts if counts is not None else Counter()
 
-    def put(token: str, match: re.Match[str], keep: str = "") -> str:
+    def put(token: str, kept: str = "") -> str:
         found[token] += 1
-        return f"{keep}[{token}]"
+        return f"{kept}[{token}]"
 
+    before = text
     text = _REPLY_PREFIX.sub("", text)
-    text = _URL.sub(lambda m: put("URL", m), text)
-    text = _EMAIL.sub(lambda m: put("EMAIL", m), text)
-    text = _CARD.sub(lambda m: put("ID", m) if _is_card(m) else m[0], text)
-    text = _PHONE.sub(lambda m: put("PHONE", m), text)
-    text = _HANDLE.sub(lambda m: put("HANDLE", m, m[1]), text)
-    return _MENTION.sub(lambda m: put("MENTION", m), text)
+    text = _URL.sub(lambda _: put("URL"), text)
+    text = _EMAIL.sub(lambda _: put("EMAIL"), text)
+    text = _CARD.sub(lambda m: put("ID") if _is_card(m) else m[0], text)
+    text = _PHONE.sub(lambda _: put("PHONE"), text)
+    text = _HANDLE.sub(lambda m: put("HANDLE", m[1]), text)
+    text = _MENTION.sub(lambda _: put("MENTION"), text)
+    return text if text == before else scrub(text, found)  # "@one@two": the second shows once the first is gone
 
 
 def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
@@ -104,7 +106,11 @@ class _Rule:
 
 _EVERYWHERE = "nickname nick uname screen_name user_name avatar head face signature sign gender sex birthday"
 _RULES = {
-    "weibo": _Rule(persons="user", texts="text longTextContent", cut=f"{_EVERYWHERE} source region_name user_avatar_url"),
+    "weibo": _Rule(
+        persons="user",
+        texts="text longTextContent",
+        cut=f"{_EVERYWHERE} source region_name user_avatar_url",
+    ),
     "netease": _Rule(persons="user", texts="content", cut=f"{_EVERYWHERE} ipLocation userId avatarUrl timeStr"),
     "bilibili": _Rule(
         persons="member owner", ids="mid", texts="message desc title",

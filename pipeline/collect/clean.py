@@ -16,7 +16,10 @@ from pipeline.text.language import language
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
 
 # zero-width, directional marks and controls other than blanks; bidi overrides can make a page read backwards
-_INVISIBLE = r"[\x{200B}\x{200C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
+_INVISIBLE = (
+    r"[\x{200B}\x{200C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}"
+    r"\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
+)
 _ONLY_TOKENS = r"^(\s|\[(URL|EMAIL|ID|PHONE|HANDLE|MENTION)\])*$"
 
 

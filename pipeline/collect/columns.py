@@ -18,25 +18,64 @@ FIELDS = (
 
 Columns = Mapping[str, str]
 
-_MEDIACRAWLER = {"comment_id": "comment_id", "parent_id": "parent_comment_id", "text": "content"}
+_MEDIACRAWLER = {
+    "comment_id": "comment_id",
+    "parent_id": "parent_comment_id",
+    "text": "content",
+    "like_count": "like_count",
+    "reply_count": "sub_comment_count",
+    "created_at": "create_time",
+    "user": "creator_hash",
+}
 
 PRESETS: dict[str, tuple[str | None, Columns]] = {
     # name: (source it stands for, mapping); the first whose columns are all there is taken
-    "mediacrawler weibo comments": ("weibo", {**_MEDIACRAWLER, "thread_id": "note_id", "like_count": "comment_like_count",
-        "reply_count": "sub_comment_count", "created_at": "create_time", "user": "creator_hash"}),
-    "mediacrawler bilibili comments": ("bilibili", {**_MEDIACRAWLER, "thread_id": "video_id", "like_count": "like_count",
-        "reply_count": "sub_comment_count", "created_at": "create_time", "user": "creator_hash"}),
-    "mediacrawler zhihu comments": ("zhihu", {**_MEDIACRAWLER, "thread_id": "content_id", "like_count": "like_count",
-        "reply_count": "sub_comment_count", "created_at": "publish_time", "user": "creator_hash"}),
+    "mediacrawler weibo comments": (
+        "weibo",
+        {**_MEDIACRAWLER, "thread_id": "note_id", "like_count": "comment_like_count"},
+    ),
+    "mediacrawler bilibili comments": ("bilibili", {**_MEDIACRAWLER, "thread_id": "video_id"}),
+    "mediacrawler zhihu comments": (
+        "zhihu",
+        {**_MEDIACRAWLER, "thread_id": "content_id", "created_at": "publish_time"},
+    ),
     "mediacrawler weibo posts": ("weibo", {"thread_id": "note_id", "article_text": "content"}),
-    "mediacrawler bilibili videos": ("bilibili", {"thread_id": "video_id", "article_title": "title", "article_text": "desc"}),
-    "mediacrawler zhihu contents": ("zhihu", {"thread_id": "content_id", "article_title": "title",
-        "article_text": "content_text"}),
-    "weibo-crawler comments": ("weibo", {"comment_id": "id", "root_id": "root_id", "thread_id": "weibo_id", "text": "text",
-        "like_count": "like_count", "created_at": "created_at", "user": "user_id", "timezone": "Asia/Shanghai"}),
-    "article commenting": ("tencent_news", {"article_title": "title", "article_text": "content", "category": "category",
-        "comments": "comments", "text": "text", "like_count": "upvotes"}),
-}  # fmt: skip
+    "mediacrawler bilibili videos": (
+        "bilibili",
+        {"thread_id": "video_id", "article_title": "title", "article_text": "desc"},
+    ),
+    "mediacrawler zhihu contents": (
+        "zhihu",
+        {"thread_id": "content_id", "article_title": "title", "article_text": "content_text"},
+    ),
+    "weibo-crawler comments": (
+        "weibo",
+        {
+            "comment_id": "id",
+            "root_id": "root_id",
+            "thread_id": "weibo_id",
+            "text": "text",
+            "like_count": "like_count",
+            "created_at": "created_at",
+            "user": "user_id",
+            "timezone": "Asia/Shanghai",
+        },
+    ),
+    "weibo-crawler posts": ("weibo", {"thread_id": "id", "article_text": "text"}),
+    "article commenting": (
+        "tencent_news",
+        {
+            "article_title": "title",
+            "article_text": "content",
+            "category": "category",
+            "comments": "comments",
+            "text": "text",
+            "like_count": "upvotes",
+        },
+    ),
+}
+
+_MARKS = {"weibo-crawler posts": {"bid", "attitudes_count", "reposts_count"}}  # that tell it from other tables
 
 _LITERAL = {"timezone"}
 
@@ -69,14 +108,13 @@ def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tupl
     """
     columns = set(present)
     if given:
-        mapping = checked(given)
-        absent = [c for f, c in mapping.items() if f not in _LITERAL and c not in columns and not _nested(f, mapping)]
+        asked = checked(given)
+        absent = [c for f, c in asked.items() if f not in _LITERAL and c not in columns and not _nested(f, asked)]
         if absent:
             raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {', '.join(sorted(columns))}")
-        return None, mapping
-    for source, mapping in PRESETS.values():
-        if {c for f, c in mapping.items() if f not in _LITERAL and not _nested(f, mapping)} <= columns:
-            return source, mapping
+        return None, asked
+    if found := preset(columns):
+        return found
     own = {field: field for field in FIELDS if field in columns}
     if "text" in own or {"thread_id", "article_text"} <= set(own):
         return None, own
@@ -84,6 +122,16 @@ def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tupl
         f"{where}: no column `text` and no known export; there are {', '.join(sorted(columns))}; "
         f"say which is which with --map text=COLUMN,…"
     )
+
+
+def preset(present: Iterable[str]) -> tuple[str | None, Columns] | None:
+    """The known export that a table with these columns is: its source and mapping."""
+    columns = set(present)
+    for name, (source, mapping) in PRESETS.items():
+        wanted = {c for f, c in mapping.items() if f not in _LITERAL and not _nested(f, mapping)}
+        if wanted | _MARKS.get(name, set()) <= columns:
+            return source, mapping
+    return None
 
 
 def _nested(field: str, mapping: Mapping[str, str]) -> bool:

@@ -5,13 +5,14 @@ are dropped with a reason, and counted on the row that stays. A comment that oth
 branch loses its root. Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 THRESHOLD = 0.8  # Jaccard similarity of character trigrams
 SHORTEST = 8  # characters
 PERMUTATIONS = 64
+CANDIDATES = 100  # compared with one text; a flood of look-alikes would else cost its square
 _SEED = 20261120
 
 _SAME = ["thread_id", "comment_id"]
@@ -78,9 +79,10 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     suspects = [i for i, flag in enumerate(index.query_duplicate_flags_matrix_one_shot(matrix)) if flag]
     sketches = RMinHash.from_token_sets([grams[i] for i in suspects], num_perm=PERMUTATIONS, seed=_SEED)
     ids, answered = long["_row"].to_list(), long["_answered"].to_list()
+    kinds = {i: set(grams[i]) for i in suspects}
     copies: dict[int, int] = {}
     for i, sketch in zip(suspects, sketches, strict=True):
-        original = None if answered[i] else _first_like(grams, i, index.query(sketch), threshold)
+        original = None if answered[i] else _first_like(kinds, i, sorted(index.query(sketch))[:CANDIDATES], threshold)
         if original is None:
             index.insert(i, sketch)
         else:
@@ -88,11 +90,11 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     return copies
 
 
-def _first_like(grams: Sequence[Sequence[str]], i: int, candidates: Iterable[int], threshold: float) -> int | None:
-    mine = set(grams[i])
-    for j in sorted(candidates):
-        other = set(grams[j])
-        if len(mine & other) >= threshold * len(mine | other):
+def _first_like(kinds: dict[int, set[str]], i: int, candidates: Sequence[int], threshold: float) -> int | None:
+    mine = kinds[i]
+    for j in candidates:
+        shared = len(mine & kinds[j])
+        if shared >= threshold * (len(mine) + len(kinds[j]) - shared):
             return j
     return None
 

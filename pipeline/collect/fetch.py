@@ -216,7 +216,7 @@ class Spool:
         body: dict[str, Any],
         cursor: tuple[str | None, int],
     ) -> None:
-        """Commit page number `seq` and where the chain stands after it. A page at or past the cursor is not read back."""
+        """Commit page number `seq` and the cursor after it. A page at or past the cursor is not read back."""
         names = {"source": source, "day": day, "chain": chain}
         fetched_at = datetime.now(UTC).isoformat()
         page_here = (*self._at(self._pages, source, day, chain), self._pages.c.seq == seq)

@@ -5,6 +5,7 @@ and what was expected, so that a person mends the file rather than finding a hol
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -19,8 +20,10 @@ from pipeline.collect import anonymise, columns
 from pipeline.collect.adapters import ADAPTERS, parse
 from pipeline.collect.markup import text_of
 from pipeline.collect.record import Article, Comment, Page
-from pipeline.collect.rows import CHUNK, Chunk, chunks
+from pipeline.collect.rows import CHUNK, Chunk, chunks, tables
 from pipeline.errors import BadInput, Refused, SchemaDrift
+
+log = logging.getLogger(__name__)
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
 _WHOLE = re.compile(r"^-?\d{1,18}(?:\.0+)?$")
@@ -69,7 +72,12 @@ def read(
         encoding: of text files.
         size: rows a batch.
     """
+    # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
+    known = [table for table, names in tables(path).items() if columns.preset(names)]
     for chunk in chunks(path, encoding, size):
+        if known and not mapping and chunk.table not in known:
+            log.info("%s: table %r is no export we know; left out", path, chunk.table)
+            continue
         if not mapping and set(chunk.rows[0]) >= _PAGE_KEYS:
             yield from _pages(path, chunk, source, key)
         else:
@@ -130,7 +138,7 @@ def _table(path: Path, chunk: Chunk, source: str | None, given: Mapping[str, str
                     _comment(nested, fields, thread, f"{path.stem}-{number}.{i + 1}", where, zone)
                 )
         elif "text" in mapping:
-            batch.page.comments.append(_comment(row, mapping, thread, key, where, zone))
+            batch.page.comments.append(_comment(row, mapping, thread, f"{path.stem}-{number}", where, zone))
     return batch
 
 

@@ -67,7 +67,7 @@ def _song(song: dict[str, Any]) -> Article:
 
 
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
-    answered = next(iter(item.get("beReplied") or []), {})
+    answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
     parent = text_id(item.get("parentCommentId")) or text_id(answered.get("beRepliedCommentId"))
     own = str(need(item, "commentId", int, "netease"))
     return Comment(

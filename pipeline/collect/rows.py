@@ -9,6 +9,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput
 
 CHUNK = 20_000  # rows
+_DATABASES = (".db", ".sqlite", ".sqlite3")
 _FIELD_LIMIT = 16 * 1024 * 1024  # characters of one csv field; Python's own limit of 128 KiB breaks on long posts
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
@@ -37,7 +39,7 @@ def chunks(path: Path, encoding: str = "utf-8-sig", size: int = CHUNK) -> Iterat
         raise BadInput(f"{path}: the file is empty; expected rows")
     readers = {
         ".csv": _csv, ".tsv": _csv, ".txt": _txt, ".jsonl": _jsonl, ".ndjson": _jsonl, ".json": _json,
-        ".parquet": _parquet, ".xlsx": _xlsx, ".db": _sqlite, ".sqlite": _sqlite, ".sqlite3": _sqlite,
+        ".parquet": _parquet, ".xlsx": _xlsx, **dict.fromkeys(_DATABASES, _sqlite),
     }  # fmt: skip
     if (reader := readers.get(path.suffix.lower())) is None:
         raise BadInput(
@@ -163,19 +165,36 @@ def _xlsx(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG
         yield from _batched(sheet.iter_rows(named=True), name, 2, size)
 
 
-def _sqlite(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
+@contextmanager
+def _database(path: Path) -> Iterator[sqlite3.Connection]:
     con = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    con.row_factory = sqlite3.Row
     try:
-        con.row_factory = sqlite3.Row
-        listing = (
-            "select name from sqlite_master where type = 'table' and name not like 'sqlite~_%' escape '~' order by 1"
-        )
-        tables = [row[0] for row in con.execute(listing)]
-        for table in tables:
-            quoted = '"' + table.replace('"', '""') + '"'
-            cursor = con.execute(f"select * from {quoted}")  # noqa: S608  # a table's own name, quoted
-            yield from _batched((dict(row) for row in cursor), table, 1, size)
+        yield con
     except sqlite3.DatabaseError as why:
         raise BadInput(f"{path}: not a readable SQLite file: {why}") from why
     finally:
         con.close()
+
+
+def tables(path: Path) -> dict[str, set[str]]:
+    """Tables of a SQLite file with their columns; empty for a file of another kind."""
+    if path.suffix.lower() not in _DATABASES or not path.is_file() or not path.stat().st_size:
+        return {}
+    with _database(path) as con:
+        listing = (
+            "select name from sqlite_master where type = 'table' and name not like 'sqlite~_%' escape '~' order by 1"
+        )
+        names = [row[0] for row in con.execute(listing)]
+        return {name: {row["name"] for row in con.execute(f"pragma table_info({_quoted(name)})")} for name in names}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sqlite(path: Path, encoding: str, size: int) -> Iterator[Chunk]:  # noqa: ARG001
+    with _database(path) as con:
+        for table in tables(path):
+            cursor = con.execute(f"select * from {_quoted(table)}")  # noqa: S608  # a table's own name, quoted
+            yield from _batched((dict(row) for row in cursor), table, 1, size)

@@ -76,7 +76,7 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
 
 
 def _second(comments: dict[str, Any], url: str) -> Page:
-    thread = (parse_qs(urlsplit(url).query).get("article_id") or [None])[0]
+    thread = next(iter(parse_qs(urlsplit(url).query).get("article_id", [])), None)
     if thread is None:
         raise SchemaDrift("tencent_news: the address names no article (article_id=…)")
     page = Page()

@@ -28,7 +28,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if isinstance(data, dict) and "text" in data and "user" in data:
         return Page(articles=[_article(data)])
     query = parse_qs(urlsplit(url).query)
-    thread = (query.get("id") or query.get("mid") or [None])[0]
+    thread = next(iter(query.get("id") or query.get("mid") or []), None)
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
     for item in items:

@@ -31,8 +31,11 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function told of each batch's size. A bar that goes away if the terminal is interactive, else lines."""
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Yields a function told of each batch's size. A bar that goes away if the terminal is interactive, else lines.
+
+    Without a total the bar only shows that work goes on, and how much is done.
+    """
     if err.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=err, transient=True) as bar:
@@ -47,11 +50,21 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
         done += count
         if time.monotonic() - said > LINE_EVERY:
             said = time.monotonic()
-            say(f"{what}: {done:,} of {total:,}, {said - start:.0f} s")
+            say(f"{what}: {done:,}{f' of {total:,}' if total else ''}, {said - start:.0f} s")
 
     yield advance
     if time.monotonic() - start > 2:
         say(f"{what}: {done:,} done in {time.monotonic() - start:.1f} s")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows that something goes on, if somebody watches."""
+    if err.is_terminal:
+        with err.status(what):
+            yield
+    else:
+        yield
 
 
 def table(frame: pl.DataFrame, title: str | None = None, wide: Sequence[str] = ("text",)) -> None:

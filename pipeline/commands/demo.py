@@ -20,10 +20,10 @@ def up() -> stack.State:
     secret, is_new = stack.password()
     with err.status("starting Airflow"):
         running = stack.start()
-        rest = stack.Rest(running["url"])
-        rest.pool("gpu", GPU_SLOTS)
-        rest.wait_for_dags(set(ALL))
-        rest.unpause(*CHAIN, "impscore")
+        with stack.Rest(running["url"]) as rest:
+            rest.pool("gpu", GPU_SLOTS)
+            rest.wait_for_dags(set(ALL))
+            rest.unpause(*CHAIN, "impscore")
     known = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
     out.print(f"Airflow: {running['url']}  user admin, password {secret if is_new else known}", soft_wrap=True)
     return running
@@ -33,14 +33,14 @@ def demo() -> None:
     """Run the sample through the pipeline and show the results. Run again, it changes no row."""
     start = time.monotonic()
     running = up()
-    rest = stack.Rest(running["url"])
     say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
-    known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
-    rest.trigger("impscore", sample.DAY)
-    _await(rest, "impscore", known, start)
-    rest.trigger("collect", sample.DAY, {"path": "sample"})
-    for dag in CHAIN:
-        _await(rest, dag, known, start)
+    with stack.Rest(running["url"]) as rest:
+        known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
+        rest.trigger("impscore", sample.DAY)
+        _await(rest, "impscore", known, start)
+        rest.trigger("collect", sample.DAY, {"path": "sample"})
+        for dag in CHAIN:
+            _await(rest, dag, known, start)
     _show(running)
 
 

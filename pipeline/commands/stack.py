@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import httpx
 import psutil
@@ -26,6 +26,9 @@ PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
 _PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 _ENDED = ("success", "failed")
+
+
+_CHILDREN: "dict[int, subprocess.Popen[bytes]]" = {}  # stacks this process started, to be reaped when they end
 
 
 class State(TypedDict):
@@ -118,6 +121,7 @@ def start(timeout: float = 180) -> State:
             stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, cwd=airflow_home(),
             start_new_session=True, preexec_fn=_restore_interrupt,  # noqa: PLW1509  # single-threaded here
         )  # fmt: skip
+    _CHILDREN[process.pid] = process
     started = State(pid=process.pid, url=url, mark=mark)
     (airflow_home() / "stack.json").write_text(json.dumps(started))
     try:
@@ -211,8 +215,8 @@ def stop(grace: float = GRACE) -> int:
 def _gone_within(found: State, seconds: float) -> int:
     end = time.monotonic() + seconds
     while processes(found) and time.monotonic() < end:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(found["pid"], os.WNOHANG)  # reaps it where it is our own child
+        if child := _CHILDREN.get(found["pid"]):
+            child.poll()  # reaps it
         time.sleep(0.25)
     return len(processes(found))
 
@@ -228,6 +232,13 @@ class Rest:
         token = answer.json()["access_token"]
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=f"{url}/api/v2", headers=headers, timeout=60, trust_env=False)
+
+    def __enter__(self) -> Self:
+        """Use it in a `with`, which closes its connections."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
 
     def call(self, method: str, path: str, accept: tuple[int, ...] = (200, 201, 204), **kwargs: Any) -> Any:
         """The answer's JSON; another status than accepted is Retry."""

@@ -46,14 +46,27 @@ def with_negatives(pairs: pl.DataFrame, seed: int = SEED) -> tuple[pl.DataFrame,
         if source["explicit"].n_unique() < 2:
             dropped.append(source.select("source", reason=pl.lit("no_negative"), row_key="pair_id"))
             continue
-        texts = source["explicit"].to_numpy()
-        drawn = rng.integers(len(texts), size=len(texts))
-        while (same := texts[drawn] == texts).any():
-            drawn[same] = rng.integers(len(texts), size=int(same.sum()))
-        kept.append(source.with_columns(negative=pl.Series(texts[drawn])))
+        kept.append(source.with_columns(negative=_foreign(source["explicit"], rng)))
     none = pl.DataFrame(schema={"source": pl.String, "reason": pl.String, "row_key": pl.String})
     empty = pairs.clear().with_columns(negative=pl.lit("", pl.String))
     return pl.concat(kept) if kept else empty, pl.concat([none, *dropped])
+
+
+def _foreign(texts: pl.Series, rng: np.random.Generator) -> pl.Series:
+    """For each text one of the others that differ from it, each row of them equally likely.
+
+    Equal texts are laid side by side; a position is drawn among the rest and moved past the own block.
+    """
+    ordered = texts.arg_sort().to_numpy()
+    _, start, block, size = np.unique(
+        texts.to_numpy()[ordered].astype(str), return_index=True, return_inverse=True, return_counts=True
+    )
+    start, size = start[block], size[block]
+    drawn = np.floor(rng.random(len(texts)) * (len(texts) - size)).astype(np.int64)
+    drawn += np.where(drawn >= start, size, 0)
+    negative = np.empty(len(texts), np.int64)
+    negative[ordered] = ordered[drawn]
+    return texts.gather(negative)
 
 
 def with_split(pairs: pl.DataFrame, shares: tuple[float, float, float] = SPLIT, seed: int = SEED) -> pl.DataFrame:

@@ -59,7 +59,8 @@ def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tenso
 
 def pragmatic_distance(one: Meaning, other: Meaning) -> Tensor:
     """ΔP of sentences row by row (equation 6): [n]."""
-    return torch.linalg.vector_norm(one.pragmatic - other.pragmatic, dim=-1)
+    distance: Tensor = torch.linalg.vector_norm(one.pragmatic - other.pragmatic, dim=-1)
+    return distance
 
 
 def loss(
@@ -70,7 +71,7 @@ def loss(
     gamma_pragmatics: float = GAMMA_PRAGMATICS,
     alpha: float = ALPHA,
 ) -> Tensor:
-    """L_final (equation 8) of triples, mean over the batch: a scalar. s1 is implicit, s2 its explicit form, s3 foreign."""
+    """L_final (equation 8) of triples, mean over the batch: a scalar. s1 implicit, s2 explicit, s3 foreign."""
     above = [torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)]
     apart = pragmatic_distance(s1, s3) - pragmatic_distance(s1, s2)
     return (above[0] + above[1] + alpha * torch.relu(gamma_pragmatics - apart)).mean()

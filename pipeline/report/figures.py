@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.edgecolor": "#9aa5b1", "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
     "svg.fonttype": "path", "svg.hashsalt": "undertone", "text.color": INK,

@@ -62,7 +62,7 @@ def _warnings(contents: Contents) -> list[str]:
         )
     if other := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         found.append(
-            f"ImpScore was made for English. Scores in {', '.join(other)} are an extension, marked so in their signatures."
+            f"ImpScore was made for English. Scores in {', '.join(other)} are an extension, marked in their signatures."
         )
     return found
 

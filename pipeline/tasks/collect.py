@@ -6,8 +6,9 @@ context, and last into the tables. Nothing reaches a table before the whole inpu
 
 import json
 import logging
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TypedDict
@@ -26,7 +27,7 @@ from pipeline.errors import BadInput, UndertoneError
 from pipeline.sample import pages_of
 from pipeline.sample import sources as sample_sources
 from pipeline.slices import Staged, parse_day
-from pipeline.tables import TABLES
+from pipeline.tables import SOURCE, TABLES
 from pipeline.text.language import language
 
 log = logging.getLogger(__name__)
@@ -45,10 +46,19 @@ class Collected(TypedDict):
 
 
 def sources(source: str, path: str | None) -> list[str | None]:
-    """The sources of a run, one task each; None means: what the file itself names."""
+    """The sources of a run, one task each; None means: what the file itself names.
+
+    All, without a path, are the sites we have adapters for and whatever else has a folder in the inbox.
+    """
     if source != "all":
         return [source]
-    return [None] if path not in (None, SAMPLE) else list(ADAPTERS)
+    if path not in (None, SAMPLE):
+        return [None]
+    inbox = settings.inbox() if path is None else Path()
+    own = {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
+    if wrong := sorted(name for name in own if not re.match(SOURCE, name)):
+        raise BadInput(f"{inbox / wrong[0]}: not a source name; use small letters, digits and _, a letter first")
+    return [*ADAPTERS, *sorted(own - set(ADAPTERS))]
 
 
 def run(
@@ -63,6 +73,7 @@ def run(
     key: str | None = None,
     cookie: str | None = None,
     run_id: str = "cli",
+    done: Callable[[int], None] = lambda _: None,
 ) -> list[Collected]:
     """Collect one source as the DAG's parameters say: from the site if `live`, else from a path or the inbox."""
     secret = key.encode() if key else None
@@ -73,7 +84,15 @@ def run(
     found = files(path, source, day)
     columns = parse(mapping)
     return import_files(
-        found, source, day, mapping=columns, origin=origin_of(path), encoding=encoding, key=secret, run_id=run_id
+        found,
+        source,
+        day,
+        mapping=columns,
+        origin=origin_of(path),
+        encoding=encoding,
+        key=secret,
+        run_id=run_id,
+        done=done,
     )
 
 
@@ -114,6 +133,7 @@ def import_files(
     encoding: str = "utf-8-sig",
     key: bytes | None = None,
     run_id: str = "cli",
+    done: Callable[[int], None] = lambda _: None,
 ) -> list[Collected]:
     """Import files as one slice a source: (source, day, origin). Running it again gives the same tables.
 
@@ -129,7 +149,9 @@ def import_files(
 
     def batches() -> Iterator[Batch]:
         for path in paths:
-            yield from importers.read(path, source, mapping, key, encoding)
+            for batch in importers.read(path, source, mapping, key, encoding):
+                yield batch
+                done(len(batch.page.comments))
 
     return settle(batches(), day, origin, config, key, run_id)
 

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import polars as pl
 
 from pipeline import __version__, settings, slices, warehouse
 from pipeline.errors import Retry
 from pipeline.slices import Shard, Staged, parse_day
+from pipeline.tables import empty
 from pipeline.tasks import impscore, texts
 from pipeline.text.language import language
 
@@ -36,8 +37,7 @@ def pin(day: str, model_id: str | None = None) -> Pinned:
 
 def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
     """Shards of the day's distinct texts. Their number follows from the day's rows, so a rerun has the same."""
-    snapshot = pinned["snapshots"]["comments"]
-    count = int(texts.distinct(day, snapshot).select(pl.len()).collect().item()) if snapshot else 0
+    count = int(texts.distinct(day, pinned["snapshots"]["comments"]).select(pl.len()).collect().item())
     return slices.plan(day, count, rows, pinned["snapshots"])
 
 
@@ -51,7 +51,7 @@ def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lamb
     """Implicitness and signature of (text_hash, text, lang) rows."""
     from pipeline.score import implicitness as scoring
 
-    encoder, model = _loaded(model_id, settings.encoder(), settings.threads())
+    encoder, model = _loaded(model_id, settings.encoder(), settings.precision(), settings.threads())
     scored = scoring.implicitness(rows["text"].to_list(), encoder, model, done)
     return rows.with_columns(
         value=pl.Series(scored, dtype=pl.Float64), signature=scoring.signature(model_id, encoder)
@@ -59,45 +59,63 @@ def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lamb
 
 
 def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
-    """Any frame with `implicitness` and `signature` of its text column added."""
-    texts_of = rows.select(text=pl.col(column), text_hash=pl.lit("")).with_columns(lang=language())
-    scored = values(texts_of, model_id, done)
-    return rows.with_columns(implicitness=scored["value"], signature=scored["signature"])
+    """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text."""
+    said = rows.select(text=pl.col(column).fill_null("").str.strip_chars()).with_row_index("_row")
+    said = said.filter(pl.col("text") != "").with_columns(text_hash=pl.lit(""), lang=language())
+    scored = values(said, model_id, done).select("signature", implicitness="value").with_columns(said["_row"])
+    joined = rows.with_row_index("_row").join(scored, on="_row", how="left", maintain_order="left")
+    return joined.select(*rows.columns, "implicitness", "signature")
 
 
 @lru_cache(maxsize=1)
-def _loaded(model_id: str, encoder_name: str, threads: int) -> "tuple[Encoder, ImpScore]":
+def _loaded(model_id: str, encoder_name: str, precision: str, threads: int) -> "tuple[Encoder, ImpScore]":
     from pipeline.models import encoder as encoders
     from pipeline.score import implicitness as scoring
     from pipeline.training import registry
 
-    encoder = encoders.load(encoder_name, threads=threads)
+    encoder = encoders.load(encoder_name, precision, threads)
     return encoder, scoring.model_from(*registry.fetch(settings.models(), model_id), encoder)
 
 
 def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "cli") -> int:
-    """Give every comment of the day its text's score; return the count."""
+    """Give every comment of the day its text's score; return the count.
+
+    Scores by other models stay, as long as their comment is in the day.
+    """
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
     comments = texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
-    known = (
-        pl.scan_parquet([s["path"] for s in staged]) if staged else pl.LazyFrame(schema=VALUES)
-    ).unique("text_hash").collect()  # fmt: skip
-    rows = comments.join(known, on="text_hash", how="inner", maintain_order="left").with_columns(
-        metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"])
-    )
+    known = pl.scan_parquet([s["path"] for s in staged]) if staged else pl.LazyFrame(schema=VALUES)
+    rows = comments.join(
+        known.unique("text_hash").collect(), on="text_hash", how="inner", maintain_order="left"
+    ).with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"]))
     if rows.height != comments.height:
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
-    where = warehouse.slice_of(day=day, metric=METRIC, model_id=pinned["model_id"])
-    run = (
-        comments.group_by("source", "day").len().with_columns(
-            origin=pl.lit("comments"), step=pl.lit("score"), read_count=pl.col("len").cast(pl.Int64),
-            kept_count=pl.col("len").cast(pl.Int64), dropped_count=pl.lit(0, pl.Int64),
-            config=pl.lit(json.dumps({"metric": METRIC, "model_id": pinned["model_id"]})),
-            run_id=pl.lit(run_id), code_version=pl.lit(__version__),
-        )
-    )  # fmt: skip
-    warehouse.overwrite("runs", warehouse.slice_of(day=day, origin="comments", step="score"), run, run_id)
-    return warehouse.overwrite("scores", where, rows, run_id)
+    mine = rows.select(empty("scores").columns)
+
+    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
+        of_us = (pl.col("metric") == METRIC) & (pl.col("model_id") == pinned["model_id"])
+        others = present.filter(~of_us).join(comments.lazy(), on=["source", "thread_id", "comment_id"], how="semi")
+        return pl.concat([others.select(mine.columns), mine.lazy()])
+
+    warehouse.overwrite(*_run_rows(comments, day, pinned["model_id"], run_id))
+    warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
+    return mine.height
+
+
+def _run_rows(comments: pl.DataFrame, day: str, model_id: str, run_id: str) -> tuple[str, Any, pl.DataFrame, str]:
+    """The rows of `runs` that tell of this scoring, one a source."""
+    origin = f"model {model_id[:12]}"
+    counted = comments.group_by("source", "day").agg(read_count=pl.len().cast(pl.Int64))
+    rows = counted.with_columns(
+        origin=pl.lit(origin),
+        step=pl.lit("score"),
+        kept_count="read_count",
+        dropped_count=pl.lit(0, pl.Int64),
+        config=pl.lit(json.dumps({"metric": METRIC, "model_id": model_id})),
+        run_id=pl.lit(run_id),
+        code_version=pl.lit(__version__),
+    )
+    return "runs", warehouse.slice_of(day=day, origin=origin, step="score"), rows, run_id
 
 
 def run(day: str, done: Callable[[int], None] = lambda _: None) -> int:

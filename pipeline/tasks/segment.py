@@ -1,6 +1,6 @@
 """Tokenize: the distinct texts of a day that no row has tokens for yet, in shards, then one commit a tokenizer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
@@ -43,27 +43,36 @@ def publish(
     english: str = "nltk",
     run_id: str = "cli",
 ) -> int:
-    """Make the day's rows of each tokenizer exactly the tokens of its texts; return their count."""
+    """Make the day's rows of the tokenizers in force exactly the tokens of its texts; return their count.
+
+    Rows by other tokenizers or versions stay, as long as their text is in the day.
+    """
     by_language = _by_language(chinese, english)
     wanted = _wanted(day, pinned, by_language, "source", "day").collect()
     known = _known(pinned).select("text_hash", "tokens", *_BY)
     fresh = [pl.scan_parquet([s["path"] for s in staged])] if staged else []
     have = pl.concat([known, *fresh]).unique(["text_hash", *_BY], keep="any")
-    parts = []
-    for one in {by.name: by for by in by_language.values()}.values():
-        signature = {"tokenizer": one.name, "tokenizer_version": one.version, "dictionary_hash": one.dictionary_hash}
-        mine = wanted.filter(pl.col("tokenizer") == one.name)
-        rows = mine.lazy().join(have, on=["text_hash", *_BY], how="inner").collect()
-        if rows.height != mine.height:
-            raise Retry(f"tokens of {mine.height - rows.height} texts are missing: run the shards again")
-        parts.append((warehouse.slice_of(day=day, **signature), rows if rows.height else empty("tokens")))
-    return sum(warehouse.overwrite("tokens", where, rows, run_id) for where, rows in parts)
+    rows = wanted.lazy().join(have, on=["text_hash", *_BY], how="inner").collect()
+    if rows.height != wanted.height:
+        raise Retry(f"tokens of {wanted.height - rows.height} texts are missing: run the shards again")
+    names = rows.select(empty("tokens").columns)
+
+    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
+        ours = pl.DataFrame([by[:3] for by in by_language.values()], schema=_BY, orient="row").unique().lazy()
+        others = present.join(ours, on=_BY, how="anti").join(wanted.lazy(), on=["source", "text_hash"], how="semi")
+        return pl.concat([others.select(names.columns), names.lazy()])
+
+    warehouse.replace("tokens", warehouse.slice_of(day=day), with_others, run_id)
+    return rows.height
 
 
-def run(day: str, chinese: str = "jieba", english: str = "nltk") -> int:
-    """All of it in one process, for the command line."""
+def run(day: str, chinese: str = "jieba", english: str = "nltk", done: Callable[[int], None] = lambda _: None) -> int:
+    """All of it in one process, for the command line. `done` is told how many texts each shard held."""
     pinned = pins()
-    staged = [cut(shard, chinese, english) for shard in plan(day, pinned, chinese, english)]
+    staged = []
+    for shard in plan(day, pinned, chinese, english):
+        staged.append(cut(shard, chinese, english))
+        done(staged[-1]["rows"])
     return publish(staged, day, pinned, chinese, english)
 
 

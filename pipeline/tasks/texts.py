@@ -4,10 +4,13 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.slices import Shard, parse_day
+from pipeline.tables import empty
 
 
 def of_day(day: str, snapshot: int | None, *columns: str) -> pl.LazyFrame:
-    """Columns of the day's comments at a snapshot of `comments`."""
+    """Columns of the day's comments at a snapshot of `comments`; None is the table before its first row."""
+    if snapshot is None:
+        return empty("comments").lazy().select(*columns)
     return warehouse.scan("comments", pl.col("day") == parse_day(day), snapshot).select(*columns)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -32,7 +32,12 @@ class Tokenizer(NamedTuple):
 @cache
 def tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
     """A tokenizer by name. `resources` is where stanza's models lie."""
-    makers = {"jieba": _jieba, "rjieba": _rjieba, "nltk": _nltk, "stanza": lambda: _stanza(resources)}
+    makers: dict[str, Callable[[], Tokenizer]] = {
+        "jieba": _jieba,
+        "rjieba": _rjieba,
+        "nltk": _nltk,
+        "stanza": lambda: _stanza(resources),
+    }
     if name not in makers:
         raise BadInput(f"no tokenizer {name!r}; there are {', '.join(makers)}")
     return makers[name]()
@@ -58,7 +63,7 @@ def tokenize(texts: pl.DataFrame, by_language: dict[str, Tokenizer]) -> pl.DataF
     for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows():
         by = by_language[lang]
         rows.append((text_hash, words(text, by.cut), by.name, by.version, by.dictionary_hash))
-    columns = {"text_hash": pl.String, "tokens": pl.List(pl.String), "tokenizer": pl.String,
+    columns: dict[str, Any] = {"text_hash": pl.String, "tokens": pl.List(pl.String), "tokenizer": pl.String,
                "tokenizer_version": pl.String, "dictionary_hash": pl.String}  # fmt: skip
     return pl.DataFrame(rows, schema=columns, orient="row")
 

@@ -77,7 +77,7 @@ def fit(
     best, best_at, state, history = -1.0, 0, model.state_dict(), []
     for epoch in range(1, recipe.epochs + 1):
         order = rows["train"][torch.randperm(len(rows["train"]), generator=generator)]
-        for batch in order.split(recipe.batch):
+        for batch in torch.split(order, recipe.batch):
             s1, s2, s3 = (model(vectors[s][batch]) for s in _SIDES)
             optimiser.zero_grad()
             loss(s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha).backward()  # type: ignore[no-untyped-call]

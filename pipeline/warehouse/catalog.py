@@ -22,8 +22,10 @@ PROPERTIES = {
     "commit.manifest.min-count-to-merge": "20",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
-    # the manifest of a deletion keeps the bounds of the files it removed: the first letters of what was erased
+    # The manifest of a deletion keeps the bounds of the files it removed: the first letters of what was erased. So
+    # there are none, but for the columns by which slices are cut: with theirs, writers of two slices do not collide.
     "write.metadata.metrics.default": "counts",
+    **{f"write.metadata.metrics.column.{c}": "truncate(16)" for c in ("source", "day", "origin", "step", "kind")},
 }
 
 

@@ -65,7 +65,10 @@ def commit(name: str, where: Slice, staged: Sequence[Staged], run_id: str = "cli
     if len(set(paths)) < len(paths):  # the key would not tell in a table that has none
         raise BadInput(f"{name}: a staged file was given twice; nothing was written")
     frame = pl.scan_parquet(paths) if paths else empty(name).lazy()
-    expected, found = sum(s["rows"] for s in staged), frame.select(pl.len()).collect().item()
+    try:
+        expected, found = sum(s["rows"] for s in staged), frame.select(pl.len()).collect().item()
+    except (OSError, pl.exceptions.ComputeError) as why:
+        raise Retry(f"{name}: a staged file is gone, swept perhaps: run the shards again") from why
     if found != expected:
         raise Retry(f"{name}: {expected} rows were staged and {found} read back; nothing was written")
     return overwrite(name, where, frame, run_id)
@@ -126,7 +129,7 @@ def _told(name: str, frame: pl.LazyFrame, why: Exception) -> str:
     """The rules that were broken and how often, read off the rows themselves."""
     try:
         _, failures = TABLES[name].schema.filter(frame.collect())
-    except Exception:  # the rows cannot be had again: the first message must do
+    except (pl.exceptions.PolarsError, OSError):  # the rows cannot be had again: the first message must do
         return str(why).splitlines()[0]
     counts = failures.counts()
     return ", ".join(f"{rule} ({count} rows)" for rule, count in counts.items()) or str(why).splitlines()[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.collect.anonymise import redact, scrub, scrub_column, surrogate, surrogates
@@ -43,6 +43,7 @@ REPLACED = [
     ("@样例用户甲 你看", "[MENTION] 你看"),
     ("谢谢＠样例乙！", "谢谢[MENTION]！"),
     ("thanks @some_body!", "thanks [MENTION]!"),
+    ("@one@two@three", "[MENTION][MENTION][MENTION]"),
     ("回复@样例甲:说得好", "说得好"),
     ("回复 @样例甲 ：说得好", "说得好"),
 ]
@@ -93,8 +94,8 @@ def test_one_column_is_scrubbed_as_its_texts_are() -> None:
 def test_counts() -> None:
     """Each token is counted, so that the data card can say how many were replaced."""
     counts = Counter[str]()
-    scrub("13812345678 13912345678 a@b.cc", counts)
-    assert counts == {"PHONE": 2, "EMAIL": 1}
+    scrub("13812345678 13912345678 a@b.cc @a@b", counts)
+    assert counts == {"PHONE": 2, "EMAIL": 1, "MENTION": 2}
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,7 @@ def test_a_column_of_surrogates() -> None:
 CHARACTERS = "一二好的吧，。！（） \n@＠:：.[]-_+/0123456789abcXQvxw微信回复号是"
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from(CHARACTERS), max_size=40) | st.text(max_size=30))
 def test_scrubbing_twice_changes_nothing_more(text: str) -> None:
     """What is scrubbed stays as it is."""
@@ -153,7 +155,7 @@ def test_scrubbing_twice_changes_nothing_more(text: str) -> None:
 NEIGHBOUR = st.text(st.sampled_from("一二三好的吧打加电话邮箱，。！？：；（）、《》“” \u3000\n"), max_size=12)
 PHONE = st.builds(
     lambda prefix, second, rest, gap: f"{prefix}1{second}{rest[0]}{gap}{rest[1:5]}{gap}{rest[5:]}",
-    st.sampled_from(["", "+86", "+86 ", "0086", "86"[:0]]),
+    st.sampled_from(["", "+86", "+86 ", "0086"]),
     st.sampled_from("3456789"),
     st.text(st.sampled_from("0123456789"), min_size=9, max_size=9),
     st.sampled_from(["", "-", " "]),
@@ -166,6 +168,7 @@ MAIL = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(NEIGHBOUR, PHONE | MAIL, NEIGHBOUR)
 def test_no_planted_particular_survives(before: str, planted: str, after: str) -> None:
     """Between Chinese letters, their punctuation and blanks, a phone number or a mail is always found."""
@@ -215,7 +218,7 @@ def test_a_sample_page_keeps_nothing_of_its_persons(source: str, key: bytes | No
     raw_ids: set[str] = set()
     for line in pages_of(source)[0].read_text(encoding="utf-8").splitlines():
         body = json.loads(line)["body"]
-        mine = set(users(body)) - {"-1"}
+        mine = set(users(body)) - {"-1", "0"}  # of nobody
         raw_ids |= mine
         left = list(strings(redact(body, source, key)))
         assert not PERSONAL & set(left)
@@ -230,7 +233,11 @@ def test_redaction_reaches_what_the_sample_does_not_show() -> None:
     bilibili = {
         "mid": 5,
         "member": {"mid": "5", "uname": "甲", "avatar": "https://x", "sign": "字"},
-        "content": {"message": "回复 @甲 :打１３８１２３４５６７８", "at_name_to_mid": {"甲": 5}, "members": [{"mid": "5"}]},
+        "content": {
+            "message": "回复 @甲 :打１３８１２３４５６７８",
+            "at_name_to_mid": {"甲": 5},
+            "members": [{"mid": "5"}],
+        },
         "reply_control": {"location": "某地"},
     }
     hashed = surrogate("bilibili", "5", KEY)
@@ -239,7 +246,11 @@ def test_redaction_reaches_what_the_sample_does_not_show() -> None:
         "member": {"mid": hashed},
         "content": {"message": "打[PHONE]"},
     }
-    zhihu = {"author": {"member": {"id": "5", "name": "甲"}}, "reply_to_author": {"id": "6"}, "content": "<p>@乙 好</p>"}
+    zhihu = {
+        "author": {"member": {"id": "5", "name": "甲"}},
+        "reply_to_author": {"id": "6"},
+        "content": "<p>@乙 好</p>",
+    }
     assert redact(zhihu, "zhihu", None) == {
         "author": {"id": None},
         "reply_to_author": {"id": None},

@@ -6,7 +6,7 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.collect.clean import MAX_CHARACTERS, clean, normalised, text_hash
@@ -49,6 +49,7 @@ def test_normalising(text: str | None, wanted: str | None) -> None:
 CHARACTERS = "a1é\u0301Ａ１，！（&;#lgtamp@＠.:回复一 \n\u3000\u200b\u200d\ufeff\u202e👨👩[]"
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from(CHARACTERS), max_size=20) | st.text(max_size=20), max_size=4))
 def test_cleaning_twice_changes_nothing_more(texts: list[str]) -> None:
     """A cleaned text is clean, in NFC, without blank ends; the input is not touched."""

@@ -77,7 +77,7 @@ def test_generation_1_becomes_exact_records() -> None:
 
 @pytest.mark.parametrize("empty", [[], {}, None])
 def test_no_replies(empty: object) -> None:
-    """repCommList is an empty list or object, or null, where nobody replied."""
+    """RepCommList is an empty list or object, or null, where nobody replied."""
     assert len(tencent_news.parse(page(item(), repCommList=empty), URL).comments) == 1
 
 

@@ -97,7 +97,8 @@ def test_html_of_a_text(markup: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prefix", ["回复<a href='/n/x'>@样例甲</a>:", "回复@样例甲：", "回复 @样例甲: ", "回复<a>[MENTION]</a>:", "回复[MENTION]："]
+    "prefix",
+    ["回复<a href='/n/x'>@样例甲</a>:", "回复@样例甲：", "回复 @样例甲: ", "回复<a>[MENTION]</a>:", "回复[MENTION]："],
 )
 def test_the_reply_prefix_goes(prefix: str) -> None:
     """Whom a reply answers is in its ids; the prefix is not part of what was said, redacted or not."""
@@ -117,7 +118,7 @@ def test_reply_id_names_the_parent() -> None:
 
 
 def test_children_of_a_comment() -> None:
-    """hotFlowChild lists replies straight under `data`; the post's id is one our fetcher keeps in the address."""
+    """HotFlowChild lists replies straight under `data`; the post's id is one our fetcher keeps in the address."""
     body = {"ok": 1, "data": [item(id=5100000000000013)], "max_id": 77, "max_id_type": 0}
     (reply,) = weibo.parse(body, CHILD + "&id=5100000000000001").comments
     assert (reply.thread_id, reply.parent_id) == ("5100000000000001", "5100000000000010")
@@ -158,7 +159,7 @@ def test_a_post(post: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("body", [{"ok": 0, "msg": "空"}, {"ok": -100, "url": "log in"}, {"ok": 1, "login": True}])
 def test_refusals_inside_an_answer(body: dict[str, Any]) -> None:
-    """ok 0 and -100 come with HTTP 200 and mean that the source does not want to be read."""
+    """Ok 0 and -100 come with HTTP 200 and mean that the source does not want to be read."""
     with pytest.raises(Refused, match="weibo refused"):
         adapters.parse("weibo", body, HOT, NOW)
 
@@ -203,7 +204,7 @@ FIRST = ["data", "data", 0]
 )
 def test_drift_is_never_an_empty_list(path: list[Any], value: object) -> None:
     """A field gone or of another type raises; ids as floating-point numbers have lost digits and are refused."""
-    with pytest.raises(SchemaDrift, match="weibo|floating-point"):
+    with pytest.raises(SchemaDrift, match=r"weibo|floating-point"):
         adapters.parse("weibo", drift(path, value), HOT, NOW)
 
 

@@ -64,7 +64,9 @@ def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str]
     given_pairs = positives(rows)
     triples, gone = examples.with_negatives(given_pairs, seed)
     assert triples.height + gone.height == given_pairs.height  # IMP-19: as many as positives
-    assert triples.drop("negative").sort("pair_id").equals(given_pairs.join(triples, on="pair_id", how="semi"))  # IMP-02
+    assert (
+        triples.drop("negative").sort("pair_id").equals(given_pairs.join(triples, on="pair_id", how="semi"))
+    )  # IMP-02
     said = {source: {s for where, s in rows if where == source} for source, _ in rows}
     for row in triples.iter_rows(named=True):
         assert row["negative"] in said[row["source"]] - {row["explicit"]}

@@ -32,7 +32,14 @@ def written(path: Path, *entries: object) -> Path:
 
 @pytest.mark.parametrize(
     ("part", "other"),
-    [("model", "n"), ("messages", "[1]"), ("params", '{"t": 1}'), ("prompt", "p"), ("prompt_version", "2"), ("attempt", 1)],
+    [
+        ("model", "n"),
+        ("messages", "[1]"),
+        ("params", '{"t": 1}'),
+        ("prompt", "p"),
+        ("prompt_version", "2"),
+        ("attempt", 1),
+    ],
 )
 def test_id_changes_with_each_part(part: str, other: object) -> None:
     """Another model, message, parameter, prompt, prompt version or attempt is another call, with an id of its own."""

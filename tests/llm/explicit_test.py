@@ -91,7 +91,13 @@ def test_labels_and_quotation_marks_go(response: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "response", ["请把音乐关小一点。", "改写：请把音乐关小一点。", "改写后的句子：「请把音乐关小一点。」", "直白: “请把音乐关小一点。”"]
+    "response",
+    [
+        "请把音乐关小一点。",
+        "改写：请把音乐关小一点。",
+        "改写后的句子：「请把音乐关小一点。」",
+        "直白: “请把音乐关小一点。”",
+    ],
 )
 def test_chinese_labels_and_quotation_marks_go(response: str) -> None:
     """The same holds for Chinese labels and quotation marks (X-07)."""

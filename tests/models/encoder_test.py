@@ -77,7 +77,7 @@ def test_order_and_repeats(embedded: Encoder) -> None:
     assert np.abs(encode(embedded, TEXTS[::-1])[::-1] - rows).max() < 1e-6
 
 
-@pytest.mark.parametrize("tokens", [1, 64, 100_000])
+@pytest.mark.parametrize("tokens", [1, 4096])
 def test_batches_do_not_matter(embedded: Encoder, tokens: int) -> None:
     """One text a batch or all in one: no embedding moves by more than 1e-6."""
     assert np.abs(encode(embedded, TEXTS, tokens=tokens) - encode(embedded, TEXTS)).max() < 1e-6
@@ -127,9 +127,7 @@ def test_folder_revision_covers_its_files(folder: Path, fresh: None) -> None:
     (folder / "more.json").unlink()
 
 
-def test_folder_without_safetensors_is_not_opened(
-    tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_without_safetensors_is_not_opened(tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with pickled weights only is refused before anything in it is loaded."""
     (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", _not_to_be_called)

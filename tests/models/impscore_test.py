@@ -7,7 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.models.impscore import ALPHA, GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ImpScore, Meaning, loss, pragmatic_distance
+from pipeline.models.impscore import (
+    ALPHA,
+    GAMMA_IMPLICITNESS,
+    GAMMA_PRAGMATICS,
+    ImpScore,
+    Meaning,
+    loss,
+    pragmatic_distance,
+)
 
 seeds = st.integers(0, 2**31 - 1)
 
@@ -92,7 +100,7 @@ def test_zero_vector_is_defined() -> None:
 
 @given(seeds)
 def test_distance_is_a_metric(seed: int) -> None:
-    """dP is 0 from a sentence to itself, symmetric, not negative, and keeps the triangle inequality (IMP-08)."""
+    """DP is 0 from a sentence to itself, symmetric, not negative, and keeps the triangle inequality (IMP-08)."""
     model = model_of(seed)
     a, b, c = (model(vectors(seed + i)) for i in range(3))
     assert torch.equal(pragmatic_distance(a, a), torch.zeros(5))
@@ -102,7 +110,7 @@ def test_distance_is_a_metric(seed: int) -> None:
 
 
 def test_distance_by_hand() -> None:
-    """dP is Euclidean (equation 6): from (0, 0) to (3, 4) it is 5."""
+    """DP is Euclidean (equation 6): from (0, 0) to (3, 4) it is 5."""
     assert pragmatic_distance(meaning([0], [[0, 0]]), meaning([0], [[3, 4]])).tolist() == [5.0]
 
 
@@ -130,7 +138,7 @@ def test_loss_by_hand(scores: tuple[float, ...], near: float, far: float, alpha:
 
 
 def test_loss_is_the_mean_over_the_batch() -> None:
-    """Two triples of losses 1.1 and 0 give 0.55: the mean as in the released code, not the sum of equation 9 (IMP-10)."""
+    """Losses 1.1 and 0 give 0.55: the mean as in the released code, not the sum of equation 9 (IMP-10)."""
     s1 = meaning([1.2, 1.6], [[0, 0], [0, 0]])
     s2 = meaning([1.0, 1.0], [[0.5, 0], [0.1, 0]])
     s3 = meaning([0.9, 0.9], [[0.6, 0], [0.9, 0]])

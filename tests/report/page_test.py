@@ -92,16 +92,18 @@ def test_numbers_are_shown(contents: Any) -> None:
     """Counts, means, shares of the funnel with their reasons and the measured accuracies stand on the page."""
     texts = " ".join(" ".join(Page(render(contents)).texts).split())
     for wanted in (
-        "4 comments scored", "2 sources", "1.000 median implicitness",  # of 0, .25, 1.75, 2
+        "4 comments scored", "2 sources", "1.000 mean implicitness",  # of 0, .25, 1.75, 2
         "7 rows read", "3 rows dropped, each with a reason",  # 5 + 2 and 3 + 0, each run once
-        "clean: 1 empty; deduplicate: 2 exact duplicate", "implicitness_accuracy test all 0.952 0.844 longer_is_implicit 26",
-        "weibo zh 2 1.000 1.061 1.000", "zhihu en 1 2.000 – 2.000", "1.750 你可真准时。", "implicitness|model:abab|lang:en",
+        "clean: 1 empty; deduplicate: 2 exact duplicate",
+        "implicitness_accuracy test all 0.952 0.844 longer_is_implicit 26",
+        "weibo zh 2 1.000 1.061 1.000", "zhihu en 1 2.000 – 2.000",
+        "1.750 你可真准时。", "implicitness|model:abab|lang:en",
     ):  # fmt: skip
         assert wanted in texts
 
 
 def test_warnings(contents: Any) -> None:
-    """A model trained on the sample, and languages ImpScore was not made for, are said in a warning; else there is none."""
+    """A model trained on the sample and languages other than English are each warned of; else there is no warning."""
 
     def warned() -> int:
         return sum(attrs.get("class") == "warn" for _, attrs in Page(render(contents)).elements)

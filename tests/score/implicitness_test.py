@@ -15,7 +15,14 @@ from pipeline.models.encoder import Encoder, load
 from pipeline.models.impscore import ImpScore
 from pipeline.score.implicitness import implicitness, model_from, signature
 
-TEXTS = ["Nice hat.", "你可真准时。", "The soup is salty.", "", "某人今天又没洗碗呢[doge]", "Some of us get up at five. " * 9]
+TEXTS = [
+    "Nice hat.",
+    "你可真准时。",
+    "The soup is salty.",
+    "",
+    "某人今天又没洗碗呢[doge]",
+    "Some of us get up at five. " * 9,
+]
 MODEL_ID = "0123456789abcdef" * 4
 
 
@@ -57,7 +64,7 @@ def test_rounding_stays_in_range(encoder: Encoder) -> None:
             assert ((scores >= 0) & (scores <= 2)).all()
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
 def test_order_and_company_do_not_matter(encoder: Encoder, model: ImpScore, texts: list[str]) -> None:
     """A text's score is the same within 1e-6 whatever other texts it is scored with."""

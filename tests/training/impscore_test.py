@@ -42,7 +42,9 @@ def fitted(pairs: pl.DataFrame, encoder: Encoder) -> Fitted:
 def value(found: Fitted, metric: str, split: str, subset: str = "all", epoch: int = 0) -> float:
     """One number of the evaluations."""
     keys = {"metric": metric, "split": split, "subset": subset, "epoch": epoch}
-    return found.evaluations.row(by_predicate=pl.all_horizontal(pl.col(k) == v for k, v in keys.items()), named=True)["value"]
+    return found.evaluations.row(by_predicate=pl.all_horizontal(pl.col(k) == v for k, v in keys.items()), named=True)[
+        "value"
+    ]
 
 
 def test_recipe_is_the_papers() -> None:
@@ -126,7 +128,7 @@ def test_an_epoch_that_gets_worse_is_not_kept(
 
 
 def test_evaluations_by_split_and_source(fitted: Fitted, pairs: pl.DataFrame) -> None:
-    """Every split is measured as a whole and by source, on its own pairs; the accuracy has the length baseline beside it."""
+    """Every split is measured whole and by source, on its own pairs; beside the accuracy stands the length baseline."""
     final = fitted.evaluations.filter(pl.col("epoch") == 0)
     subsets = final.group_by("split").agg(pl.col("subset").unique().sort()).rows()
     assert sorted(subsets) == [(s, ["all", "sample_en", "sample_zh"]) for s in ("test", "train", "validation")]
@@ -144,7 +146,8 @@ def test_numbers_agree_with_a_second_computation(fitted: Fitted, pairs: pl.DataF
     """Accuracies over the test split, computed from the scores one by one, are those recorded (IMP-25, IMP-26)."""
     test = pairs.filter(pl.col("split") == "test")
     one, two, three = (
-        fitted.model(torch.from_numpy(encode(encoder, test[side].to_list()))) for side in ("implicit", "explicit", "negative")
+        fitted.model(torch.from_numpy(encode(encoder, test[side].to_list())))
+        for side in ("implicit", "explicit", "negative")
     )
     right = [bool(one.implicitness[i] > s.implicitness[i]) for s in (two, three) for i in range(test.height)]
     near, far = ((one.pragmatic - s.pragmatic).norm(dim=1) for s in (two, three))

@@ -46,9 +46,9 @@ def bucket(store: str, home: object, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def keys(client: object) -> set[str]:
-    """All objects of the bucket."""
+    """All objects of the bucket, without the markers that pyarrow leaves where a folder would be empty."""
     pages = client.get_paginator("list_objects_v2").paginate(Bucket="undertone-test")  # type: ignore[attr-defined]
-    return {item["Key"] for page in pages for item in page.get("Contents", [])}
+    return {item["Key"] for page in pages for item in page.get("Contents", []) if item["Size"]}
 
 
 def test_slices_are_written_and_read(bucket: object) -> None:

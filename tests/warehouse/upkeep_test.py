@@ -66,9 +66,11 @@ def data_files(name: str) -> Iterator[Path]:
 
 
 def test_the_search_for_bytes_finds_what_is_there(tables: Path) -> None:
-    """Before an erasure the search sees the text in a data file and in the statistics of a manifest."""
+    """Before an erasure the search sees the text in a data file, packed as it is, and other texts nowhere."""
     write("comments", filled("comments", {"text": SECRET}), source="weibo")
-    assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet", ".avro"}
+    assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet"}
+    assert {Path(p).suffix for p in holders(tables, "weibo")} == {".parquet", ".avro"}
+    assert holders(tables, "never written") == []
 
 
 def test_erasing_removes_rows_and_bytes(tables: Path) -> None:

@@ -1,0 +1,267 @@
+"""`make bench`: our steps beside a named reference in the same run. Ratios count; rows a second differ by box.
+
+Ours and the reference take turns; the median of the rounds is told, in CPU seconds, which a busy machine inflates less
+than wall time. Input: real comments from UNDERTONE_DATA, or the sample repeated where there are none.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+HOME = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
+os.environ["UNDERTONE_HOME"] = str(HOME)
+DAY = "2026-11-19"
+
+
+def comments() -> list[str]:
+    """Real comments if there are any, in a fixed shuffled order."""
+    import random
+
+    data = os.environ.get("UNDERTONE_DATA")
+    found: list[str] = []
+    if data:
+        posts = Path(data) / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
+        found = [c for line in posts.open(encoding="utf-8") for c in json.loads(line)["comments"]]
+        for path in sorted((Path(data) / "bilibili_likes_zh").glob("*.jsonl")):
+            found += [json.loads(line)["text"] for line in path.open(encoding="utf-8")]
+    else:
+        from pipeline.sample import COMPLETIONS
+
+        found = [json.loads(line)["input"] for line in COMPLETIONS.open(encoding="utf-8")] * 100
+    random.Random(13).shuffle(found)
+    return found
+
+
+def cpu(work: Callable[[], Any]) -> float:
+    """CPU seconds of this process and its ended children."""
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def against(
+    name: str, rows: int, ours: Callable[[], Any], reference: Callable[[], Any], called: str, rounds: int
+) -> None:
+    """Both in turns; prints rows a CPU second and the ratio of CPU times, reference over ours."""
+    mine, theirs = [], []
+    for _ in range(rounds):
+        theirs.append(cpu(reference))
+        mine.append(cpu(ours))
+    a, b = statistics.median(mine), statistics.median(theirs)
+    print(
+        f"{name:34} {rows / a:>11,.0f} rows/cpu-s   {called:44} {rows / b:>11,.0f}   ours/reference {b / a:5.2f}x speed",
+        flush=True,
+    )
+
+
+def bench_import(texts: list[str]) -> None:
+    """Import, clean, anonymise, deduplicate and write, beside json.loads and streaming pyarrow Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from pipeline import warehouse
+    from pipeline.tasks import collect
+
+    warehouse.create()
+    path = HOME / "bench.jsonl"
+    lines = (
+        json.dumps({"text": t, "thread_id": str(i % 500), "user": str(i)}, ensure_ascii=False)
+        for i, t in enumerate(texts)
+    )
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+    def reference() -> None:
+        schema = pa.schema([("text", pa.string()), ("thread_id", pa.string()), ("user", pa.string())])
+        with (
+            pq.ParquetWriter(HOME / "reference.parquet", schema, compression="zstd") as writer,
+            path.open(encoding="utf-8") as file,
+        ):
+            batch: list[Any] = []
+            for line in file:
+                batch.append(json.loads(line))
+                if len(batch) == 20_000:
+                    writer.write_table(pa.Table.from_pylist(batch, schema))
+                    batch = []
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+
+    ours = lambda: collect.import_files([path], "bench", DAY, key=b"bench")
+    ours()
+    against(
+        "import + clean + anonymise + write", len(texts), ours, reference, "json.loads + streaming pyarrow.parquet", 3
+    )
+
+
+def bench_tokenize(texts: list[str]) -> None:
+    """Cutting words, beside bare jieba.lcut, and the Rust twin."""
+    import jieba
+    import polars as pl
+
+    from pipeline.collect.clean import text_hash
+    from pipeline.text.language import language
+    from pipeline.text.segment import tokenize, tokenizers
+
+    frame = pl.DataFrame({"text": texts}).with_columns(text_hash(pl.Series("text_hash", texts)), lang=language())
+    by = tokenizers()
+    jieba.initialize()
+    bare = lambda: [jieba.lcut(t) for t in texts]
+    against("tokenize (jieba)", len(texts), lambda: tokenize(frame, by), bare, "bare jieba.lcut", 3)
+    fast = tokenizers("rjieba")
+    against("tokenize (rjieba)", len(texts), lambda: tokenize(frame, fast), bare, "bare jieba.lcut", 3)
+
+
+def bench_score(texts: list[str]) -> None:
+    """Scoring end to end, beside the bare encoder on sorted batches and SentenceTransformer.encode as it comes."""
+    import numpy as np
+    import torch
+
+    from pipeline.models import encoder as encoders
+    from pipeline.models.impscore import ImpScore
+    from pipeline.score.implicitness import implicitness
+
+    encoder = encoders.load(threads=int(os.environ["OMP_NUM_THREADS"]))
+    model = ImpScore(encoder.dim, generator=torch.Generator().manual_seed(1))
+    tokenizer = encoder.module.tokenizer
+    ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
+    order = np.argsort([-len(i) for i in ids], kind="stable")
+    batches = []
+    start = 0
+    while start < len(order):
+        size = max(1, encoders.CPU_TOKENS // len(ids[order[start]]))
+        batches.append(tokenizer.pad({"input_ids": [ids[i] for i in order[start : start + size]]}, return_tensors="pt"))
+        start += size
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for features in batches:
+                encoder.module(dict(features))
+
+    ours = lambda: implicitness(texts, encoder, model)
+    against("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized", 3)
+    usual = lambda: encoder.module.encode(texts, show_progress_bar=False)
+    against("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts", 3)
+    piecemeal = lambda: [
+        encoder.module.encode(texts[i : i + 32], show_progress_bar=False) for i in range(0, len(texts), 32)
+    ]
+    against("score end to end", len(texts), ours, piecemeal, "SentenceTransformer.encode, 32 at a time", 3)
+    half = encoders.load(precision="bfloat16", threads=int(os.environ["OMP_NUM_THREADS"]))
+    quick = lambda: implicitness(texts, half, model)
+    against("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts", 3)
+    moved = np.abs(implicitness(texts, half, model) - implicitness(texts, encoder, model)).max()
+    print(f"{'':34} bfloat16 moves scores by at most {moved:.4f}")
+
+
+def bench_warehouse(rows: int) -> None:
+    """Writing and reading a slice, beside streaming pyarrow.parquet."""
+    import polars as pl
+    import pyarrow.parquet as pq
+
+    from pipeline import warehouse
+
+    numbers = pl.int_range(rows, eager=True)
+    text = numbers.cast(pl.String)
+    frame = pl.DataFrame({
+        "source": "bench", "thread_id": (numbers % 5000).cast(pl.String), "comment_id": text, "metric": "implicitness",
+        "model_id": "0" * 64, "value": (numbers % 1000) / 500, "signature": "implicitness|model:bench|encoder:none|en",
+    }).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
+    staged, plain = HOME / "staged.parquet", HOME / "plain.parquet"
+    frame.write_parquet(staged, row_group_size=50_000)
+    where = warehouse.slice_of(source="bench", day=DAY)
+
+    def copy() -> None:
+        source = pq.ParquetFile(staged)
+        with pq.ParquetWriter(plain, source.schema_arrow, compression="zstd") as writer:
+            for batch in source.iter_batches(batch_size=50_000):
+                writer.write_batch(batch)
+
+    ours = lambda: warehouse.overwrite("scores", where, pl.scan_parquet(staged))
+    ours()
+    against("warehouse write (validated slice)", rows, ours, copy, "streaming pyarrow.parquet copy", 5)
+    read = lambda: warehouse.scan("scores", pl.col("source") == "bench").collect()
+    against("warehouse read (slice)", rows, read, lambda: pq.read_table(plain), "pyarrow.parquet read_table", 5)
+
+
+def peak(rows: int) -> float:
+    """Peak memory in MB of a process that imports `rows` generated comments."""
+    code = (
+        "import resource, sys\n"
+        "from tests.bench.run import generated\n"
+        "from pipeline import warehouse\n"
+        "from pipeline.tasks import collect\n"
+        "warehouse.create()\n"
+        "path = generated(int(sys.argv[1]))\n"
+        "collect.import_files([path], 'bench', '2026-11-19', key=b'k')\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    env = {**os.environ, "UNDERTONE_HOME": tempfile.mkdtemp(prefix="undertone-peak-"), "PYTHONPATH": str(root)}
+    done = subprocess.run([sys.executable, "-c", code, str(rows)], env=env, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+def generated(rows: int) -> Path:
+    """A jsonl file of generated comments, 40 to a thread."""
+    path = HOME / f"generated-{rows}.jsonl"
+    words = [
+        "这",
+        "更新",
+        "速度",
+        "我",
+        "孙子",
+        "能",
+        "看到",
+        "大结局",
+        "[doge]",
+        "早起",
+        "地铁",
+        "面包",
+        "下雨",
+        "加班",
+        "月亮",
+        "门口",
+    ]
+    with path.open("w", encoding="utf-8") as file:
+        for i in range(rows):
+            text = "".join(words[(i * k + i // (k + 1)) % len(words)] for k in range(1, 9)) + str(i)
+            file.write(
+                json.dumps({"text": text, "thread_id": str(i // 40), "user": str(i % 9999)}, ensure_ascii=False) + "\n"
+            )
+    return path
+
+
+def main() -> None:
+    """Everything, or the benches named on the command line."""
+    wanted = sys.argv[1:] or ["import", "tokenize", "score", "warehouse", "memory"]
+    print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+          f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}")  # fmt: skip
+    texts = comments()
+    if "import" in wanted:
+        bench_import(texts)
+    if "tokenize" in wanted:
+        bench_tokenize(texts[:20_000])
+    if "score" in wanted:
+        bench_score(texts[:3_000])
+    if "warehouse" in wanted:
+        from pipeline import warehouse
+
+        warehouse.create()
+        bench_warehouse(2_000_000)
+    if "memory" in wanted:
+        small, large = peak(100_000), peak(2_000_000)
+        print(
+            f"{'memory of an import':34} {small:,.0f} MB at 100,000 comments, {large:,.0f} MB at 2,000,000: {large / small:.2f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()

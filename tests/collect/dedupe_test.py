@@ -1,0 +1,156 @@
+"""Duplicates within a thread. Similarities are computed here by hand as Jaccard over sets of character trigrams."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.collect.dedupe import deduplicate
+from pipeline.collect.record import COMMENT_SCHEMA
+
+LONG = "今天的蛋挞又小了一圈我都要用镊子夹着吃了真不容易"  # 24 characters, 22 trigrams
+NEAR = LONG + "啊"  # shares 22 of 23 trigrams: 0.957
+FAR = "门禁说它认识我其实它只认识我的口罩和那一脸的不耐烦"
+
+
+def frame(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Comments with defaults; the row key is the place in the list."""
+    full = [
+        {"thread_id": "t", "comment_id": f"c{i}", "is_hot": False, "like_count": 0} | row | {"row_key": f"r{i}"}
+        for i, row in enumerate(rows)
+    ]
+    return pl.DataFrame(full, schema=COMMENT_SCHEMA)
+
+
+def texts(*found: str) -> pl.DataFrame:
+    """Comments of one thread with these texts."""
+    return frame(*({"text": text} for text in found))
+
+
+def outcome(comments: pl.DataFrame, **options: float) -> tuple[list[str], list[tuple[str, str]]]:
+    """Row keys kept and (reason, row key) dropped."""
+    kept, dropped = deduplicate(comments, **options)
+    return kept["row_key"].to_list(), sorted(dropped.rows(), key=lambda row: row[1])
+
+
+def test_the_same_comment_twice() -> None:
+    """A comment in the hot and the normal list is one: most likes, hot if once hot, no copy counted."""
+    comments = frame(
+        {"comment_id": "a", "text": "好", "like_count": 5, "is_hot": True},
+        {"comment_id": "a", "text": "好", "like_count": 7},
+        {"comment_id": "a", "text": "好", "thread_id": "u"},
+    )
+    kept, dropped = deduplicate(comments)
+    assert kept.select("row_key", "like_count", "is_hot", "duplicate_count").rows() == [
+        ("r0", 7, True, 0),
+        ("r2", 0, False, 0),
+    ]
+    assert dropped.rows() == [("same_comment", "r1")]
+
+
+def test_exact_copies() -> None:
+    """Case and blanks aside, equal texts of a thread are copies; the first stays and takes the most likes."""
+    comments = frame(
+        {"text": "So True", "like_count": 1},
+        {"text": "so  true", "like_count": 9},
+        {"text": "SOTRUE", "like_count": None},
+    )
+    kept, dropped = deduplicate(comments)
+    assert kept.select("row_key", "text", "like_count", "duplicate_count").rows() == [("r0", "So True", 9, 2)]
+    assert dropped.rows() == [("exact_duplicate", "r1"), ("exact_duplicate", "r2")]
+
+
+def test_near_copies() -> None:
+    """One more character in twenty-four is a near-duplicate; its own copies go with it, likes and counts add up."""
+    comments = frame(
+        {"text": LONG, "like_count": 1}, {"text": NEAR, "like_count": 3}, {"text": NEAR, "like_count": 2}, {"text": FAR}
+    )
+    kept, dropped = deduplicate(comments)
+    assert kept.select("row_key", "like_count", "duplicate_count").rows() == [("r0", 3, 2), ("r3", 0, 0)]
+    assert sorted(dropped.rows()) == [("exact_duplicate", "r2"), ("near_duplicate", "r1")]
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [(0.95, ["r0"]), (0.96, ["r0", "r1"])])
+def test_the_threshold_is_exact(threshold: float, kept: list[str]) -> None:
+    """Similarity is 22/23 = 0.9565: at a threshold of 0.95 the second is a copy, at 0.96 it is not."""
+    assert outcome(texts(LONG, NEAR), threshold=threshold)[0] == kept
+
+
+def test_short_texts_only_when_equal() -> None:
+    """Seven characters may resemble as much as they like: laughter of another length is another comment."""
+    assert outcome(texts("哈哈哈哈", "哈哈哈哈哈哈哈", "哈哈哈哈")) == (["r0", "r1"], [("exact_duplicate", "r2")])
+
+
+@pytest.mark.parametrize("copy", [LONG, NEAR])
+def test_an_answered_comment_always_stays(copy: str) -> None:
+    """A copy that others answer is kept, and is the one its unanswered twin, though earlier, gives way to."""
+    comments = frame({"text": LONG}, {"text": copy}, {"text": FAR, "parent_id": "c1"})
+    kept, dropped = outcome(comments)
+    assert kept == ["r1", "r2"]
+    assert [key for _, key in dropped] == ["r0"]
+
+
+def test_two_answered_copies_both_stay() -> None:
+    """Both have branches that would lose their root."""
+    comments = frame(
+        {"text": LONG}, {"text": LONG}, {"text": "一", "parent_id": "c0"}, {"text": "二", "parent_id": "c1"}
+    )
+    kept, dropped = deduplicate(comments)
+    assert (kept["row_key"].to_list(), dropped.height) == (["r0", "r1", "r2", "r3"], 0)
+    assert kept["duplicate_count"].to_list() == [0, 0, 0, 0]
+
+
+def test_threads_never_mix() -> None:
+    """The same words in another thread are another comment; so is an answer to an id of another thread."""
+    comments = frame({"text": LONG}, {"text": LONG, "thread_id": "u"}, {"text": NEAR, "thread_id": "v"})
+    assert outcome(comments) == (["r0", "r1", "r2"], [])
+    assert outcome(frame({"text": LONG}, {"text": LONG}, {"text": "x", "thread_id": "u", "parent_id": "c1"}))[0] == [
+        "r0",
+        "r2",
+    ]
+
+
+def test_no_comments() -> None:
+    """Nothing in, nothing out, with the columns there."""
+    kept, dropped = deduplicate(frame())
+    assert kept.columns == [*COMMENT_SCHEMA, "duplicate_count"]
+    assert dropped.columns == ["reason", "row_key"]
+
+
+SENTENCES = st.sampled_from(
+    ["哈哈哈", "哈哈哈哈", LONG, NEAR, LONG.upper(), "蛋挞 " + LONG, FAR, FAR + "！", "so true", "SO TRUE"]
+)
+ROW = st.fixed_dictionaries(
+    {
+        "thread_id": st.sampled_from("tu"),
+        "comment_id": st.sampled_from("abcdef"),
+        "parent_id": st.sampled_from([None, None, "a", "b"]),
+        "text": SENTENCES,
+        "like_count": st.none() | st.integers(0, 9),
+        "is_hot": st.booleans(),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROW, max_size=12))
+def test_every_row_is_kept_or_dropped_once(rows: list[dict[str, Any]]) -> None:
+    """Rows add up, keep their order, answered comments stay, counts tell the copies, and a second pass drops none."""
+    comments = frame(*rows)
+    kept, dropped = deduplicate(comments)
+    keys = kept["row_key"].to_list()
+    assert keys == sorted(keys, key=comments["row_key"].to_list().index)
+    assert sorted(keys + dropped["row_key"].to_list()) == sorted(comments["row_key"].to_list())
+    copies = dropped.filter(pl.col("reason") != "same_comment").height
+    assert kept["duplicate_count"].sum() == copies
+    here = set(kept.select("thread_id", "comment_id").iter_rows())
+    firsts = comments.unique(["thread_id", "comment_id"], keep="first", maintain_order=True)
+    asked = set(firsts.select("thread_id", "parent_id").iter_rows())
+    assert {one for one in firsts.select("thread_id", "comment_id").iter_rows() if one in asked} <= here
+    for thread in ("t", "u"):
+        of = pl.col("thread_id") == thread
+        assert kept.filter(of)["like_count"].max() == comments.filter(of)["like_count"].max()
+    again, more = deduplicate(kept.select(comments.columns))
+    assert again["row_key"].to_list() == [key for key in keys if key not in more["row_key"].to_list()]

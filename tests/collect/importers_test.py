@@ -1,0 +1,328 @@
+"""Importing: exports known by their columns (crawl.md section 7), raw pages, bad files, and real data."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import xlsxwriter
+
+from pipeline.collect import anonymise
+from pipeline.collect.importers import Batch, read
+from pipeline.collect.record import Article, Comment
+from pipeline.errors import BadInput, SchemaDrift
+from pipeline.sample import pages_of
+
+KEY = b"k" * 32
+AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+SONG = "https://music.163.com/api/v1/resource/comments/R_SO_4_1?limit=20&offset=0"
+
+
+def one(path: Path, source: str | None = None, **mapping: str) -> Batch:
+    """The only batch of a file."""
+    (batch,) = read(path, source, mapping, KEY)
+    return batch
+
+
+def table(path: Path, *rows: dict[str, Any]) -> Path:
+    """A csv of these rows."""
+    pl.DataFrame(rows).write_csv(path)
+    return path
+
+
+def lines(path: Path, *rows: object) -> Path:
+    """A jsonl of these rows."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_mediacrawler_weibo(tmp_path: Path) -> None:
+    """A Weibo export gives roots and replies, its hash of the user as user, its nickname nowhere."""
+    shared = {"note_id": "5100000000000001", "create_time": 1700000000, "creator_hash": "00ff", "nickname": "样例甲"}
+    root = {"comment_id": "5100000000000010", "parent_comment_id": "", "content": "蛋挞瘦了", "comment_like_count": "7"}
+    reply = {"comment_id": "5100000000000011", "parent_comment_id": "5100000000000010", "content": "是盒子胖了"}
+    path = table(
+        tmp_path / "a.csv",
+        {**shared, **root, "sub_comment_count": 1},
+        {**shared, **reply, "comment_like_count": "", "sub_comment_count": 0},
+    )
+    batch = one(path)
+    assert (batch.source, batch.adapter, batch.hashed) == ("weibo", "table/1", False)
+    assert batch.page.comments == [
+        Comment(
+            thread_id="5100000000000001",
+            comment_id="5100000000000010",
+            text="蛋挞瘦了",
+            like_count=7,
+            reply_count=1,
+            created_at=AT,
+            user="00ff",
+            row_key="a-2",
+        ),
+        Comment(
+            thread_id="5100000000000001",
+            comment_id="5100000000000011",
+            text="是盒子胖了",
+            parent_id="5100000000000010",
+            root_id="5100000000000010",
+            reply_count=0,
+            created_at=AT,
+            user="00ff",
+            row_key="a-3",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("bilibili", {"thread": "video_id", "at": "create_time"}),
+        ("zhihu", {"thread": "content_id", "at": "publish_time"}),
+    ],
+)
+def test_mediacrawler_other_sites(source: str, names: dict[str, str], tmp_path: Path) -> None:
+    """Bilibili and Zhihu exports are told apart by their columns; parent 0 is none."""
+    row = {"comment_id": "1", "parent_comment_id": "0", "content": "好", "like_count": 3, "sub_comment_count": 0}
+    batch = one(
+        lines(tmp_path / "a.jsonl", {**row, names["thread"]: "9", names["at"]: 1700000000, "creator_hash": "f"})
+    )
+    (comment,) = batch.page.comments
+    assert (batch.source, comment.thread_id, comment.parent_id, comment.root_id) == (source, "9", None, None)
+    assert (comment.like_count, comment.created_at) == (3, AT)
+
+
+def test_mediacrawler_database(tmp_path: Path) -> None:
+    """A SQLite export brings posts and comments of one source, SQLite's own tables aside."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as con, con:
+        con.execute("create table bilibili_video (n integer primary key autoincrement, video_id int, title, desc)")
+        con.execute("insert into bilibili_video values (1, 170001, '修收音机', '外婆的')")
+        columns = "comment_id, video_id, parent_comment_id, content, create_time, like_count, sub_comment_count"
+        con.execute(f"create table bilibili_video_comment ({columns}, creator_hash)")
+        con.execute("insert into bilibili_video_comment values (11, 170001, '0', '好', 1700000000, '5', '0', 'f')")
+    videos, comments = read(tmp_path / "a.db", None, {}, KEY)
+    assert videos.page.articles == [Article(thread_id="170001", title="修收音机", text="外婆的")]
+    assert [(c.thread_id, c.comment_id, c.like_count) for c in comments.page.comments] == [("170001", "11", 5)]
+    assert (videos.source, comments.source) == ("bilibili", "bilibili")
+
+
+def test_weibo_crawler(tmp_path: Path) -> None:
+    """weibo-crawler leaves Weibo's times and HTML as they are; its root of a root is the root itself."""
+    shared = {
+        "bid": "x",
+        "weibo_id": "51",
+        "user_id": "1",
+        "user_screen_name": "甲",
+        "user_avatar_url": "u",
+        "pic_url": "",
+    }
+    path = table(
+        tmp_path / "a.csv",
+        {"id": "71", "root_id": "71", "created_at": "Thu Nov 06 10:30:00 +0800 2025", "text": "瘦<img alt=[doge]>"}
+        | {**shared, "like_count": "3"},
+        {"id": "72", "root_id": "71", "created_at": "2025-11-06 10:41:02", "text": "胖", **shared, "like_count": ""},
+    )
+    batch = one(path)
+    root, reply = batch.page.comments
+    assert batch.source == "weibo"
+    assert (root.text, root.parent_id, root.like_count) == ("瘦[doge]", None, 3)
+    assert (reply.parent_id, reply.root_id, reply.like_count) == ("71", "71", None)
+    assert root.created_at == datetime(2025, 11, 6, 2, 30, tzinfo=UTC)
+    assert reply.created_at == datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC)  # written in Shanghai
+
+
+def test_the_article_commenting_archive(tmp_path: Path) -> None:
+    """Each line is an article with its comments and their up-votes, as objects."""
+    comments = [{"text": "门：请微笑", "upvotes": 57}, {"text": "笑不出来", "upvotes": 0}]
+    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
+    batch = one(lines(tmp_path / "Archive 1.jsonl", row))
+    assert batch.source == "tencent_news"
+    assert batch.page.articles == [Article(thread_id="Archive 1-1", title="门禁", text="刷脸。", category="society")]
+    found = [(c.thread_id, c.comment_id, c.text, c.like_count) for c in batch.page.comments]
+    assert found == [
+        ("Archive 1-1", "Archive 1-1.1", "门：请微笑", 57),
+        ("Archive 1-1", "Archive 1-1.2", "笑不出来", 0),
+    ]
+
+
+def test_nested_comments_as_texts(tmp_path: Path) -> None:
+    """Comments may be a list of plain texts, or a JSON list inside a cell of a table."""
+    path = lines(tmp_path / "a.jsonl", {"id": "p", "body": "文", "replies": ["一", "二"]}, {"id": "q", "body": "x"})
+    mapping = {"thread_id": "id", "article_text": "body", "comments": "replies"}
+    batch = one(path, "mine", **mapping)
+    assert [(c.thread_id, c.text) for c in batch.page.comments] == [("p", "一"), ("p", "二")]
+    assert [a.thread_id for a in batch.page.articles] == ["p", "q"]
+    cell = table(tmp_path / "b.csv", {"id": "p", "body": "文", "replies": '["一"]'})
+    assert [c.text for c in one(cell, "mine", **mapping).page.comments] == ["一"]
+
+
+def test_a_plain_table_in_any_format(tmp_path: Path) -> None:
+    """Our own column names need no mapping in csv, xlsx and parquet; the source is named after the file."""
+    row = {"text": "好", "like_count": 3, "created_at": "2023-11-14T22:13:20Z", "context": "文"}
+    table(tmp_path / "2 My File.csv", row)
+    pl.DataFrame([row]).write_parquet(tmp_path / "2 My File.parquet")
+    with xlsxwriter.Workbook(tmp_path / "2 My File.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, list(row))
+        sheet.write_row(1, 0, list(row.values()))
+    for ending in ("csv", "parquet", "xlsx"):
+        batch = one(tmp_path / f"2 My File.{ending}")
+        (comment,) = batch.page.comments
+        assert batch.source == "my_file"
+        assert (comment.thread_id, comment.text, comment.context) == ("2 My File", "好", "文")
+        assert (comment.like_count, comment.created_at) == (3, AT)
+
+
+def test_gb18030(tmp_path: Path) -> None:
+    """A file in another encoding is read when it is said."""
+    (tmp_path / "a.csv").write_text("text\n门：请微笑\n", encoding="gb18030")
+    (batch,) = read(tmp_path / "a.csv", None, {}, KEY, encoding="gb18030")
+    assert [c.text for c in batch.page.comments] == ["门：请微笑"]
+
+
+def test_a_field_the_first_row_leaves_out(tmp_path: Path) -> None:
+    """JSON lines leave out what is null: a field that only a later row has is read all the same."""
+    path = lines(tmp_path / "a.jsonl", {"text": "一"}, {"text": "二", "like_count": 4})
+    assert [c.like_count for c in one(path).page.comments] == [None, 4]
+
+
+@pytest.mark.parametrize("written", ["1700000000", "1700000000000", "1700000000.0", "2023-11-15 06:13:20"])
+def test_times(written: str, tmp_path: Path) -> None:
+    """Seconds, milliseconds, a float of a spreadsheet, and local time where a zone is said."""
+    path = table(tmp_path / "a.csv", {"t": "好", "at": written})
+    batch = one(path, "s", text="t", created_at="at", timezone="Asia/Shanghai")
+    assert batch.page.comments[0].created_at == AT
+
+
+def test_ids_of_pandas(tmp_path: Path) -> None:
+    """Pandas turns whole columns into floats for one gap: small ids come back whole, NaN is none."""
+    pl.DataFrame({"text": ["一", "二"], "comment_id": [7.0, float("nan")]}).write_parquet(tmp_path / "a.parquet")
+    assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a-2"]
+
+
+def test_raw_pages(tmp_path: Path) -> None:
+    """Raw pages of several sites give a batch each, redacted, users hashed; a refusal is a dropped row."""
+    body = {"code": 200, "comments": [{"commentId": 5, "content": "@甲 好", "user": {"userId": 9, "nickname": "甲"}}]}
+    page = {"source": "netease", "url": SONG, "fetched_at": "2026-11-19T02:00:00+00:00", "body": body}
+    refused = {"source": "weibo", "url": "https://m.weibo.cn/x", "body": {"ok": -100}}
+    path = lines(tmp_path / "a.jsonl", page, refused)
+    netease, weibo = read(path, None, {}, KEY)
+    hashed = anonymise.surrogate("netease", "9", KEY)
+    assert (netease.source, netease.adapter, netease.hashed) == ("netease", "netease/1", True)
+    assert [(c.user, c.text) for c in netease.page.comments] == [(hashed, "[MENTION] 好")]
+    assert netease.raw[0].body["comments"][0] == {"commentId": 5, "content": "[MENTION] 好", "user": {"userId": hashed}}
+    assert netease.raw[0].fetched_at == datetime(2026, 11, 19, 2, tzinfo=UTC)
+    assert (weibo.page.skipped, weibo.raw) == ([("refused_page", "https://m.weibo.cn/x")], [])
+    assert [b.source for b in read(path, "weibo", {}, KEY)] == ["weibo"]
+    (keyless,) = read(path, "netease", {}, None)
+    assert keyless.page.comments[0].user is None
+
+
+def test_the_sample_in_small_batches() -> None:
+    """Batches of three pages hold what one batch of all pages holds."""
+    (path,) = pages_of("weibo")
+    (whole,) = read(path, None, {}, KEY)
+    small = list(read(path, None, {}, KEY, size=3))
+    assert len(small) == 6
+    assert [c for batch in small for c in batch.page.comments] == whole.page.comments
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("text\n门\n".encode("gb18030"), r"bad.csv, after line \d: byte .* is not utf-8-sig; say --encoding gb18030"),
+        (b"words,likes\na,1\n", "bad.csv, table 'bad': no column `text` and no known export; there are likes, words"),
+        (
+            b"text,like_count\na,1\nb,many\n",
+            "bad.csv, row 3, field 'like_count': expected a whole number, found 'many'",
+        ),
+        (b"text,like_count\na,1.5\n", "bad.csv, row 2, field 'like_count': expected a whole number, found '1.5'"),
+        (b"text,created_at\na,soon\n", r"bad.csv, row 2, field 'created_at': expected a time \(epoch or ISO 8601\)"),
+        (b"text,created_at\na,99999999999999999\n", "row 2, field 'created_at': .* no time between years 1 and 9999"),
+        (b"text,comment_id\na,6.29E+18\n", "row 2, field 'comment_id': expected an id as text, found '6.29E.18'"),
+        (b"", "bad.csv: the file is empty; expected rows"),
+    ],
+)
+def test_bad_tables(content: bytes, why: str, tmp_path: Path) -> None:
+    """Wrong encoding, missing column, wrong type and an empty file are each one BadInput that says where and what."""
+    (tmp_path / "bad.csv").write_bytes(content)
+    with pytest.raises(BadInput, match=why):
+        list(read(tmp_path / "bad.csv", None, {}, KEY))
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([{"text": "a", "comment_id": 6.29e18}], "row 1, field 'comment_id': expected an id as text, found 6.29e"),
+        (
+            [{"title": "a", "content": "b", "category": "c", "comments": 5}],
+            "field 'comments': expected a list of comments",
+        ),
+        ([{"title": "a", "content": "b", "category": "c", "comments": "["}], "field 'comments': expected a JSON list"),
+        ([{"url": "u", "body": {}, "source": "moon"}], r"line 1: a raw page has source \(one of weibo, "),
+        ([{"url": "u", "body": {}}], "line 1: a raw page has source"),
+        ([{"url": SONG, "body": [], "source": "netease"}], r"line 1: a raw page has .* body \(object\)"),
+    ],
+)
+def test_bad_json(rows: list[object], why: str, tmp_path: Path) -> None:
+    """Ids that lost digits, comments that are no list, and raw pages without their fields are named with their row."""
+    with pytest.raises(BadInput, match=why):
+        list(read(lines(tmp_path / "bad.jsonl", *rows), None, {}, KEY))
+
+
+def test_broken_json_names_its_line(tmp_path: Path) -> None:
+    """One broken line stops the import and is named."""
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n' * 6 + '{"text": "b"\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"bad\.jsonl, line 7: broken JSON at character 14"):
+        list(read(tmp_path / "bad.jsonl", None, {}, KEY))
+
+
+def test_a_drifted_page_names_its_line(tmp_path: Path) -> None:
+    """A page of another shape than its adapter's stops the import with file and line."""
+    path = lines(tmp_path / "bad.jsonl", {"source": "netease", "url": SONG, "body": {"code": 200}})
+    with pytest.raises(
+        SchemaDrift, match=r"bad\.jsonl, line 1: netease: field 'comments' should be list but is absent"
+    ):
+        list(read(path, None, {}, KEY))
+
+
+def test_real_files(data: Path) -> None:
+    """The counts are those of the files' NOTE.txt: 2,102 posts of at most 20 comments; two videos of 8,000 each."""
+    mapping = {"thread_id": "id", "article_text": "text", "category": "label", "comments": "comments"}
+    posts = list(
+        read(data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl", "checked", mapping, None)
+    )
+    assert sum(len(batch.page.articles) for batch in posts) == 2_102
+    assert sum(len(batch.page.comments) for batch in posts) == 37_451
+    videos = sorted((data / "bilibili_likes_zh").glob("*.jsonl"))
+    likes = {"text": "text", "like_count": "like"}
+    comments = [c for path in videos for batch in read(path, "bilibili", likes, None) for c in batch.page.comments]
+    assert len(comments) == 16_000
+    assert all(c.like_count is not None and c.text for c in comments)
+
+
+def test_weibo_crawler_database(tmp_path: Path) -> None:
+    """Of a weibo-crawler database, comments and posts are read; its table of users is left out."""
+    path = tmp_path / "weibo.db"
+    con = sqlite3.connect(path)
+    con.executescript(
+        "create table user (id text, screen_name text, gender text);"
+        "create table weibo (id text, bid text, user_id text, screen_name text, text text, attitudes_count integer,"
+        " comments_count integer, reposts_count integer, created_at text);"
+        "create table comments (id text, bid text, root_id text, created_at text, weibo_id text, user_id text,"
+        " user_screen_name text, user_avatar_url text, text text, pic_url text, like_count integer);"
+        "insert into user values ('7', '样例用户', 'f');"
+        "insert into weibo values ('500', 'B', '7', '样例用户', '面包店关门了', 1, 1, 0, '2026-11-18 08:00:00');"
+        "insert into comments values ('501', 'B', '', '2026-11-18 09:00:00', '500', '8', '样例', '', '再见了蛋挞', '', 4);"
+    )
+    con.commit()
+    con.close()
+    batches = list(read(path, None, {}, None))
+    assert {batch.source for batch in batches} == {"weibo"}
+    assert [(c.thread_id, c.comment_id, c.text) for b in batches for c in b.page.comments] == [
+        ("500", "501", "再见了蛋挞")
+    ]
+    assert [(a.thread_id, a.text) for b in batches for a in b.page.articles] == [("500", "面包店关门了")]

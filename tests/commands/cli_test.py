@@ -1,0 +1,131 @@
+"""The command, as a user or a script meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from pipeline import cli, sample
+from pipeline.errors import UndertoneError
+
+DAY = sample.DAY
+COMMANDS = ["init", "import", "collect", "tokenize", "train", "score", "tables", "query", "check", "report", "heal",
+            "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
+
+
+def undertone(*words: str) -> str:
+    """Standard output of a command that should succeed."""
+    done = CliRunner().invoke(cli.app, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def failing(*words: str) -> tuple[int, str]:
+    """Exit code and standard error of a command run as a script would run it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from pipeline.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    """`--help` of every command shows an example."""
+    listed = undertone("--help")
+    for command in COMMANDS:
+        assert command in listed
+        if command in ("train", "score"):
+            continue
+        assert "Example" in undertone(command, "--help"), command
+    assert "Example" in undertone("score", "implicitness", "--help")
+    assert "Example" in undertone("train", "impscore", "--help")
+
+
+def test_sample_to_report_without_airflow(home: Path, tmp_path: Path) -> None:
+    """Collect, tokenize, train, score, check, report and query work one after another with no Airflow running."""
+    undertone("collect", "--path", "sample", "--day", DAY)
+    undertone("tokenize", "--day", DAY)
+    undertone("train", "impscore", "--sample", "--day", DAY, "--epochs", "2")
+    undertone("score", "day", DAY)
+    assert "FAILED" not in undertone("check")
+    page = Path(undertone("report", "--day", DAY).strip())
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    rows = [
+        json.loads(line) for line in undertone("query", "select * from most_implicit limit 3", "--json").splitlines()
+    ]
+    assert [row["rank"] for row in rows] == [1, 2, 3]
+    counts = {row["table"]: row["rows"] for row in map(json.loads, undertone("tables", "--json").splitlines())}
+    assert counts["comments"] == counts["scores"] == 301
+    assert "none" in CliRunner().invoke(cli.app, ["heal", "--dry-run"]).output
+
+    lines = tmp_path / "lines.txt"
+    lines.write_text("Close the door, please.\n=1+1 looks like a formula\n", encoding="utf-8")
+    printed = undertone("score", "implicitness", str(lines)).splitlines()
+    assert printed[0] == "text,implicitness,signature"
+    assert printed[2].startswith("'=1+1")
+    for suffix, reader in ((".parquet", pl.read_parquet), (".jsonl", pl.read_ndjson), (".csv", pl.read_csv)):
+        undertone("score", "implicitness", str(lines), "--out", str(out := tmp_path / f"scored{suffix}"))
+        scored = reader(out)
+        assert scored["implicitness"].is_between(0, 2).all()
+        assert scored.columns == ["text", "implicitness", "signature"]
+    assert not list(tmp_path.glob(".*draft"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("tables",), 4, "undertone init"),
+        (("import", "nowhere.csv"), 2, "nowhere.csv"),
+        (("import", __file__), 2, ".py"),
+        (("query", "select nonsense"), 4, "undertone init"),
+        (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"),
+        (("train", "impscore"), 2, "--sample"),
+        (("collect", "--source", "bilibili", "--live", "--thread", "1"), 2, "files only"),
+        (("nonsense",), 2, "nonsense"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_failures_are_one_line_and_an_exit_code(words: tuple[str, ...], code: int, said: str) -> None:
+    """What goes wrong is told in words, not as a traceback, with the documented exit code."""
+    found, told = failing(*words)
+    assert found == code, told
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
+    """A file without the column is named with the columns it has; a row without text is kept, unscored and counted."""
+    undertone("train", "impscore", "--sample", "--epochs", "1")
+    file = tmp_path / "reviews.csv"
+    file.write_text("id,body\n1,hello there\n2,\n3,goodbye\n", encoding="utf-8")
+    done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file)])
+    assert isinstance(done.exception, UndertoneError)
+    assert "reviews.csv: no column `text`; there are id, body" in str(done.exception)
+    done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-c", "body"])
+    assert [line.split(",")[2] != "" for line in done.stdout.splitlines()[1:]] == [True, False, True]
+    assert "1 rows hold no text" in done.stderr
+
+
+def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:
+    """Importing a file again replaces its rows; a second file of the day adds its own."""
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("body,likes\nfirst,1\nsecond,2\n", encoding="utf-8")
+    other.write_text("body,likes\nthird,3\n", encoding="utf-8")
+    mapping = ("--map", "text=body,like_count=likes", "--source", "forum", "--day", DAY)
+    for file, rows in ((one, 2), (one, 2), (other, 3), (one, 3)):
+        undertone("import", str(file), *mapping)
+        assert json.loads(undertone("query", "select count(*) as n from comments", "--json"))["n"] == rows
+
+
+def test_doctor_names_what_is_missing() -> None:
+    """Without a catalog the doctor exits with 1 and says which command makes one."""
+    done = CliRunner().invoke(cli.app, ["doctor"])
+    assert done.exit_code == 1
+    assert "undertone init" in done.output
+    assert "ok       torch" in done.output

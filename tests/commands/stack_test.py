@@ -1,0 +1,118 @@
+"""Airflow on this machine for real: the demo, real data through the asset chain, and no orphan after stopping."""
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.commands import demo, stack
+from pipeline.slices import parse_day
+from pipeline.tasks import report
+
+DAY = sample.DAY
+REAL = "2026-11-18"
+
+
+@pytest.fixture
+def airflow(home: Path) -> Any:
+    """Nothing running before, nothing left after."""
+    assert stack.state() is None
+    yield
+    stack.stop()
+    warehouse.close()
+
+
+@pytest.fixture
+def opened() -> Any:
+    """Opens Airflow's REST interface, and closes it after the test."""
+    with contextlib.ExitStack() as held:
+        yield lambda running: held.enter_context(stack.Rest(running["url"]))
+
+
+def counts(day: str) -> dict[str, int]:
+    """Rows of the day by table."""
+    found = warehouse.query(
+        "select 'comments' as name, count(*) as n from comments where day = $1 "
+        "union all select 'scores', count(*) from scores where day = $1 "
+        "union all select 'articles', count(*) from articles where day = $1 "
+        "union all select 'dropped', count(*) from dropped where day = $1 and step <> 'pairs'",
+        [day],
+    )
+    return dict(found.rows())
+
+
+@pytest.mark.slow
+def test_demo_twice_then_backfill_then_down(
+    airflow: Any, opened: Any, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo works and changes no row when run again; a backfilled day equals one run by hand; no process stays."""
+    demo.demo()
+    told = capsys.readouterr().out
+    secret = stack.password()[0]
+    assert secret in told
+    assert str(report.path_of(DAY)) in told
+    assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
+    before = warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id")
+    demo.demo()
+    assert secret not in capsys.readouterr().out
+    assert warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id").equals(before)
+
+    running = stack.state()
+    assert running is not None
+    assert stack.airflow_home().joinpath("passwords.json").stat().st_mode & 0o077 == 0
+    connections = [c for pid in stack.processes(running) for c in psutil.Process(pid).net_connections()]
+    port = int(running["url"].rpartition(":")[2])
+    assert {c.laddr.ip for c in connections if c.status == "LISTEN" and c.laddr.port == port} == {"127.0.0.1"}
+
+    rest = opened(running)
+    by_hand, backfilled = "2026-11-16", "2026-11-17"
+    for day in (by_hand, backfilled):
+        inbox = home / "inbox" / "forum" / day
+        inbox.mkdir(parents=True)
+        inbox.joinpath("day.csv").write_text(
+            "text,like_count\nThe kettle has been cold for a week.,3\n", encoding="utf-8"
+        )
+    known = {run["dag_run_id"] for dag in demo.CHAIN for run in rest.runs(dag)}
+    rest.trigger("collect", by_hand)
+    window = {"from_date": f"{backfilled}T00:00:00Z", "to_date": f"{backfilled}T00:00:00Z"}
+    rest.call("POST", "/backfills", json={"dag_id": "collect", **window, "max_active_runs": 1})
+    for day in (by_hand, backfilled):
+        for dag in demo.CHAIN:
+            assert rest.wait_run(dag, day, known)["state"] == "success"
+    one, other = (warehouse.scan("scores", pl.col("day") == parse_day(day)).collect() for day in (by_hand, backfilled))
+    assert one.height == 1
+    assert one.drop("day").equals(other.drop("day"))
+
+    stack.stop()
+    assert stack.processes(running) == []
+    assert stack.state() is None
+
+
+@pytest.mark.slow
+def test_real_data_through_the_chain(airflow: Any, opened: Any, home: Path, data: Path) -> None:
+    """All 37,451 comments on 2,102 posts go from one trigger to a report; every row read is kept or dropped."""
+    running = demo.up()
+    rest = opened(running)
+    rest.trigger("impscore", REAL, {"epochs": 2})
+    assert rest.wait_run("impscore", REAL, set())["state"] == "success"
+    folder = data / "checked_weibo_news_comments_zh"
+    posts = folder / "checked_posts_comments20.jsonl"
+    mapping = "thread_id=id,article_text=text,comments=comments"
+    rest.trigger("collect", REAL, {"path": str(posts), "source": "checked_weibo", "mapping": mapping})
+    start = time.monotonic()
+    for dag in demo.CHAIN:
+        done = rest.wait_run(dag, REAL, set(), timeout=900)
+        assert done["state"] == "success", (dag, rest.failures(dag, done["dag_run_id"]))
+    print(json.dumps({"seconds": round(time.monotonic() - start), **counts(REAL)}))  # noqa: T201
+    lines = posts.read_text(encoding="utf-8").splitlines()
+    found = counts(REAL)
+    assert found["articles"] == len(lines) == 2102  # NOTE.txt of the data set
+    assert found["comments"] + found["dropped"] == sum(len(json.loads(line)["comments"]) for line in lines) == 37451
+    assert found["scores"] == found["comments"]
+    assert report.path_of(REAL).is_file()

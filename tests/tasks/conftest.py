@@ -1,0 +1,106 @@
+"""The sample, imported and trained on once, and put back before every test that asks for it.
+
+Iceberg metadata holds absolute paths, so a home cannot be used under another name: the copy goes back to its place.
+"""
+
+import csv
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.tasks import collect, impscore, score, segment
+
+DAY = sample.DAY
+
+Bring = Callable[[str, dict[str, str]], None]
+Enlist = Callable[[str, int], str]
+
+
+@pytest.fixture(scope="session")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A home, a copy with the sample imported and a model trained, and a copy with tokens and scores as well."""
+    folder = tmp_path_factory.mktemp("stock")
+    place, imported, scored = folder / "home", folder / "imported", folder / "scored"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(place))
+        warehouse.create()
+        collect.import_files(collect.files("sample", None, DAY), None, DAY, origin="sample")
+        for source in impscore.play(DAY):
+            impscore.build_pairs(source, DAY)
+        impscore.train(DAY, epochs=5)
+        warehouse.close()
+        shutil.copytree(place, imported)
+        segment.run(DAY)
+        score.run(DAY)
+        warehouse.close()
+        shutil.copytree(place, scored)
+    return place, imported, scored
+
+
+def put_back(place: Path, copy: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The copy in its place, in force."""
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
+    patch.setenv("UNDERTONE_HOME", str(place))
+    yield place
+    warehouse.close()
+
+
+@pytest.fixture
+def imported(stock: tuple[Path, Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home with the sample's comments, pairs and one model."""
+    yield from put_back(stock[0], stock[1], monkeypatch)
+
+
+@pytest.fixture
+def scored(stock: tuple[Path, Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The same with tokens and scores."""
+    yield from put_back(stock[0], stock[2], monkeypatch)
+
+
+@pytest.fixture
+def bring(tmp_path: Path) -> Bring:
+    """Import comments of source `notes`: a day, text by comment id. A second call for the day replaces the first."""
+
+    def imports(day: str, texts: dict[str, str]) -> None:
+        path = tmp_path / "notes.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(["thread_id", "comment_id", "text"])
+            lines.writerows([f"thread-{comment_id}", comment_id, text] for comment_id, text in texts.items())
+        collect.import_files([path], "notes", day)
+
+    return imports
+
+
+@pytest.fixture
+def enlist() -> Enlist:
+    """Put a model with random weights into the registry and the table: for a day, from a seed; gives its id."""
+    import torch
+
+    from pipeline import settings
+    from pipeline.models.encoder import load
+    from pipeline.models.impscore import ImpScore
+    from pipeline.tables import empty
+    from pipeline.training import registry
+
+    def keep(day: str, seed: int) -> str:
+        encoder = load()
+        model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
+        config = {
+            "kind": impscore.KIND,
+            "encoder": encoder.name,
+            "encoder_revision": encoder.revision,
+            "recipe": {"features": 8, "seed": seed},
+            "data_hash": "1",
+            "completion_models": ["someone"],
+        }
+        model_id = registry.keep(settings.models(), model.state_dict(), config)
+        numbers = empty("evaluations").drop("kind", "day", "model_id")
+        impscore._publish(day, model_id, config, numbers, "test")
+        return model_id
+
+    return keep

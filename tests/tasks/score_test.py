@@ -1,0 +1,149 @@
+"""Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import sample, warehouse
+from pipeline.errors import Missing, Retry
+from pipeline.score import implicitness as scoring
+from pipeline.tables import empty
+from pipeline.tasks import impscore, score
+
+Bring = Callable[[str, dict[str, str]], None]
+Enlist = Callable[[str, int], str]
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+KEY = ["source", "day", "thread_id", "comment_id", "model_id"]
+
+
+def scores() -> pl.DataFrame:
+    """The table in a fixed order."""
+    return warehouse.scan("scores").sort(KEY).collect()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is scored while the test runs."""
+    seen: list[str] = []
+    implicitness = scoring.implicitness
+
+    def counted(texts: list[str], *others: object) -> object:
+        seen.extend(texts)
+        return implicitness(texts, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(scoring, "implicitness", counted)
+    return seen
+
+
+def test_run_twice(scored: object) -> None:
+    """Every comment has one score in [0, 2]; a second run gives the same table."""
+    before = scores()
+    assert before.height == warehouse.scan("comments").collect().height
+    assert before["value"].is_between(0, 2).all()
+    assert score.run(DAY) == before.height
+    assert_frame_equal(scores(), before)
+
+
+def test_signatures_mark_chinese_as_extension(scored: object) -> None:
+    """The signature says which model and encoder, and that a Chinese score is an extension (X-07)."""
+    comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
+    for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
+        assert signature.startswith(f"implicitness|model:{impscore.model_for(DAY)[:12]}|encoder:embedded@")
+        assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
+
+
+def test_size_of_shards_does_not_matter(scored: object) -> None:
+    """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding."""
+    before = scores()
+    pinned = score.pin(DAY)
+    shards = score.plan(DAY, pinned, rows=60)
+    distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
+    assert len(shards) == -(-distinct // 60)
+    staged = [score.implicitness(shard, pinned["model_id"]) for shard in shards]
+    assert sum(s["rows"] for s in staged) == distinct
+    score.publish(staged, DAY, pinned)
+    assert_frame_equal(scores().drop("value"), before.drop("value"))
+    assert scores()["value"].to_list() == pytest.approx(before["value"].to_list(), abs=2e-6)
+
+
+def test_distinct_texts_are_scored_once(imported: object, bring: Bring, asked: list[str]) -> None:
+    """A text that two comments share is scored once, and both have its score."""
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "Nice hat, sir.", "3": "今天真冷。"})
+    assert score.run(NEXT) == 3
+    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    values = scores().filter(pl.col("source") == "notes").sort("comment_id")["value"].to_list()
+    assert values[0] == values[1] != values[2]
+
+
+def test_missing_shard_writes_nothing(imported: object) -> None:
+    """Publishing without one of the shards is Retry; neither scores nor the run is written."""
+    pinned = score.pin(DAY)
+    shards = score.plan(DAY, pinned, rows=150)
+    before = [warehouse.snapshot(name) for name in ("scores", "runs")]
+    staged = [score.implicitness(shards[0], pinned["model_id"])]
+    for some in (staged, []):
+        with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
+            score.publish(some, DAY, pinned)
+    assert [warehouse.snapshot(name) for name in ("scores", "runs")] == before
+
+
+def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
+    """If a day's comments are gone, so are its scores and its run after the next run; other days keep theirs."""
+    bring("2026-11-18", {"1": "Nice hat, sir."})
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
+    assert (score.run("2026-11-18"), score.run(NEXT)) == (1, 2)
+    warehouse.overwrite("comments", warehouse.slice_of(day=NEXT), empty("comments"))
+    assert score.run(NEXT) == 0
+    assert scores()["day"].cast(pl.String).to_list() == ["2026-11-18"]
+    runs = warehouse.scan("runs", pl.col("step") == "score").collect()
+    assert runs.select(pl.col("day").cast(pl.String), "source", "read_count").rows() == [("2026-11-18", "notes", 1)]
+
+
+def test_new_model_adds_rows_and_rewrites_none(imported: object, bring: Bring, enlist: Enlist) -> None:
+    """A second model's scores stand beside the first one's."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    score.run(NEXT)
+    before = scores()
+    model_id = enlist(NEXT, 1)
+    assert score.run(NEXT) == 1
+    after = scores()
+    assert_frame_equal(after.filter(pl.col("model_id") != model_id), before)
+    assert after.filter(pl.col("model_id") == model_id).height == 1
+
+
+def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> None:
+    """The model is pinned when the run begins; one trained meanwhile is for the next run. A given one is taken."""
+    pinned = score.pin(DAY)
+    other = enlist(DAY, 1)
+    assert pinned["model_id"] != other == score.pin(DAY)["model_id"]
+    assert score.pin(DAY, "f" * 64)["model_id"] == "f" * 64
+
+
+def test_frame_gets_scores(scored: object) -> None:
+    """Any frame with a text column gets implicitness and signature, in its order, as the table has them."""
+    rows = warehouse.scan("comments").select("source", "comment_id", said="text").sort("comment_id").head(6).collect()
+    found = score.frame(rows, "said", impscore.model_for(DAY))
+    assert found.columns == ["source", "comment_id", "said", "implicitness", "signature"]
+    known = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
+    assert found["implicitness"].to_list() == pytest.approx(known["value"].to_list(), abs=2e-6)
+    assert found["signature"].to_list() == known["signature"].to_list()
+
+
+def test_no_model(tables: object, bring: Bring) -> None:
+    """Without a trained model the task is Missing and says how to train one."""
+    bring(DAY, {"1": "Nice hat, sir."})
+    with pytest.raises(Missing, match="no trained model; run the DAG impscore or `undertone train impscore --sample`"):
+        score.run(DAY)
+
+
+def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> None:
+    """A model that the table names but the folder lacks is Missing, by id."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    model_id = enlist(NEXT, 9)
+    (imported / "models" / model_id).rename(imported / "gone")
+    with pytest.raises(Missing, match=f"model {model_id[:12]} is not in"):
+        score.run(NEXT)
