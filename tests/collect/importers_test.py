@@ -316,7 +316,8 @@ def test_weibo_crawler_database(tmp_path: Path) -> None:
         " user_screen_name text, user_avatar_url text, text text, pic_url text, like_count integer);"
         "insert into user values ('7', '样例用户', 'f');"
         "insert into weibo values ('500', 'B', '7', '样例用户', '面包店关门了', 1, 1, 0, '2026-11-18 08:00:00');"
-        "insert into comments values ('501', 'B', '', '2026-11-18 09:00:00', '500', '8', '样例', '', '再见了蛋挞', '', 4);"
+        "insert into comments values"
+        " ('501', 'B', '', '2026-11-18 09:00:00', '500', '8', '样例', '', '再见了蛋挞', '', 4);"
     )
     con.commit()
     con.close()
