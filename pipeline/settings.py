@@ -79,8 +79,8 @@ def contact() -> str:
 
 
 def threads() -> int:
-    """Threads a torch task may use (OMP_NUM_THREADS). One by default: two busy tasks with two each are 4x slower."""
-    return int(os.environ.get("OMP_NUM_THREADS") or 1)
+    """Batches a process encodes at once (OMP_NUM_THREADS): all cores by default, one where tasks run side by side."""
+    return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
 def environment() -> dict[str, str]:

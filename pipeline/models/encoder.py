@@ -6,6 +6,7 @@ distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with 
 
 import hashlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,7 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
 
 Vectors = npt.NDArray[np.float32]
+IndexArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Encoder:
     dim: int
     module: Any  # sentence_transformers.SentenceTransformer
     device: str
+    threads: int
 
 
 @lru_cache(maxsize=2)
@@ -46,7 +49,7 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
         name: `embedded`; a folder; or a hub name with a pinned revision, `{PAPER}@<commit>`.
         precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
             by up to 4e-3.
-        threads: torch threads; more than one only for a process that has the machine to itself.
+        threads: batches worked on at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
     """
     if precision not in PRECISIONS:
@@ -55,7 +58,8 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
     from transformers.utils import logging as chatter
 
     chatter.disable_progress_bar()  # loading takes a moment and is no news
-    torch.set_num_threads(threads)
+    # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
+    torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     where, revision = _locate(name)
     kwargs: dict[str, Any] = {"model_kwargs": {"dtype": PRECISIONS[precision]}, "trust_remote_code": False}
@@ -63,10 +67,11 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
         revision = folder_hash(Path(where))  # before loading, so that no pickle is opened
         module = SentenceTransformer(str(where), device=device, local_files_only=True, **kwargs)
     else:
+        kwargs["model_kwargs"]["use_safetensors"] = True
         module = SentenceTransformer(where, revision=revision, device=device, **kwargs)
     module.eval()
     dim = int(module.get_embedding_dimension())
-    return Encoder(name.partition("@")[0], revision, precision, dim, module, device)
+    return Encoder(name.partition("@")[0], revision, precision, dim, module, device, threads if device == "cpu" else 1)
 
 
 def _locate(name: str) -> tuple[str, str | None]:
@@ -129,16 +134,27 @@ def _encode_distinct(encoder: Encoder, texts: list[str], done: Callable[[int], N
     tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
     ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
     lengths = np.fromiter(map(len, ids), int, len(ids))
-    order = np.lexsort((np.arange(len(ids)), -lengths))
-    budget = tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    batches = _batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
     out = np.empty((len(texts), encoder.dim), np.float32)
-    start = 0
-    with torch.inference_mode():
-        while start < len(order):
-            batch = order[start : start + max(1, budget // int(lengths[order[start]]))]
-            features = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt")
-            features = {key: value.to(encoder.device) for key, value in features.items()}
+
+    def embed(batch: IndexArray) -> IndexArray:
+        features = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt")
+        features = {key: value.to(encoder.device) for key, value in features.items()}
+        with torch.inference_mode():  # holds for one thread only
             out[batch] = encoder.module(features)["sentence_embedding"].float().cpu().numpy()
+        return batch
+
+    with ThreadPoolExecutor(encoder.threads) as pool:
+        for batch in pool.map(embed, batches):
             done(len(batch))
-            start += len(batch)
     return out
+
+
+def _batches(lengths: IndexArray, budget: int) -> list[IndexArray]:
+    """Row numbers by falling length, cut so that rows times the longest length stays within `budget` tokens."""
+    order = np.lexsort((np.arange(len(lengths)), -lengths))
+    batches, start = [], 0
+    while start < len(order):
+        batches.append(order[start : start + max(1, budget // int(lengths[order[start]]))])
+        start += len(batches[-1])
+    return batches

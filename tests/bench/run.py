@@ -129,7 +129,7 @@ def bench_score(texts: list[str]) -> None:
     from pipeline.models.impscore import ImpScore
     from pipeline.score.implicitness import implicitness
 
-    encoder = encoders.load(threads=int(os.environ["OMP_NUM_THREADS"]))
+    encoder = encoders.load(threads=1)
     model = ImpScore(encoder.dim, generator=torch.Generator().manual_seed(1))
     tokenizer = encoder.module.tokenizer
     ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
@@ -154,7 +154,7 @@ def bench_score(texts: list[str]) -> None:
         encoder.module.encode(texts[i : i + 32], show_progress_bar=False) for i in range(0, len(texts), 32)
     ]
     against("score end to end", len(texts), ours, piecemeal, "SentenceTransformer.encode, 32 at a time", 3)
-    half = encoders.load(precision="bfloat16", threads=int(os.environ["OMP_NUM_THREADS"]))
+    half = encoders.load(precision="bfloat16", threads=1)
     quick = lambda: implicitness(texts, half, model)
     against("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts", 3)
     moved = np.abs(implicitness(texts, half, model) - implicitness(texts, encoder, model)).max()
