@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,distributed,fast]'
+	$(PIP) -e '.[train,dev,distributed,fast]'
 	touch $@
 
 demo: setup

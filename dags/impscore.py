@@ -1,6 +1,6 @@
 """Train ImpScore: completions to pairs, pairs to a model, the model into the registry.
 
-Reads a cassette of completions (the shipped sample by default), writes `completions`, `pairs`, `models`,
+Reads `completions`, and a cassette to add to them if one is named; writes `completions`, `pairs`, `models`,
 `evaluations`. The same pairs and numbers give the same model id. `score` uses the newest model trained for the day
 it scores or before.
 
@@ -10,16 +10,21 @@ files are not the pinned ones. A task that waits in *scheduled* wants the pool `
 
 from typing import Any
 
-from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk import Param, dag, task
 
 from house import DAY, HOUSE, MODELS, Tag, every, the_day
 
 PARAMS = {
     "day": DAY,
-    "cassette": Param("sample", type="string", title="Completions", description="A .jsonl cassette, or `sample`"),
-    "epochs": Param(30, type="integer", minimum=1, maximum=1000, title="Epochs", description="30 in the paper"),
-    "seed": Param(42, type="integer", title="Seed", description="42 in the released code"),
-}  # fmt: skip
+    "cassette": Param(
+        None,
+        type=["null", "string"],
+        title="Completions",
+        description="A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
+    ),
+    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
+    "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the released code's 42"),
+}
 
 
 @dag(dag_id="impscore", schedule=every("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
@@ -28,7 +33,7 @@ def impscore() -> None:
     def completions(day: str, params: Any = None, run_id: Any = None) -> list[str]:
         from pipeline.tasks import impscore
 
-        return impscore.play(day, params["cassette"], run_id)
+        return impscore.play(day, params["cassette"], run_id) if params["cassette"] else impscore.answered()
 
     @task(map_index_template="{{ source }}")
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
@@ -36,7 +41,7 @@ def impscore() -> None:
 
         return impscore.build_pairs(source, day, params["seed"], run_id)
 
-    @task(queue="gpu", pool="gpu", outlets=[MODELS], trigger_rule=TriggerRule.NONE_FAILED)
+    @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there are no completions
     def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
         from pipeline.tasks import impscore
 

@@ -1,4 +1,4 @@
-"""Check the tables, then write the day's HTML report.
+"""Check the day in the tables, then write the day's HTML report.
 
 Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contained page below the reports folder. Each
 check is a mapped task of its own; if one fails there is no report of the day.
@@ -22,10 +22,10 @@ def report() -> None:
         return warehouse.checks()
 
     @task(map_index_template="{{ name }}")
-    def check(name: str) -> None:
+    def check(name: str, day: str) -> None:
         from pipeline.tasks import report
 
-        report.check(name)
+        report.check(name, day)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def page(day: str) -> str:
@@ -34,7 +34,7 @@ def report() -> None:
         return report.write(day)
 
     day = the_day()
-    check.expand(name=checks(day)) >> page(day)
+    check.partial(day=day).expand(name=checks(day)) >> page(day)
 
 
 report()

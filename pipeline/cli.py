@@ -16,7 +16,7 @@ import typer
 
 from pipeline import __version__, sample, warehouse
 from pipeline.commands import console
-from pipeline.errors import BadInput, Retry, UndertoneError
+from pipeline.errors import BadInput, Missing, Retry, UndertoneError
 from pipeline.slices import parse_day
 
 T = TypeVar("T")
@@ -121,29 +121,36 @@ def collect(
     source: Annotated[str, typer.Option(help="all, or one source.")] = "all",
     day: Day = "",
     path: Annotated[str | None, typer.Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
+    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
+    encoding: Encoding = "utf-8-sig",
     live: Annotated[bool, typer.Option("--live", help="Ask the site, politely.")] = False,
     thread: Annotated[list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
 ) -> None:
-    """Collect a day as the DAG does: from the inbox, the sample, a path, or a site.
+    """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
 
-    Examples: `undertone collect --path sample`; `undertone collect --source netease --live --thread 186016`
+    Examples: `undertone collect --path sample --day 2026-11-19`;
+    `undertone collect --source netease --live --thread 186016`
     """
     from pipeline.tasks import collect as work
 
     warehouse.create()
+    day = day or _today()
     collected: list[work.Collected] = []
     with console.progress("collecting") as done:
         for one in work.sources(source, path):
-            once = partial(work.run, one, day or _today(), path=path, live=live, threads=thread or [], done=done)
-            collected += _again(once)
+            given = partial(work.run, one, day, path=path, mapping=mapping, encoding=encoding, done=done)
+            collected += _again(partial(given, live=live, threads=thread or []))
     if not collected:
-        console.say(f"nothing found for {day or _today()}")
+        console.say(f"nothing found for {day}")
     _told(collected)
 
 
 def _told(done: Sequence[Mapping[str, object]]) -> None:
     if done:
-        console.table(pl.DataFrame(done))
+        console.table(pl.DataFrame(done).drop("stopped"))
+    for one in done:
+        if one["stopped"]:
+            console.say(f"{one['source']} stopped before its end: {one['stopped']}")
 
 
 @app.command()
@@ -177,8 +184,8 @@ def train_impscore(
     cassette: Annotated[Path | None, typer.Option(help="A .jsonl cassette of completions.")] = None,
     use_sample: Annotated[bool, typer.Option("--sample", help="Train on the pairs shipped with Undertone.")] = False,
     day: Day = "",
-    epochs: Annotated[int, typer.Option(min=1, help="30 in the paper.")] = 30,
-    seed: Annotated[int, typer.Option(help="42 in the released code.")] = 42,
+    epochs: Annotated[int | None, typer.Option(min=1, help="30, as in the paper, unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
 ) -> None:
     """Train ImpScore and put it into the registry. The same pairs and numbers give the same model.
 
@@ -208,7 +215,9 @@ def train_impscore(
 def score_implicitness(
     file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
     encoding: Encoding = "utf-8-sig",
 ) -> None:
@@ -250,6 +259,8 @@ def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) 
 
     with console.progress("scoring") as done:
         rows = _again(partial(score.run, day, done))
+    if not rows:
+        raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
     console.say(f"{rows:,} scores for {day}")
 
 

@@ -29,7 +29,8 @@ def catalog_uri() -> str:
 
 def warehouse() -> str:
     """Root of the tables (UNDERTONE_WAREHOUSE): a folder, or s3://bucket/prefix with the usual AWS_* variables."""
-    return _get("WAREHOUSE", str(home() / "warehouse")).rstrip("/")
+    given = _get("WAREHOUSE", str(home() / "warehouse")).rstrip("/")
+    return given if "://" in given else str(Path(given).expanduser().resolve())
 
 
 def spool_uri() -> str:
@@ -86,6 +87,12 @@ def threads() -> int:
 def environment() -> dict[str, str]:
     """A copy of the process environment, for child processes."""
     return dict(os.environ)
+
+
+def absolute() -> dict[str, str]:
+    """The settings that are paths, as environment variables that mean the same wherever a process runs."""
+    paths = {"HOME": home, "WAREHOUSE": warehouse, "INBOX": inbox, "MODELS": models, "REPORTS": reports}
+    return {f"UNDERTONE_{name}": str(path()) for name, path in {**paths, "RESOURCES": resources}.items()}
 
 
 def aws_endpoint() -> str | None:

@@ -132,6 +132,7 @@ class Models(dy.Schema):
     kind = dy.String(min_length=1, description="impscore; later subtext, reader, commenter, masked_lm")
     day = dy.Date(description="Day of the training run; a day is scored by the newest model not younger than it")
     model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
+    is_promoted = dy.Bool(description="The one of its kind and day that days are scored by: the last trained")
     encoder = dy.String(min_length=1, description="Sentence encoder by name")
     encoder_revision = dy.String(min_length=1, description="Content hash or pinned revision of the encoder")
     config = dy.String(min_length=2, description="Hyperparameters and seeds as JSON")

@@ -23,20 +23,21 @@ _URL = re.compile(
 _EMAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+[@＠](?:[A-Za-z0-9-]+[.．])+[A-Za-z]{2,}")
 _CARD = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{16}[0-9Xx](?![0-9A-Za-z])")
 _PHONE = re.compile(
-    r"(?<![0-9A-Za-z])(?:(?:\+|00)86[- ]?)?1[3-9][0-9](?:[- ]?[0-9]{4}){2}(?![0-9A-Za-z])"  # mobile in China
+    r"(?<![0-9])(?:(?:\+|00)86[- ]?)?1[3-9][0-9](?:[-. ]?[0-9]{4}){2}(?![0-9])"  # mobile in China
     r"|(?<![0-9A-Za-z])0[1-9][0-9]{1,2}[- ][0-9]{7,8}(?![0-9])"  # landline in China
     r"|(?<![0-9A-Za-z])\+(?=(?:[- .()]{0,2}[0-9]){8})"  # international, not the "+10086" of applause
     r"[1-9][0-9]{0,2}(?:[- .]?\(?[0-9]{2,4}\)?){2,4}(?![0-9])"
-    r"|(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[-.])[0-9]{3}[-.][0-9]{4}(?![0-9])"  # North America
+    r"|(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[-. ])[0-9]{3}[-. ][0-9]{4}(?![0-9])"  # North America
 )
 _HANDLE = re.compile(
-    r"((?:QQ|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram)"
-    r"(?:(?:号|群|id)?\s*[:：是]\s*|(?:号|群|id)\s*|\s*(?=[A-Za-z_-]*[0-9])))"  # "wechat always" is no handle
+    r"((?:QQ|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram|加\s?[vVqQ])"
+    r"(?:\s?(?:号|群|id)?\s*[:：是]\s*|\s?(?:号|群|id)\s*|\s*(?=[A-Za-z_-]*[0-9])))"  # "wechat always" is no handle
     r"[A-Za-z0-9_-]{5,20}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_MENTION = re.compile(r"(?<![A-Za-z0-9._%+-])[@＠][0-9A-Za-z_\-·\u3400-\u4dbf\u4e00-\u9fff]{1,30}")
-_MAY_HOLD = r"(?i)[@＠]|\+[1-9]|[0-9]{7}|[0-9][-. )][ ]?[0-9]{3}|://|www\.|\.(cn|tv|ly)/|qq|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram"
+# any script and emoji; "3@5" is a price, "@ noon" no name
+_MENTION = re.compile(r"(?:(?<![0-9])[@＠]|[@＠](?=[^\W0-9]))[\w\-·\U0001F000-\U0001FAFF\u2600-\u27BF]{1,30}")
+_MAY_HOLD = r"(?i)[@＠]|\+[1-9]|[0-9]{7}|[0-9][-. )][ ]?[0-9]{3}|://|www\.|\.(cn|tv|ly)/|qq|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram|加"
 
 HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in HALF)  # their full-width twins
@@ -97,33 +98,35 @@ def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Ser
 
 
 class _Rule:
-    """Which keys of a site's JSON hold persons (reduced to their hashed id), ids, texts, and what is cut out."""
+    """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out.
 
-    def __init__(self, *, persons: str = "", ids: str = "", texts: str = "", cut: str = "") -> None:
-        self.persons, self.ids = frozenset(persons.split()), frozenset(ids.split())
-        self.texts, self.cut = frozenset(texts.split()), frozenset(cut.split())
+    Every other text but ids and addresses is scrubbed, whatever its key: sites add fields without telling.
+    """
+
+    def __init__(self, *, persons: str = "", ids: str = "", cut: str = "") -> None:
+        self.persons, self.ids, self.cut = frozenset(persons.split()), frozenset(ids.split()), frozenset(cut.split())
 
 
 _EVERYWHERE = "nickname nick uname screen_name user_name avatar head face signature sign gender sex birthday"
 _RULES = {
     "weibo": _Rule(
         persons="user",
-        texts="text longTextContent",
         cut=f"{_EVERYWHERE} source region_name user_avatar_url",
     ),
-    "netease": _Rule(persons="user", texts="content", cut=f"{_EVERYWHERE} ipLocation userId avatarUrl timeStr"),
+    "netease": _Rule(persons="user", cut=f"{_EVERYWHERE} ipLocation userId avatarUrl timeStr"),
     "bilibili": _Rule(
-        persons="member owner", ids="mid", texts="message desc title",
+        persons="member owner", ids="mid",
         cut=f"{_EVERYWHERE} reply_control at_name_to_mid at_name_to_mid_str members mid_str",
     ),
     "zhihu": _Rule(
-        persons="author member reply_to_author", texts="content excerpt",
+        persons="author member reply_to_author",
         cut=f"{_EVERYWHERE} comment_tag author_tag url_token address_text headline",
     ),
-    "tencent_news": _Rule(ids="userid", texts="content reply_content", cut=f"{_EVERYWHERE} userList region "
+    "tencent_news": _Rule(ids="userid", cut=f"{_EVERYWHERE} userList region "
         "area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid"),
 }  # fmt: skip
 _PERSON_IDS = ("id", "userId", "mid")
+_ADDRESS = re.compile(r"(?i)id$|id_?str$|url|uri|^(?:next|previous|last|first|cursor|next_offset|scheme|created_at)$")
 _ANCHOR = re.compile(r"<a\b[^>]*>")
 
 
@@ -144,9 +147,9 @@ def _redact(node: Any, rule: _Rule, source: str, key: bytes | None) -> Any:
         if name in rule.persons and isinstance(value, dict):
             out[name] = _person(value, source, key)
         elif name in rule.ids:
-            out[name] = surrogate(source, str(value), key)
-        elif name in rule.texts and isinstance(value, str):
-            out[name] = scrub(_ANCHOR.sub("<a>", value).translate(PLAIN))
+            out[name] = surrogate(source, str(value), key) if value else None
+        elif isinstance(value, str):
+            out[name] = value if _ADDRESS.search(name) else scrub(_ANCHOR.sub("<a>", value).translate(PLAIN))
         else:
             out[name] = _redact(value, rule, source, key)
     return out

@@ -108,11 +108,7 @@ def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tupl
     """
     columns = set(present)
     if given:
-        asked = checked(given)
-        absent = [c for f, c in asked.items() if f not in _LITERAL and c not in columns and not _nested(f, asked)]
-        if absent:
-            raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {', '.join(sorted(columns))}")
-        return None, asked
+        return None, checked(given)
     if found := preset(columns):
         return found
     own = {field: field for field in FIELDS if field in columns}
@@ -122,6 +118,14 @@ def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tupl
         f"{where}: no column `text` and no known export; there are {', '.join(sorted(columns))}; "
         f"say which is which with --map text=COLUMN,…"
     )
+
+
+def all_there(given: Mapping[str, str], present: Iterable[str], where: str) -> None:
+    """Refuse a given mapping of which a column is in no row."""
+    columns = set(present)
+    absent = [c for f, c in given.items() if f not in _LITERAL and c not in columns and not _nested(f, given)]
+    if absent:
+        raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {', '.join(sorted(columns))}")
 
 
 def preset(present: Iterable[str]) -> tuple[str | None, Columns] | None:

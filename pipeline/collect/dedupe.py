@@ -1,8 +1,9 @@
-"""Duplicates within a thread: the same comment met twice, the same words, nearly the same words.
+"""Duplicates within a thread: the same comment met twice, the same words, nearly the same words in one place.
 
 Sites list a comment both among the hot and the normal ones, and pages overlap: that is one comment. Copies of a text
 are dropped with a reason, and counted on the row that stays. A comment that others answer always stays, so that no
-branch loses its root. Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
+branch loses its root. The place is the thread and the comment answered: "sure" under two comments says two things.
+Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ CANDIDATES = 100  # compared with one text; a flood of look-alikes would else co
 _SEED = 20261120
 
 _SAME = ["thread_id", "comment_id"]
+_PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), separator="\n").alias("_place")
 
 
 def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -38,7 +40,7 @@ def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[p
 
     words = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", "")
     leader = pl.col("_row").sort_by(pl.col("_answered").fill_null(value=False), descending=True, maintain_order=True)
-    exact = once.with_columns(_of=leader.first().over("thread_id", words))
+    exact = once.with_columns(_of=leader.first().over("thread_id", "parent_id", words))
     near = _near(exact.filter((pl.col("_of") == pl.col("_row")) | pl.col("_answered")), threshold)
     exact = exact.with_columns(
         _of=pl.when("_answered").then("_row").otherwise("_of"),
@@ -71,7 +73,7 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     long = rows.filter(pl.col("text").str.len_chars() >= SHORTEST).sort(
         pl.col("_answered").fill_null(value=False), "_row", descending=[True, False]
     )
-    grams = [_trigrams(thread, text) for thread, text in long.select("thread_id", "text").iter_rows()]
+    grams = [_trigrams(thread, text) for thread, text in long.select(_PLACE, "text").iter_rows()]
     if len(grams) < 2:
         return {}
     index = RMinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, num_bands=PERMUTATIONS // 4)

@@ -262,9 +262,10 @@ class Spool:
 
 
 def starts(source: str, thread: str) -> list[str]:
-    """Addresses a thread begins at: its article, where the site gives one, and its comments. An address is itself."""
-    if thread.startswith(("http://", "https://")):
-        return [thread]
+    """Addresses a thread begins at: its article, where the site gives one, and its comments.
+
+    Only ids are taken, never addresses: a cookie must not follow an address somebody typed.
+    """
     site = adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
@@ -276,10 +277,11 @@ def starts(source: str, thread: str) -> list[str]:
 
 def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]) -> int:
     """Fetch what is left of a thread into the spool; return how many pages were new."""
-    return sum(_chain(fetcher, spool, source, start, day, redact) for start in starts(source, name))
+    return sum(chain(fetcher, spool, source, start, day, redact=redact) for start in starts(source, name))
 
 
-def _chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, redact: Callable[[Any], Any]) -> int:
+def chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]) -> int:
+    """Fetch what is left of the pages that follow each other from `start`; return how many were new."""
     url, seq = spool.cursor(source, day, start)
     first = seq
     while url and seq < fetcher.limits.pages_per_thread:
@@ -292,7 +294,7 @@ def _chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, re
         try:
             adapters.parse(source, body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
             after = adapters.next_url(source, body, url)
-            if after is not None and urlsplit(after).netloc != urlsplit(url).netloc:
+            if after is not None and urlsplit(after)[:2] != urlsplit(url)[:2]:
                 raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(after).netloc}")
         except SchemaDrift:
             spool.save(source, day, start, seq, url, body, (url, seq))  # kept for whoever mends the adapter

@@ -4,6 +4,7 @@ A file comes out as batches of records; nothing is written here. One bad value s
 and what was expected, so that a person mends the file rather than finding a hole in a table later.
 """
 
+import hashlib
 import json
 import logging
 import math
@@ -26,12 +27,14 @@ from pipeline.errors import BadInput, Refused, SchemaDrift
 log = logging.getLogger(__name__)
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
+_DATE = re.compile(r"^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$")
 _WHOLE = re.compile(r"^-?\d{1,18}(?:\.0+)?$")
 _IDS = ("comment_id", "thread_id", "parent_id", "root_id", "user")
 _ROUNDED = re.compile(r"^\d(?:\.\d+)?[eE]\+\d+$")  # what a spreadsheet makes of a long id
 _EXACT = 2**53  # the first integers that floats skip lie above
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^>]*>")
 _PAGE_KEYS = {"url", "body"}
+_SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ def read(
     key: bytes | None,
     encoding: str = "utf-8-sig",
     size: int = CHUNK,
+    label: str | None = None,
 ) -> Iterator[Batch]:
     """The file's records, in batches.
 
@@ -71,17 +75,30 @@ def read(
         key: key of the HMAC over user ids in raw pages; None drops them.
         encoding: of text files.
         size: rows a batch.
+        label: what ids made from rows begin with; the file's name. Files imported together need different ones.
     """
     # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
     known = [table for table, names in tables(path).items() if columns.preset(names)]
+    chosen: dict[str, tuple[str | None, columns.Columns]] = {}
+    seen: dict[str, set[str]] = {}
     for chunk in chunks(path, encoding, size):
         if known and not mapping and chunk.table not in known:
             log.info("%s: table %r is no export we know; left out", path, chunk.table)
             continue
         if not mapping and set(chunk.rows[0]) >= _PAGE_KEYS:
             yield from _pages(path, chunk, source, key)
-        else:
-            yield _table(path, chunk, source, mapping)
+            continue
+        where, names = f"{path}, table {chunk.table!r}", {name for row in chunk.rows for name in row}
+        seen.setdefault(chunk.table, set()).update(names)
+        if chunk.table not in chosen:
+            chosen[chunk.table] = columns.choose(mapping, names, where)
+            if path.suffix.lower() not in _SPARSE:
+                columns.all_there(mapping, names, where)
+        stem = label or path.name
+        named = stem if chunk.table == path.stem else f"{stem}/{chunk.table}"
+        yield _table(path, named, chunk, source, *chosen[chunk.table])
+    for table, names in seen.items():
+        columns.all_there(mapping, names, f"{path}, table {table!r}")
 
 
 def _pages(path: Path, chunk: Chunk, wanted: str | None, key: bytes | None) -> Iterator[Batch]:
@@ -117,28 +134,28 @@ def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str
     batch.page.skipped += found.skipped
 
 
-def _table(path: Path, chunk: Chunk, source: str | None, given: Mapping[str, str]) -> Batch:
-    preset, mapping = columns.choose(
-        given, {name for row in chunk.rows for name in row}, f"{path}, table {chunk.table!r}"
-    )
+def page_id(page: Mapping[str, str]) -> str:
+    """SHA-256 of a page's address and body."""
+    return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
+
+
+def _table(
+    path: Path, label: str, chunk: Chunk, source: str | None, preset: str | None, mapping: columns.Columns
+) -> Batch:
     batch = Batch(source or preset or _slug(path.stem), "table/1", Page())
     zone = ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC
     for number, row in enumerate(chunk.rows, chunk.first):
         where = f"{path}, row {number}"
-        thread = _text(row, mapping, "thread_id", where) or (
-            f"{path.stem}-{number}" if "comments" in mapping else path.stem
-        )
+        thread = _text(row, mapping, "thread_id", where) or (f"{label}-{number}" if "comments" in mapping else label)
         if "article_text" in mapping or "article_title" in mapping:
             batch.page.articles.append(_article(row, mapping, thread, where))
         if "comments" in mapping:
             for i, item in enumerate(_list(row.get(mapping["comments"]), where, mapping["comments"])):
                 nested = item if isinstance(item, dict) else {mapping.get("text", "text"): item}
                 fields = {**mapping, "text": mapping.get("text", "text")}
-                batch.page.comments.append(
-                    _comment(nested, fields, thread, f"{path.stem}-{number}.{i + 1}", where, zone)
-                )
+                batch.page.comments.append(_comment(nested, fields, thread, f"{label}-{number}.{i + 1}", where, zone))
         elif "text" in mapping:
-            batch.page.comments.append(_comment(row, mapping, thread, f"{path.stem}-{number}", where, zone))
+            batch.page.comments.append(_comment(row, mapping, thread, f"{label}-{number}", where, zone))
     return batch
 
 
@@ -199,7 +216,9 @@ def _moment(value: Any, where: str, column: str, zone: Any) -> datetime | None:
         return None
     if isinstance(value, datetime):
         found = value
-    elif _WHOLE.match(text := str(value)):
+    elif _DATE.match(text := str(value)):  # 20261119: a date written without dashes, hardly 1970-08-23
+        found = _written(text, where, column)
+    elif _WHOLE.match(text):
         number = int(float(text))
         try:
             return datetime.fromtimestamp(number / 1000 if abs(number) >= _EPOCH_MILLISECONDS else number, UTC)

@@ -18,6 +18,7 @@ from pipeline.errors import BadInput
 
 CHUNK = 20_000  # rows
 _DATABASES = (".db", ".sqlite", ".sqlite3")
+ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", *_DATABASES)
 _FIELD_LIMIT = 16 * 1024 * 1024  # characters of one csv field; Python's own limit of 128 KiB breaks on long posts
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")

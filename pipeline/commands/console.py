@@ -59,11 +59,12 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Shows that something goes on, if somebody watches."""
+    """Shows that something goes on: a spinner where somebody watches, a line elsewhere."""
     if err.is_terminal:
         with err.status(what):
             yield
     else:
+        say(f"{what} …")
         yield
 
 

@@ -4,7 +4,8 @@ import time
 
 from pipeline import sample, warehouse
 from pipeline.commands import stack
-from pipeline.commands.console import err, out, say, table
+from pipeline.commands.console import out, say, table, working
+from pipeline.commands.rest import Rest
 from pipeline.errors import UndertoneError
 from pipeline.tasks import report
 from pipeline.tasks.tables import counts
@@ -18,12 +19,13 @@ def up() -> stack.State:
     """Airflow running, with tables, pools and DAGs ready; prints the address, and the password when it is new."""
     warehouse.create()
     secret, is_new = stack.password()
-    with err.status("starting Airflow"):
+    with working("starting Airflow"):
         running = stack.start()
-        with stack.Rest(running["url"]) as rest:
+        with Rest(running["url"]) as rest:
             rest.pool("gpu", GPU_SLOTS)
             rest.wait_for_dags(set(ALL))
-            rest.unpause(*CHAIN, "impscore")
+            if is_new:  # later, what somebody paused stays paused
+                rest.unpause(*ALL)
     known = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
     out.print(f"Airflow: {running['url']}  user admin, password {secret if is_new else known}", soft_wrap=True)
     return running
@@ -34,9 +36,10 @@ def demo() -> None:
     start = time.monotonic()
     running = up()
     say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
-    with stack.Rest(running["url"]) as rest:
+    with Rest(running["url"]) as rest:
+        rest.unpause(*CHAIN, "impscore")
         known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
-        rest.trigger("impscore", sample.DAY)
+        rest.trigger("impscore", sample.DAY, {"cassette": "sample"})
         _await(rest, "impscore", known, start)
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
@@ -44,8 +47,8 @@ def demo() -> None:
     _show(running)
 
 
-def _await(rest: stack.Rest, dag: str, known: dict[str, set[str]], start: float) -> None:
-    with err.status(f"{dag} is running"):
+def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float) -> None:
+    with working(f"{dag} is running"):
         run = rest.wait_run(dag, sample.DAY, known[dag])
     say(f"{time.monotonic() - start:5.0f} s  {dag}: {run['state']}")
     if run["state"] != "success":

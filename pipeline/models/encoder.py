@@ -5,6 +5,7 @@ distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def _locate(name: str) -> tuple[str, str | None]:
     if Path(name).is_dir():
         return name, None
     hub, _, revision = name.partition("@")
-    if not revision:
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):  # a branch or tag can move
         raise BadInput(f"encoder {name!r} is no folder, and a hub name needs a pinned revision: {hub}@<commit>")
     return hub, revision
 
@@ -126,11 +127,17 @@ def encode(
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
-    distinct, inverse = np.unique(np.asarray(texts, dtype=object), return_inverse=True)
-    return _encode_distinct(encoder, [str(t) for t in distinct], done, tokens)[inverse]
+    distinct, inverse, times = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
+
+    def told(batch: IndexArray) -> None:
+        done(int(times[batch].sum()))
+
+    return _encode_distinct(encoder, [str(t) for t in distinct], told, tokens)[inverse]
 
 
-def _encode_distinct(encoder: Encoder, texts: list[str], done: Callable[[int], None], tokens: int | None) -> Vectors:
+def _encode_distinct(
+    encoder: Encoder, texts: list[str], told: Callable[[IndexArray], None], tokens: int | None
+) -> Vectors:
     tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
     ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
     lengths = np.fromiter(map(len, ids), int, len(ids))
@@ -146,7 +153,7 @@ def _encode_distinct(encoder: Encoder, texts: list[str], done: Callable[[int], N
 
     with ThreadPoolExecutor(encoder.threads) as pool:
         for batch in pool.map(embed, batches):
-            done(len(batch))
+            told(batch)
     return out
 
 

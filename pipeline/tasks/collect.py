@@ -1,9 +1,11 @@
 """Collect: files or a site's pages in, `raw_pages`, `articles`, `comments`, `dropped` and `runs` of one day out.
 
 Rows go through in batches: read, anonymise, clean, then by buckets of whole threads: deduplicate, find each comment's
-context, and last into the tables. Nothing reaches a table before the whole input has been read without fault.
+context, and last into the tables. Nothing reaches a table before the whole input has been read without fault; killed
+between two tables, the next try writes them all again.
 """
 
+import hashlib
 import json
 import logging
 import re
@@ -21,9 +23,11 @@ from pipeline.collect.adapters import ADAPTERS, adapter
 from pipeline.collect.clean import clean, normalised
 from pipeline.collect.columns import checked, parse
 from pipeline.collect.dedupe import deduplicate
-from pipeline.collect.importers import Batch
+from pipeline.collect.importers import Batch, page_id
 from pipeline.collect.record import Page, article_frame, comment_frame
-from pipeline.errors import BadInput, UndertoneError
+from pipeline.collect.rows import ENDINGS
+from pipeline.collect.threads import refuse_circles, with_context
+from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.sample import pages_of
 from pipeline.sample import sources as sample_sources
 from pipeline.slices import Staged, parse_day
@@ -37,12 +41,13 @@ SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 
 
 class Collected(TypedDict):
-    """What a collection came to."""
+    """What a collection came to. `stopped` says why a site was left before its end, if it was."""
 
     source: str
     read: int
     kept: int
     dropped: int
+    stopped: str | None
 
 
 def sources(source: str, path: str | None) -> list[str | None]:
@@ -83,6 +88,8 @@ def run(
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
     found = files(path, source, day)
     columns = parse(mapping)
+    if not found and path is None and source and _has_rows(source, day, origin_of(path)):
+        return settle([Batch(source, "table/1", Page())], day, origin_of(path), {"files": []}, secret, run_id)
     return import_files(
         found,
         source,
@@ -96,9 +103,32 @@ def run(
     )
 
 
+def _has_rows(source: str, day: str, origin: str) -> bool:
+    """Whether an earlier run of the day brought something that is no longer there to be read."""
+    rows = warehouse.scan("runs", (pl.col("source") == source) & (pl.col("day") == parse_day(day)))
+    return bool(rows.filter(origin=origin, step="collect").select(pl.len()).collect().item())
+
+
 def origin_of(path: str | None) -> str:
     """What a run's rows are filed under: `sample`, `inbox`, or the name of the file or folder."""
-    return "inbox" if path is None else Path(path).name
+    return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
+
+
+def _together(paths: Sequence[Path]) -> str:
+    """What several files imported together are filed under: their names, shortened where there are many."""
+    names = sorted({path.name for path in paths})
+    if len(names) <= 3:
+        return "+".join(names)
+    digest = hashlib.blake2b("\n".join(names).encode(), digest_size=4).hexdigest()
+    return f"{names[0]}+{len(names) - 1} more ({digest})"
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """A name for each file that no other file of the import has."""
+    names = [path.name for path in paths]
+    return [
+        n if names.count(n) == 1 else f"{path.resolve().parent.name}/{n}" for n, path in zip(names, paths, strict=True)
+    ]
 
 
 def total(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
@@ -114,13 +144,22 @@ def files(path: str | None, source: str | None, day: str) -> list[Path]:
     if path is None:
         source = source or "all"
         folder = settings.inbox() / source / day
-        return sorted(p for p in folder.glob("*") if p.is_file()) if folder.is_dir() else []
+        return _readable(folder) if folder.is_dir() else []
     given = Path(path).expanduser()
     if given.is_dir():
-        return sorted(p for p in given.iterdir() if p.is_file())
+        return _readable(given)
     if not given.is_file():
         raise BadInput(f"{given}: there is no such file or folder")
     return [given]
+
+
+def _readable(folder: Path) -> list[Path]:
+    """A folder's files that can be imported; hidden files, uploads in progress and the like are told and left."""
+    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    readable = [p for p in files if p.suffix.lower() in ENDINGS]
+    if left := [p.name for p in files if p not in readable]:
+        log.warning("%s: left out %s, which cannot be read", folder, ", ".join(left))
+    return readable
 
 
 def import_files(
@@ -137,23 +176,29 @@ def import_files(
 ) -> list[Collected]:
     """Import files as one slice a source: (source, day, origin). Running it again gives the same tables.
 
-    `origin` is the file's (or folder's) name unless given; the slice of another origin is left alone, but a comment
-    that another origin of the day already brought is dropped as `already_collected`.
+    `origin` is the files' names unless given; the slice of another origin is left alone, but a comment that another
+    origin of the day already brought is dropped as `already_collected`. Whoever corrects a file so that it no longer
+    holds such a comment should import the other file again too.
     """
     if not paths:
         return []
+    if source is not None and not re.match(SOURCE, source):
+        raise BadInput(f"{source!r} is no source name; use small letters, digits and _, a letter first")
     key = key or settings.user_key()
     mapping = checked(mapping or {})
-    origin = origin or (paths[0].name if len(paths) == 1 else paths[0].parent.name)
+    origin = origin or _together(paths)
     config = {"files": [p.name for p in paths], "mapping": mapping, "encoding": encoding}
 
     def batches() -> Iterator[Batch]:
-        for path in paths:
-            for batch in importers.read(path, source, mapping, key, encoding):
+        for path, label in zip(paths, _labels(paths), strict=True):
+            for batch in importers.read(path, source, mapping, key, encoding, label=label):
                 yield batch
                 done(len(batch.page.comments))
 
-    return settle(batches(), day, origin, config, key, run_id)
+    collected = settle(batches(), day, origin, config, key, run_id)
+    if not collected:
+        raise BadInput(f"{', '.join(p.name for p in paths)}: no rows of source {source!r}")
+    return collected
 
 
 def fetch_threads(
@@ -168,27 +213,31 @@ def fetch_threads(
 ) -> list[Collected]:
     """Fetch threads of a site politely into the spool, then settle what the spool holds for the day.
 
-    Killed anywhere, a second call goes on from the last committed cursor. If the site refuses, fails or answers in
-    another shape, what was fetched before is settled all the same, and then the error is raised.
+    Killed anywhere, or after a fault of the site, a second call goes on from the last committed cursor. If the site
+    refuses, what was fetched before is settled and `stopped` says why; if nothing was fetched, Refused is raised.
+    SchemaDrift is raised after what could be read is settled.
     """
     parse_day(day)
     key = key or settings.user_key()
     settings.home().mkdir(parents=True, exist_ok=True)
     spool = fetch.Spool(settings.spool_uri())
-    stopped: UndertoneError | None = None
+    stopped: Refused | SchemaDrift | None = None
     with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
         try:
             for thread in threads:
                 fetch.thread(fetcher, spool, source, thread, day, redact=lambda b: anonymise.redact(b, source, key))
-        except UndertoneError as why:
+        except (Refused, SchemaDrift) as why:
             stopped = why
+            log.warning("%s is left alone: %s", source, why)
         batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
         for url, fetched_at, body in spool.pages(source, day):
             importers.add_page(batch, url, fetched_at, body, url)
-    done = settle([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
-    if stopped:
+    if stopped and not batch.raw:
         raise stopped
-    return done
+    done = settle([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
+    if isinstance(stopped, SchemaDrift):
+        raise stopped
+    return [Collected(**{**one, "stopped": str(stopped) if stopped else None}) for one in done]
 
 
 def settle(
@@ -246,7 +295,8 @@ class _Intake:
             in_bucket = pl.col("thread_id").hash(seed=0) % buckets == bucket
             comments = self._scan("kept").filter(in_bucket).collect()
             unique, copies = deduplicate(comments)
-            self._put("unique", bucket, _with_context(unique, articles))
+            refuse_circles(unique)
+            self._put("unique", bucket, with_context(unique, articles))
             self._put("dropped", self.parts + bucket, _because("deduplicate", copies))
         where = warehouse.slice_of(source=self.source, day=self.day, origin=self.origin)
         kept, already = self._comments(run_id)
@@ -261,7 +311,7 @@ class _Intake:
         ).with_columns(**self.stamp)  # fmt: skip
         warehouse.overwrite("runs", {**where, "step": "collect"}, run, run_id)
         log.info("%s %s: read %d, kept %d, dropped %d", self.source, self.day, self.read, kept, lost)
-        return Collected(source=self.source, read=self.read, kept=kept, dropped=lost)
+        return Collected(source=self.source, read=self.read, kept=kept, dropped=lost, stopped=None)
 
     def _comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
         """Write the comments; return how many of ours are in, and those another origin had already brought."""
@@ -284,7 +334,7 @@ class _Intake:
 
     def _raw(self) -> pl.LazyFrame:
         pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
-        digest = pl.struct("url", "body").map_elements(_page_id, return_dtype=pl.String)
+        digest = pl.struct("url", "body").map_elements(page_id, return_dtype=pl.String)
         return pages.with_columns(**self.stamp, page_id=digest)
 
     def _put(self, kind: str, part: int, frame: pl.DataFrame) -> Staged:
@@ -304,20 +354,3 @@ def _page_id(page: dict[str, str]) -> str:
     import hashlib
 
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
-
-
-def _with_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame:
-    """Add context_id and context: the parent comment's text, else what the site gave, else title and text (CSD-06)."""
-    parents = comments.select("thread_id", parent_id="comment_id", _parent="text")
-    about = articles.select(
-        "thread_id", _article=pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    )
-    return (
-        comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
-        .join(about, on="thread_id", how="left", maintain_order="left")
-        .with_columns(
-            context_id=pl.coalesce("parent_id", "thread_id"),
-            context=pl.coalesce("_parent", "context", pl.when(pl.col("parent_id").is_null()).then(pl.col("_article"))),
-        )
-        .drop("_parent", "_article")
-    )

@@ -14,9 +14,9 @@ from pipeline.slices import parse_day
 EXAMPLES = 10
 
 
-def check(name: str) -> None:
-    """Raise BadInput with the first violations if a check does not hold."""
-    if rows := warehouse.run_check(name):
+def check(name: str, day: str) -> None:
+    """Raise BadInput with the first violations if a check does not hold on a day."""
+    if rows := warehouse.run_check(name, day):
         raise BadInput(f"check {name} does not hold; first rows: {rows}")
 
 

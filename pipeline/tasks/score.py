@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline.models.impscore import ImpScore
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
-METRIC = "implicitness"
+METRIC = "implicitness"  # as in score.implicitness, which imports torch
 VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
 
@@ -63,6 +63,7 @@ def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], 
     said = rows.select(text=pl.col(column).fill_null("").str.strip_chars()).with_row_index("_row")
     said = said.filter(pl.col("text") != "").with_columns(text_hash=pl.lit(""), lang=language())
     scored = values(said, model_id, done).select("signature", implicitness="value").with_columns(said["_row"])
+    rows = rows.drop("implicitness", "signature", strict=False)  # scored before
     joined = rows.with_row_index("_row").join(scored, on="_row", how="left", maintain_order="left")
     return joined.select(*rows.columns, "implicitness", "signature")
 
@@ -84,7 +85,7 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
     """
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
     comments = texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
-    known = pl.scan_parquet([s["path"] for s in staged]) if staged else pl.LazyFrame(schema=VALUES)
+    known = warehouse.staged_rows("scores", staged) if staged else pl.LazyFrame(schema=VALUES)
     rows = comments.join(
         known.unique("text_hash").collect(), on="text_hash", how="inner", maintain_order="left"
     ).with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"]))
@@ -97,8 +98,8 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
         others = present.filter(~of_us).join(comments.lazy(), on=["source", "thread_id", "comment_id"], how="semi")
         return pl.concat([others.select(mine.columns), mine.lazy()])
 
-    warehouse.overwrite(*_run_rows(comments, day, pinned["model_id"], run_id))
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
+    warehouse.overwrite(*_run_rows(comments, day, pinned["model_id"], run_id))
     return mine.height
 
 

@@ -50,7 +50,8 @@ def publish(
     by_language = _by_language(chinese, english)
     wanted = _wanted(day, pinned, by_language, "source", "day").collect()
     known = _known(pinned).select("text_hash", "tokens", *_BY)
-    fresh = [pl.scan_parquet([s["path"] for s in staged])] if staged else []
+    known = known.join(wanted.lazy().select("text_hash", *_BY).unique(), on=["text_hash", *_BY], how="semi")
+    fresh = [warehouse.staged_rows("tokens", staged)] if staged else []
     have = pl.concat([known, *fresh]).unique(["text_hash", *_BY], keep="any")
     rows = wanted.lazy().join(have, on=["text_hash", *_BY], how="inner").collect()
     if rows.height != wanted.height:
@@ -96,5 +97,5 @@ def _known(pinned: dict[str, int | None]) -> pl.LazyFrame:
 
 def _todo(day: str, pinned: dict[str, int | None], by_language: dict[str, Tokenizer]) -> pl.LazyFrame:
     wanted = _wanted(day, pinned, by_language).drop("lang")
-    unknown = wanted.join(_known(pinned), on=["text_hash", *_BY], how="anti")
+    unknown = wanted.join(_known(pinned).select("text_hash", *_BY), on=["text_hash", *_BY], how="anti")
     return texts.distinct(day, pinned["comments"]).join(unknown, on="text_hash", how="semi")

@@ -104,7 +104,7 @@ def _stanza(resources: Path | None) -> Tokenizer:
 
     folder = (resources or Path()) / "stanza"
     if not (folder / "resources.json").is_file():
-        raise Missing(f"stanza has no models in {folder}: python -m stanza.resources.common, or use nltk")
+        raise Missing(f"stanza has no models in {folder}: stanza.download('en', model_dir='{folder}'), or use nltk")
     pipeline = stanza.Pipeline("en", dir=str(folder), processors="tokenize", download_method=None, use_gpu=False)
 
     def cut(text: str) -> list[str]:

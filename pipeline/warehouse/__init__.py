@@ -5,11 +5,11 @@ commit; `stage` and `commit` do the same for mapped shards; `erase`, `compact` a
 order; `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import close, create, names, scan, schema, snapshot, table
+from pipeline.warehouse.catalog import close, create, names, scan, snapshot, table
 from pipeline.warehouse.query import checks, connect, query, run_check
 from pipeline.warehouse.scratch import attempt, stage
 from pipeline.warehouse.upkeep import compact, erase, maintain
-from pipeline.warehouse.write import commit, overwrite, replace, slice_of
+from pipeline.warehouse.write import commit, overwrite, replace, slice_of, staged_rows
 
 __all__ = [
     "attempt",
@@ -27,9 +27,9 @@ __all__ = [
     "replace",
     "run_check",
     "scan",
-    "schema",
     "slice_of",
     "snapshot",
     "stage",
+    "staged_rows",
     "table",
 ]

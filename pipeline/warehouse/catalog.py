@@ -3,7 +3,6 @@
 import polars as pl
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -96,11 +95,6 @@ def table(name: str) -> Table:
         if any(sign in str(why) for sign in ("no such table", "unable to open database", "UndefinedTable")):
             raise Missing(f"there is no catalog at {settings.home()}; run `undertone init`") from why
         raise Retry(f"the catalog does not answer: {type(why).__name__}") from why  # its text may hold a password
-
-
-def schema(name: str) -> Schema:
-    """The Iceberg schema of a table."""
-    return table(name).schema()
 
 
 def snapshot(name: str) -> int | None:

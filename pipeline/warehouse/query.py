@@ -8,6 +8,7 @@ import duckdb
 import polars as pl
 
 from pipeline.errors import BadInput, Missing
+from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
 
@@ -52,8 +53,12 @@ def checks() -> list[str]:
     return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
 
 
-def run_check(name: str, limit: int = 5) -> list[dict[str, Any]]:
-    """Rows that violate the check, at most `limit`; none means it holds."""
+def run_check(name: str, day: str | None = None, limit: int = 5) -> list[dict[str, Any]]:
+    """Rows that violate the check, of one day or of all, at most `limit`; none means it holds."""
     if name not in checks():
         raise BadInput(f"no check {name!r}; there are {', '.join(checks())}")
-    return query((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8")).head(limit).to_dicts()
+    sql = (_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8")
+    if day is None:
+        return query(sql).head(limit).to_dicts()
+    statement = sql.strip().rstrip(";")
+    return query(f"select * from (\n{statement}\n) where day = ?", [parse_day(day)]).head(limit).to_dicts()  # noqa: S608

@@ -61,17 +61,22 @@ def replace(
 
 def commit(name: str, where: Slice, staged: Sequence[Staged], run_id: str = "cli") -> int:
     """Overwrite the slice with the rows of the staged files, all checked together; none given empties the slice."""
+    return overwrite(name, where, staged_rows(name, staged) if staged else empty(name), run_id)
+
+
+def staged_rows(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
+    """The rows of staged files, all there and each file once; a swept file or a lost row is Retry."""
     paths = [s["path"] for s in staged]
     if len(set(paths)) < len(paths):  # the key would not tell in a table that has none
         raise BadInput(f"{name}: a staged file was given twice; nothing was written")
-    frame = pl.scan_parquet(paths) if paths else empty(name).lazy()
+    frame = pl.scan_parquet(paths)
     try:
         expected, found = sum(s["rows"] for s in staged), frame.select(pl.len()).collect().item()
     except (OSError, pl.exceptions.ComputeError) as why:
         raise Retry(f"{name}: a staged file is gone, swept perhaps: run the shards again") from why
     if found != expected:
         raise Retry(f"{name}: {expected} rows were staged and {found} read back; nothing was written")
-    return overwrite(name, where, frame, run_id)
+    return frame
 
 
 def _write(handle: IcebergTable, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:

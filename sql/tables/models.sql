@@ -4,6 +4,7 @@ create table models (
     kind varchar not null, -- impscore; later subtext, reader, commenter, masked_lm
     day date not null, -- Day of the training run; a day is scored by the newest model not younger than it
     model_id varchar not null, -- SHA-256 over weights and configuration
+    is_promoted boolean not null, -- The one of its kind and day that days are scored by: the last trained
     encoder varchar not null, -- Sentence encoder by name
     encoder_revision varchar not null, -- Content hash or pinned revision of the encoder
     config varchar not null, -- Hyperparameters and seeds as JSON

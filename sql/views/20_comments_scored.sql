@@ -1,7 +1,10 @@
 -- Every comment with its implicitness by the newest model that scored it, its article and its signature.
 create or replace view comments_scored as
 with model_days as (
-    select model_id, max(day) as trained_on from models where kind = 'impscore' group by model_id
+    select model_id, max(day) as trained_on, bool_or(is_promoted) as is_promoted
+    from models
+    where kind = 'impscore'
+    group by model_id
 ),
 
 newest as (
@@ -11,7 +14,7 @@ newest as (
     where s.metric = 'implicitness'
     qualify row_number() over (
         partition by s.source, s.day, s.thread_id, s.comment_id
-        order by m.trained_on desc nulls last, s.model_id
+        order by m.is_promoted desc nulls last, m.trained_on desc nulls last, s.model_id
     ) = 1
 ),
 

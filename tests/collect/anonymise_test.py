@@ -63,7 +63,7 @@ KEPT = [
     "我用微信啊",
     "5@6",
     "@",
-    "a@b",
+    "3@5元",
     "下午3:30-4:30",
     "[doge][URL]",
     "鲁迅说过",
@@ -266,3 +266,39 @@ def test_redaction_keeps_the_tone() -> None:
     assert redact({"text": text}, "weibo", None) == {
         "text": "真行<img alt=[doge] src='//example.invalid/d.png'><a>[MENTION]</a>"
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("哈哈666@李小龙", "哈哈666[MENTION]"),
+        ("hello@张三", "hello[MENTION]"),
+        ("@김철수 보세요", "[MENTION] 보세요"),
+        ("@さくら かわいい", "[MENTION] かわいい"),
+        ("@Иван да", "[MENTION] да"),
+        ("@😀小王 来看", "[MENTION] 来看"),
+        ("tel13812345678", "tel[PHONE]"),
+        ("138.1234.5678", "[PHONE]"),
+        ("Call 415 555 2671", "Call [PHONE]"),
+        ("my wechat id: johndoe88", "my wechat id: [HANDLE]"),
+        ("加v：abc12345", "加v：[HANDLE]"),
+        ("加Q 123456789", "加Q [HANDLE]"),
+    ],
+)
+def test_disguises_that_once_leaked(text: str, expected: str) -> None:
+    """Mentions in any script or stuck to a word, and numbers written oddly, are taken out."""
+    assert scrub(text) == expected
+
+
+def test_fields_nobody_knows_are_scrubbed_too() -> None:
+    """Whatever is no id or address is scrubbed, as sites add fields at any time; a user without id stays none."""
+    page = {
+        "reply_text": "call 13812345678 @小王",
+        "id": 5,
+        "idstr": "13812345678",
+        "next": "https://x.test/?a=13812345678",
+    }
+    found = redact({"data": [page], "question": {"title": "问 @老李"}}, "zhihu", b"k")
+    assert found["data"][0] == {**page, "reply_text": "call [PHONE] [MENTION]"}
+    assert found["question"]["title"] == "问 [MENTION]"
+    assert redact({"mid": 0}, "bilibili", b"k") == {"mid": None}

@@ -80,7 +80,9 @@ def get(
     """Fetch threads (the source's first, unless given) with a fresh fetcher; how many pages were new."""
     with fetch.Fetcher(limits, contact=CONTACT, cookie=cookie) as fetcher:
         return sum(
-            fetch.thread(fetcher, spool, source, start, DAY, redact=redactor(source))
+            (fetch.chain if start.startswith("http") else fetch.thread)(
+                fetcher, spool, source, start, DAY, redact=redactor(source)
+            )
             for start in starts or site.start_urls(source)[:1]
         )
 
@@ -563,7 +565,7 @@ uri, day, run, threads = *sys.argv[1:4], json.loads(sys.argv[4])
 spool = fetch.Spool(uri)
 with fetch.Fetcher(fetch.Limits(seconds_between=0, backoff=0), contact=run) as fetcher:
     for source, start in threads:
-        fetch.thread(fetcher, spool, source, start, day, redact=lambda b: anonymise.redact(b, source, b"k" * 32))
+        fetch.chain(fetcher, spool, source, start, day, redact=lambda b: anonymise.redact(b, source, b"k" * 32))
 """
 KILLS = 7
 

@@ -61,7 +61,7 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
             reply_count=1,
             created_at=AT,
             user="00ff",
-            row_key="a-2",
+            row_key=f"{path.name}-2",
         ),
         Comment(
             thread_id="5100000000000001",
@@ -72,7 +72,7 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
             reply_count=0,
             created_at=AT,
             user="00ff",
-            row_key="a-3",
+            row_key=f"{path.name}-3",
         ),
     ]
 
@@ -140,11 +140,13 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
     batch = one(lines(tmp_path / "Archive 1.jsonl", row))
     assert batch.source == "tencent_news"
-    assert batch.page.articles == [Article(thread_id="Archive 1-1", title="门禁", text="刷脸。", category="society")]
+    assert batch.page.articles == [
+        Article(thread_id="Archive 1.jsonl-1", title="门禁", text="刷脸。", category="society")
+    ]
     found = [(c.thread_id, c.comment_id, c.text, c.like_count) for c in batch.page.comments]
     assert found == [
-        ("Archive 1-1", "Archive 1-1.1", "门：请微笑", 57),
-        ("Archive 1-1", "Archive 1-1.2", "笑不出来", 0),
+        ("Archive 1.jsonl-1", "Archive 1.jsonl-1.1", "门：请微笑", 57),
+        ("Archive 1.jsonl-1", "Archive 1.jsonl-1.2", "笑不出来", 0),
     ]
 
 
@@ -172,7 +174,8 @@ def test_a_plain_table_in_any_format(tmp_path: Path) -> None:
         batch = one(tmp_path / f"2 My File.{ending}")
         (comment,) = batch.page.comments
         assert batch.source == "my_file"
-        assert (comment.thread_id, comment.text, comment.context) == ("2 My File", "好", "文")
+        assert (comment.text, comment.context) == ("好", "文")
+        assert comment.thread_id.startswith(f"2 My File.{ending}")
         assert (comment.like_count, comment.created_at) == (3, AT)
 
 
@@ -200,7 +203,7 @@ def test_times(written: str, tmp_path: Path) -> None:
 def test_ids_of_pandas(tmp_path: Path) -> None:
     """Pandas turns whole columns into floats for one gap: small ids come back whole, NaN is none."""
     pl.DataFrame({"text": ["一", "二"], "comment_id": [7.0, float("nan")]}).write_parquet(tmp_path / "a.parquet")
-    assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a-2"]
+    assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a.parquet-2"]
 
 
 def test_raw_pages(tmp_path: Path) -> None:
@@ -327,3 +330,24 @@ def test_weibo_crawler_database(tmp_path: Path) -> None:
         ("500", "501", "再见了蛋挞")
     ]
     assert [(a.thread_id, a.text) for b in batches for a in b.page.articles] == [("500", "面包店关门了")]
+
+
+def test_rows_without_ids_never_collide(tmp_path: Path) -> None:
+    """Sheets of one file, and files that differ in their ending, give ids of their own to rows that have none."""
+    with xlsxwriter.Workbook(tmp_path / "day.xlsx") as book:
+        for name in ("one", "two"):
+            book.add_worksheet(name).write_column(0, 0, ["text", f"of {name}"])
+    (tmp_path / "day.csv").write_text("text\nof csv\n", encoding="utf-8")
+    (tmp_path / "day.jsonl").write_text('{"text": "of jsonl"}\n', encoding="utf-8")
+    found = [c for path in sorted(tmp_path.iterdir()) for b in read(path, "mine", {}, None) for c in b.page.comments]
+    assert len({(c.thread_id, c.comment_id) for c in found}) == len(found) == 4
+
+
+def test_a_field_that_only_later_rows_have(tmp_path: Path) -> None:
+    """A mapped field may be absent from whole chunks of a jsonl file, but not from the file."""
+    path = tmp_path / "sparse.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "b"}\n{"text": "c", "note": "x"}\n', encoding="utf-8")
+    batches = list(read(path, None, {"text": "text", "context": "note"}, None, size=1))
+    assert [c.context for b in batches for c in b.page.comments] == [None, None, "x"]
+    with pytest.raises(BadInput, match="no column 'nowhere'"):
+        list(read(path, None, {"text": "text", "context": "nowhere"}, None, size=1))

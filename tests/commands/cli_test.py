@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline import cli, sample
+from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
 DAY = sample.DAY
@@ -118,9 +119,9 @@ def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:
     one.write_text("body,likes\nfirst,1\nsecond,2\n", encoding="utf-8")
     other.write_text("body,likes\nthird,3\n", encoding="utf-8")
     mapping = ("--map", "text=body,like_count=likes", "--source", "forum", "--day", DAY)
-    for file, rows in ((one, 2), (one, 2), (other, 3), (one, 3)):
+    for file, total in ((one, 2), (one, 2), (other, 3), (one, 3)):
         undertone("import", str(file), *mapping)
-        assert json.loads(undertone("query", "select count(*) as n from comments", "--json"))["n"] == rows
+        assert json.loads(undertone("query", "select count(*) as n from comments", "--json"))["n"] == total
 
 
 def test_doctor_names_what_is_missing() -> None:
@@ -129,3 +130,23 @@ def test_doctor_names_what_is_missing() -> None:
     assert done.exit_code == 1
     assert "undertone init" in done.output
     assert "ok       torch" in done.output
+
+
+def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
+    undertone("train", "impscore", "--sample", "--epochs", "1")
+    monkeypatch.setattr("pipeline.commands.files.chunks", lambda path, encoding: rows.chunks(path, encoding, 2))
+    file, out = tmp_path / "r.csv", tmp_path / "out.csv"
+    file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")
+    undertone("score", "implicitness", str(file), "-o", str(out))
+    assert pl.read_csv(out, infer_schema=False)["note"].to_list() == ["-5", "'=1+1", "+3.5"]
+    undertone("score", "implicitness", str(out), "-o", str(tmp_path / "again.txt"))
+    assert len((tmp_path / "again.txt").read_text().splitlines()) == 3
+    sparse = tmp_path / "s.jsonl"
+    sparse.write_text('{"text": "a b"}\n{"text": "c"}\n{"text": "d", "more": 1}\n', encoding="utf-8")
+    refused = CliRunner().invoke(cli.app, ["score", "implicitness", str(sparse), "-o", str(tmp_path / "s.parquet")])
+    assert "fields that the first" in str(refused.exception)
+    assert not (tmp_path / "s.parquet").exists()
+    undertone("score", "implicitness", str(sparse), "-o", str(tmp_path / "s_out.jsonl"))
+    nowhere = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-o", str(tmp_path / "no" / "o.csv")])
+    assert "there is no folder" in str(nowhere.exception)

@@ -151,3 +151,35 @@ def test_no_model_for_a_day(tables: object) -> None:
     """Without any model the answer is Missing and says how to train one."""
     with pytest.raises(Missing, match="there is no trained model"):
         impscore.model_for(DAY)
+
+
+def test_two_trainings_of_a_day(tables: Path) -> None:
+    """Both models keep their rows, the last one trained is promoted, and training the first again promotes it again."""
+    for source in impscore.play(DAY):
+        impscore.build_pairs(source, DAY)
+    first, second = (impscore.train(DAY, epochs=1, seed=seed) for seed in (1, 2))
+    assert first != second
+    assert warehouse.scan("models").collect().height == 2
+    assert impscore.model_for(DAY) == second
+    assert impscore.train(DAY, epochs=1, seed=1) == first == impscore.model_for(DAY)
+
+
+def test_answers_paid_for_are_kept(tables: Path, tmp_path: Path) -> None:
+    """A second cassette of a source adds to the first; and the sample's pairs are left out once there are others."""
+    for n in range(2):
+        line = {
+            "source": "mine",
+            "model": "m",
+            "prompt": "explicit_en",
+            "input": f"Is it {n} already?",
+            "response": f"Leave {n}.",
+        }
+        path = tmp_path / f"{n}.jsonl"
+        path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+        impscore.play(DAY, str(path))
+    assert warehouse.scan("completions").collect().height == 2
+    impscore.play(DAY)
+    for source in impscore.answered():
+        impscore.build_pairs(source, DAY)
+    impscore.train(DAY, epochs=1)
+    assert warehouse.scan("models").collect()["completion_models"].to_list() == [["m"]]

@@ -97,17 +97,17 @@ def test_failure_leaves_the_old_page(scored: object, monkeypatch: pytest.MonkeyP
 def test_checks_hold_on_the_sample(scored: object) -> None:
     """Every data check holds after the whole run."""
     for name in warehouse.checks():
-        report.check(name)
+        report.check(name, DAY)
 
 
 def test_violated_check_is_told(scored: object) -> None:
     """A check that does not hold is BadInput with its name and the first rows."""
     warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))
     with pytest.raises(BadInput, match=r"check scores_have_comments does not hold; first rows: .*weibo"):
-        report.check("scores_have_comments")
+        report.check("scores_have_comments", DAY)
 
 
 def test_unknown_check() -> None:
     """A misspelt check is BadInput and the message lists the checks."""
     with pytest.raises(BadInput, match=r"no check 'nonesuch'; there are .*scores_are_single"):
-        report.check("nonesuch")
+        report.check("nonesuch", DAY)

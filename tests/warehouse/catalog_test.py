@@ -27,9 +27,12 @@ def test_a_table_comes_back_with_the_types_of_its_contract(tables: Path, name: s
     warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame)
     assert warehouse.scan(name).collect().equals(frame)
     assert warehouse.scan(name).collect_schema() == empty(name).schema
-    assert [f.name for f in warehouse.schema(name).fields] == frame.columns
+    assert [f.name for f in warehouse.table(name).schema().fields] == frame.columns
     spec = warehouse.table(name).spec()
-    assert tuple(warehouse.schema(name).find_column_name(f.source_id) for f in spec.fields) == TABLES[name].partitions
+    assert (
+        tuple(warehouse.table(name).schema().find_column_name(f.source_id) for f in spec.fields)
+        == TABLES[name].partitions
+    )
 
 
 def test_without_a_catalog_file_the_message_names_init(home: Path) -> None:

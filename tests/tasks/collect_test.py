@@ -1,0 +1,109 @@
+"""Collecting as a task: what files together become, and what happens to inputs that change or stop."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.collect import fetch, netease
+from pipeline.errors import BadInput, Refused
+from pipeline.sample.site import Answer, Site
+from pipeline.tasks import collect
+
+DAY = sample.DAY
+
+
+def texts() -> list[str]:
+    """The texts in the table."""
+    return sorted(warehouse.scan("comments").select("text").collect()["text"])
+
+
+def write(folder: Path, **files: str) -> list[Path]:
+    """Files with one comment each."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(f"text\n{text}\n", encoding="utf-8")
+    return [folder / f"{name}.csv" for name in files]
+
+
+def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> None:
+    """Two files, then two others of the same folder: all four stay; the first two again replace only themselves."""
+    first, second = write(tmp_path, a="of a", b="of b"), write(tmp_path, c="of c", d="of d")
+    collect.import_files(first, "mine", DAY)
+    collect.import_files(second, "mine", DAY)
+    assert texts() == ["of a", "of b", "of c", "of d"]
+    write(tmp_path, a="of a mended")
+    collect.import_files(first, "mine", DAY)
+    assert texts() == ["of a mended", "of b", "of c", "of d"]
+
+
+def test_files_of_one_name_from_two_folders(tables: Path, tmp_path: Path) -> None:
+    """Imported together, files of the same name keep their rows apart."""
+    both = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
+    assert collect.import_files(both, "mine", DAY)[0]["kept"] == 2
+
+
+def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder one stands in has a name too; hidden and unreadable files in it are left out."""
+    write(tmp_path / "export", a="of a")
+    (tmp_path / "export" / ".DS_Store").write_bytes(b"\0")
+    (tmp_path / "export" / "b.csv.part").write_text("text\nhalf", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "export")
+    collect.run("mine", DAY, path=".")
+    assert warehouse.scan("comments").select("origin").collect()["origin"].to_list() == ["export"]
+
+
+def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken out of the inbox is gone after the day is run again; a day that never had files is not touched."""
+    monkeypatch.setenv("UNDERTONE_INBOX", str(tmp_path / "inbox"))
+    (tmp_path / "inbox" / "mine").mkdir(parents=True)
+    (file,) = write(tmp_path / "inbox" / "mine" / DAY, a="of a")
+    assert collect.run("mine", DAY)[0]["kept"] == 1
+    file.unlink()
+    assert collect.run("mine", DAY)[0]["kept"] == 0
+    assert texts() == []
+    assert collect.run("mine", "2026-11-18") == []
+    assert "mine" in collect.sources("all", None)
+
+
+def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
+    """Asking a file of one site for another one's rows is bad input, not silence; so is a name in capitals."""
+    with pytest.raises(BadInput, match="no rows of source 'weibo'"):
+        collect.import_files(sample.pages_of("zhihu"), "weibo", DAY)
+    with pytest.raises(BadInput, match="small letters"):
+        collect.import_files(sample.pages_of("zhihu"), "Forum", DAY)
+
+
+def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
+    """Comments that answer each other in a circle are bad input, and nothing is written."""
+    file = tmp_path / "circle.csv"
+    file.write_text("text,comment_id,parent_id\na,1,2\nb,2,3\nc,3,1\nd,4,1\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="own ancestor"):
+        collect.import_files([file], "mine", DAY)
+    assert warehouse.snapshot("comments") is None
+
+
+def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages fetched before a refusal are settled and the refusal is told; refused at once, Refused is raised."""
+    second = "/api/v1/resource/comments/R_SO_4_186000?limit=20&offset=20"
+    quick = fetch.Limits(seconds_between=0)
+    with Site(faults={second: [Answer(403)] * 2}) as site:
+        for name in ("START", "ARTICLE"):
+            monkeypatch.setattr(netease, name, getattr(netease, name).replace("https://music.163.com", site.origin))
+        (one,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert one["kept"] == warehouse.scan("comments").select(pl.len()).collect().item() > 0
+        assert "403" in str(one["stopped"])
+        (again,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert (again["kept"], again["stopped"]) == (one["kept"], one["stopped"])
+    with Site(robots="User-agent: *\nDisallow: /") as site:
+        monkeypatch.setattr(netease, "START", f"{site.origin}/api/v1/resource/comments/R_SO_4_{{thread}}")
+        monkeypatch.setattr(netease, "ARTICLE", None)
+        with pytest.raises(Refused, match="robots"):
+            collect.fetch_threads("netease", ["1"], "2026-11-18", limits=quick)
+
+
+def test_an_address_is_no_thread(tables: Path) -> None:
+    """Only ids are taken: a cookie must not follow an address somebody typed."""
+    with pytest.raises(BadInput, match="not a thread id"):
+        collect.fetch_threads("netease", ["http://127.0.0.1:9/steal"], DAY, cookie="MUSIC_U=1")
