@@ -265,6 +265,30 @@ def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) 
 
 
 @app.command()
+def rank(
+    groups: Annotated[
+        Path | None, typer.Option(help="Graded groups as .jsonl; the shipped English ones by default.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines beside them.
+
+    A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
+
+    Examples: `undertone rank`; `undertone rank --groups mine.jsonl --json`
+    """
+    from pipeline.commands import files
+    from pipeline.examples.groups import read
+    from pipeline.tasks import rank as work
+
+    path = groups or sample.GROUPS["en"]
+    with console.progress(f"ranking {path.name}", read(path).height) as done:
+        found = work.rank(path, model, done)
+    files.to_stdout(found, ".jsonl") if as_json else console.table(found)
+
+
+@app.command()
 def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
     """List the tables with their rows.
 

@@ -1,7 +1,8 @@
 """The sample: a small corpus of our own that the demo and the tests run on.
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
-under the model name `undertone-sample`, `devices.csv` what each comment was written to show.
+under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
+`groups/` graded groups: one intent said in five ways.
 """
 
 from pathlib import Path
@@ -11,6 +12,7 @@ from pipeline.errors import BadInput
 FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
 DEVICES = FOLDER / "devices.csv"
+GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
 DAY = "2026-11-19"  # the day the demo files the sample under
 
 

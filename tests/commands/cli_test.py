@@ -14,8 +14,25 @@ from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
 DAY = sample.DAY
-COMMANDS = ["init", "import", "collect", "tokenize", "train", "score", "tables", "query", "check", "report", "heal",
-            "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
+COMMANDS = [
+    "init",
+    "import",
+    "collect",
+    "tokenize",
+    "train",
+    "score",
+    "rank",
+    "tables",
+    "query",
+    "check",
+    "report",
+    "heal",
+    "maintain",
+    "up",
+    "down",
+    "demo",
+    "doctor",
+]
 
 
 def undertone(*words: str) -> str:
