@@ -14,25 +14,8 @@ from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
 DAY = sample.DAY
-COMMANDS = [
-    "init",
-    "import",
-    "collect",
-    "tokenize",
-    "train",
-    "score",
-    "rank",
-    "tables",
-    "query",
-    "check",
-    "report",
-    "heal",
-    "maintain",
-    "up",
-    "down",
-    "demo",
-    "doctor",
-]
+COMMANDS = ["init", "import", "collect", "tokenize", "train", "score", "rank", "tables", "query", "check", "report",
+            "heal", "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
 
 
 def undertone(*words: str) -> str:
