@@ -100,6 +100,7 @@ def import_(
     """
     from pipeline.collect import columns
     from pipeline.tasks import collect
+    from pipeline.tasks.intake import Collected
 
     warehouse.create()
     files = [file for path in paths for file in collect.files(str(path), source, day or _today())]
@@ -107,7 +108,7 @@ def import_(
     columns_given = columns.parse(mapping)
     with console.progress("importing") as done:
 
-        def work() -> list[collect.Collected]:
+        def work() -> list[Collected]:
             return collect.import_files(
                 files, source, day or _today(), mapping=columns_given, origin=name, encoding=encoding, done=done
             )
@@ -132,10 +133,11 @@ def collect(
     `undertone collect --source netease --live --thread 186016`
     """
     from pipeline.tasks import collect as work
+    from pipeline.tasks.intake import Collected
 
     warehouse.create()
     day = day or _today()
-    collected: list[work.Collected] = []
+    collected: list[Collected] = []
     with console.progress("collecting") as done:
         for one in work.sources(source, path):
             given = partial(work.run, one, day, path=path, mapping=mapping, encoding=encoding, done=done)

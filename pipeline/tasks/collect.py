@@ -1,53 +1,34 @@
 """Collect: files or a site's pages in, `raw_pages`, `articles`, `comments`, `dropped` and `runs` of one day out.
 
-Rows go through in batches: read, anonymise, clean, then by buckets of whole threads: deduplicate, find each comment's
-context, and last into the tables. Nothing reaches a table before the whole input has been read without fault; killed
-between two tables, the next try writes them all again.
+Here is what is read, from where; how the rows reach the tables is `intake`.
 """
 
 import hashlib
-import json
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypedDict
 
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+from pipeline import settings, warehouse
 from pipeline.collect import anonymise, fetch, importers
 from pipeline.collect.adapters import ADAPTERS, adapter
-from pipeline.collect.clean import clean, normalised
 from pipeline.collect.columns import checked, parse
-from pipeline.collect.dedupe import deduplicate
-from pipeline.collect.importers import Batch, page_id
-from pipeline.collect.record import Page, article_frame, comment_frame
+from pipeline.collect.importers import Batch
+from pipeline.collect.record import Page
 from pipeline.collect.rows import ENDINGS
-from pipeline.collect.threads import refuse_circles, with_context
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.sample import pages_of
 from pipeline.sample import sources as sample_sources
-from pipeline.slices import Staged, parse_day
-from pipeline.tables import SOURCE, TABLES
-from pipeline.text.language import language
+from pipeline.slices import parse_day
+from pipeline.tables import SOURCE
+from pipeline.tasks.intake import Collected, settle
 
 log = logging.getLogger(__name__)
 
-BUCKET_ROWS = 100_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
-
-
-class Collected(TypedDict):
-    """What a collection came to. `stopped` says why a site was left before its end, if it was."""
-
-    source: str
-    read: int
-    kept: int
-    dropped: int
-    stopped: str | None
 
 
 def sources(source: str, path: str | None) -> list[str | None]:
@@ -238,119 +219,3 @@ def fetch_threads(
     if isinstance(stopped, SchemaDrift):
         raise stopped
     return [Collected(**{**one, "stopped": str(stopped) if stopped else None}) for one in done]
-
-
-def settle(
-    batches: Iterable[Batch], day: str, origin: str, config: Mapping[str, object], key: bytes | None, run_id: str
-) -> list[Collected]:
-    """Batches of records to tables."""
-    parse_day(day)
-    scratch = warehouse.attempt("collect")
-    sources: dict[str, _Intake] = {}
-    for batch in batches:
-        if batch.source not in sources:
-            sources[batch.source] = _Intake(f"{scratch}/{batch.source}", batch.source, day, origin)
-        sources[batch.source].take(batch, key)
-    return [intake.settle(config, run_id) for intake in sources.values()]
-
-
-class _Intake:
-    """One source's rows on their way: scratch Parquet after cleaning, counts of what was read."""
-
-    def __init__(self, folder: str, source: str, day: str, origin: str) -> None:
-        self.folder, self.source, self.day, self.origin = folder, source, day, origin
-        self.read = self.parts = 0
-        self.scrubbed: Counter[str] = Counter()
-        self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
-        if "://" not in folder:
-            Path(folder).mkdir(parents=True)
-
-    def take(self, batch: Batch, key: bytes | None) -> None:
-        """Clean and anonymise a batch into scratch."""
-        page, part = batch.page, self.parts
-        comments = comment_frame(page.comments).with_columns(adapter=pl.lit(batch.adapter))
-        if not batch.hashed:
-            comments = comments.with_columns(anonymise.surrogates(comments["user"], self.source, key))
-        kept, unclean = clean(comments, self.scrubbed)
-        gone = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
-        articles = article_frame(page.articles)
-        articles = articles.with_columns(normalised(articles["title"]), normalised(articles["text"]))
-        raw = [(p.url, p.fetched_at, json.dumps(p.body, ensure_ascii=False, sort_keys=True)) for p in batch.raw]
-        pages = pl.DataFrame(
-            raw, schema={"url": pl.String, "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String}, orient="row"
-        )
-        self._put("kept", part, kept)
-        self._put("articles", part, articles)
-        self._put("pages", part, pages)
-        self._put("dropped", part, pl.concat([_because("parse", gone), _because("clean", unclean)]))
-        self.read += len(page.comments) + len(page.skipped)
-        self.parts += 1
-
-    def settle(self, config: Mapping[str, object], run_id: str) -> Collected:
-        """Deduplicate and find contexts bucket by bucket, then write the tables, `comments` last."""
-        articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
-        rows = int(self._scan("kept").select(pl.len()).collect().item())
-        buckets = max(1, -(-rows // BUCKET_ROWS))
-        for bucket in range(buckets):
-            in_bucket = pl.col("thread_id").hash(seed=0) % buckets == bucket
-            comments = self._scan("kept").filter(in_bucket).collect()
-            unique, copies = deduplicate(comments)
-            refuse_circles(unique)
-            self._put("unique", bucket, with_context(unique, articles))
-            self._put("dropped", self.parts + bucket, _because("deduplicate", copies))
-        where = warehouse.slice_of(source=self.source, day=self.day, origin=self.origin)
-        kept, already = self._comments(run_id)
-        dropped = pl.concat([self._scan("dropped"), _because("merge", already).lazy()])
-        warehouse.overwrite("raw_pages", where, self._raw(), run_id)
-        warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=language()), run_id)
-        lost = warehouse.overwrite("dropped", where, dropped.with_columns(**self.stamp), run_id)
-        run = pl.DataFrame(
-            {"step": ["collect"], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost],
-             "config": [json.dumps({**config, "scrubbed": dict(sorted(self.scrubbed.items()))}, ensure_ascii=False)],
-             "run_id": [run_id], "code_version": [__version__]}
-        ).with_columns(**self.stamp)  # fmt: skip
-        warehouse.overwrite("runs", {**where, "step": "collect"}, run, run_id)
-        log.info("%s %s: read %d, kept %d, dropped %d", self.source, self.day, self.read, kept, lost)
-        return Collected(source=self.source, read=self.read, kept=kept, dropped=lost, stopped=None)
-
-    def _comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
-        """Write the comments; return how many of ours are in, and those another origin had already brought."""
-        mine = self._scan("unique").with_columns(**self.stamp).rename({"user": "user_id"})
-        key = ["thread_id", "comment_id"]
-        theirs: list[pl.DataFrame] = []
-
-        def rows(present: pl.LazyFrame) -> pl.LazyFrame:
-            others = present.filter(pl.col("origin") != self.origin)
-            theirs[:] = [others.select(key).collect()]
-            columns = TABLES["comments"].schema.column_names()
-            return pl.concat([others.select(columns), mine.join(theirs[0].lazy(), on=key, how="anti").select(columns)])
-
-        where = warehouse.slice_of(source=self.source, day=self.day)
-        total = warehouse.replace("comments", where, rows, run_id)
-        already = mine.join(theirs[0].lazy(), on=key, how="semi").select(
-            reason=pl.lit("already_collected"), row_key="row_key"
-        )
-        return total - theirs[0].height, already.collect()
-
-    def _raw(self) -> pl.LazyFrame:
-        pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
-        digest = pl.struct("url", "body").map_elements(page_id, return_dtype=pl.String)
-        return pages.with_columns(**self.stamp, page_id=digest)
-
-    def _put(self, kind: str, part: int, frame: pl.DataFrame) -> Staged:
-        path = f"{self.folder}/{kind}-{part:05}.parquet"
-        frame.write_parquet(path)
-        return Staged(path=path, rows=frame.height)
-
-    def _scan(self, kind: str) -> pl.LazyFrame:
-        return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet")
-
-
-def _because(step: str, dropped: pl.DataFrame) -> pl.DataFrame:
-    return dropped.select(step=pl.lit(step), reason="reason", row_key="row_key")
-
-
-def _page_id(page: dict[str, str]) -> str:
-    import hashlib
-
-    return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
