@@ -27,7 +27,7 @@ from pipeline.text.language import language
 
 log = logging.getLogger(__name__)
 
-BUCKET_ROWS = 100_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
+BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 
 
 class Collected(TypedDict):
@@ -93,7 +93,7 @@ class _Intake:
         buckets = max(1, -(-rows // BUCKET_ROWS))
         for bucket in range(buckets):
             in_bucket = pl.col("thread_id").hash(seed=0) % buckets == bucket
-            comments = self._scan("kept").filter(in_bucket).collect()
+            comments = self._scan("kept").filter(in_bucket).collect(engine="streaming")
             unique, copies = deduplicate(comments)
             refuse_circles(unique)
             self._put("unique", bucket, with_context(unique, articles))
@@ -130,7 +130,7 @@ class _Intake:
         already = mine.join(theirs[0].lazy(), on=key, how="semi").select(
             reason=pl.lit("already_collected"), row_key="row_key"
         )
-        return total - theirs[0].height, already.collect()
+        return total - theirs[0].height, already.collect(engine="streaming")
 
     def _raw(self) -> pl.LazyFrame:
         pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
