@@ -164,6 +164,7 @@ class Scores(dy.Schema):
     day = dy.Date(description="Day of the comments")
     thread_id = dy.String(min_length=1, description="comments.thread_id")
     comment_id = dy.String(min_length=1, description="comments.comment_id")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of what was scored")
     metric = dy.String(min_length=1, description="implicitness, …")
     model_id = dy.String(min_length=1, description="models.model_id")
     value = dy.Float64(description="The score, rounded to 6 decimals")

@@ -1,19 +1,16 @@
-"""Implicitness of texts by a trained ImpScore model, with the signature a score must carry."""
+"""Implicitness of texts by a trained ImpScore model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import torch
 
-from pipeline import __version__
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.impscore import ImpScore
 
-METRIC = "implicitness"
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
 
 
@@ -37,10 +34,3 @@ def implicitness(
     with torch.inference_mode():
         values = model(vectors).implicitness.numpy() if len(texts) else np.empty(0)
     return np.round(values.astype(np.float64), DECIMALS).clip(0.0, 2.0)
-
-
-def signature(model_id: str, encoder: Encoder, lang: str = "lang") -> pl.Expr:
-    """What a score was made by. ImpScore is English: scores of other languages are marked an extension (X-07)."""
-    stem = f"{METRIC}|model:{model_id[:12]}|encoder:{encoder.name}@{encoder.revision[:12]}|{encoder.precision}"
-    scope = pl.when(pl.col(lang) == "en").then(pl.lit("en")).otherwise(pl.col(lang) + "(extension)")
-    return pl.format(f"{stem}|lang:{{}}|undertone:{__version__}", scope)

@@ -9,6 +9,8 @@ import polars as pl
 
 from pipeline import __version__, settings, slices, warehouse
 from pipeline.errors import Retry
+from pipeline.score import signature
+from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import impscore, texts
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from pipeline.models.impscore import ImpScore
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
-METRIC = "implicitness"  # as in score.implicitness, which imports torch
 VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
 
@@ -31,19 +32,21 @@ class Pinned(TypedDict):
 
 
 def pin(day: str, model_id: str | None = None) -> Pinned:
-    """The model and the state of `comments` that a run scores with."""
-    return Pinned(model_id=model_id or impscore.model_for(day), snapshots={"comments": warehouse.snapshot("comments")})
+    """The model and the states of the tables that a run works with."""
+    snapshots = {name: warehouse.snapshot(name) for name in ("comments", "scores")}
+    return Pinned(model_id=model_id or impscore.model_for(day), snapshots=snapshots)
 
 
 def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
-    """Shards of the day's distinct texts. Their number follows from the day's rows, so a rerun has the same."""
-    count = int(texts.distinct(day, pinned["snapshots"]["comments"]).select(pl.len()).collect().item())
+    """Shards of the day's texts that have no score by this model yet; none if all are known."""
+    count = int(_todo(day, pinned["model_id"], pinned["snapshots"]).select(pl.len()).collect().item())
     return slices.plan(day, count, rows, pinned["snapshots"])
 
 
 def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lambda _: None) -> Staged:
     """Score a shard's texts into scratch."""
-    mine = texts.distinct(shard["day"], shard["snapshots"]["comments"]).filter(texts.part_of(shard)).collect()
+    todo = _todo(shard["day"], model_id, shard["snapshots"])
+    mine = todo.filter(texts.part_of(shard)).collect()
     return warehouse.stage("scores", values(mine.sort("text_hash"), model_id, done))
 
 
@@ -53,9 +56,27 @@ def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lamb
 
     encoder, model = _loaded(model_id, settings.encoder(), settings.precision(), settings.threads())
     scored = scoring.implicitness(rows["text"].to_list(), encoder, model, done)
-    return rows.with_columns(
-        value=pl.Series(scored, dtype=pl.Float64), signature=scoring.signature(model_id, encoder)
-    ).select(list(VALUES))
+    by = signature.implicitness(model_id, encoder.name, encoder.revision, encoder.precision)
+    return rows.with_columns(value=pl.Series(scored, dtype=pl.Float64), signature=by).select(list(VALUES))
+
+
+def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
+    """Scores there are by this model, encoder, precision and code, of any day: a text's score is made once."""
+    made = (
+        warehouse.scan("models", pl.col("model_id") == model_id).select("encoder", "encoder_revision").head(1).collect()
+    )
+    if not made.height or snapshots["scores"] is None:
+        return pl.LazyFrame(schema=VALUES)
+    langs = pl.DataFrame({"lang": ["zh", "en", "ja", "ko", "und"]})
+    encoder, revision = made.row(0)
+    by = langs.select(by=signature.implicitness(model_id, encoder, revision, settings.precision()))["by"]
+    ours = (pl.col("metric") == METRIC) & (pl.col("model_id") == model_id) & pl.col("signature").is_in(by.to_list())
+    return warehouse.scan("scores", ours, snapshots["scores"]).select(list(VALUES)).unique("text_hash", keep="any")
+
+
+def _todo(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
+    known = _known(model_id, snapshots).select("text_hash")
+    return texts.distinct(day, snapshots["comments"]).join(known, on="text_hash", how="anti")
 
 
 def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
@@ -85,10 +106,12 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
     """
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
     comments = texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
-    known = warehouse.staged_rows("scores", staged) if staged else pl.LazyFrame(schema=VALUES)
-    rows = comments.join(
-        known.unique("text_hash").collect(), on="text_hash", how="inner", maintain_order="left"
-    ).with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"]))
+    fresh = [warehouse.staged_rows("scores", staged)] if staged else []
+    known = pl.concat([_known(pinned["model_id"], pinned["snapshots"]), *fresh]).unique("text_hash", keep="any")
+    known = known.join(comments.lazy().select("text_hash").unique(), on="text_hash", how="semi")
+    rows = comments.join(known.collect(), on="text_hash", how="inner", maintain_order="left").with_columns(
+        metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"])
+    )
     if rows.height != comments.height:
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
     mine = rows.select(empty("scores").columns)

@@ -5,6 +5,7 @@ create table scores (
     day date not null, -- Day of the comments
     thread_id varchar not null, -- comments.thread_id
     comment_id varchar not null, -- comments.comment_id
+    text_hash varchar not null, -- comments.text_hash of what was scored
     metric varchar not null, -- implicitness, …
     model_id varchar not null, -- models.model_id
     value double not null, -- The score, rounded to 6 decimals

@@ -171,7 +171,8 @@ def bench_warehouse(rows: int) -> None:
     numbers = pl.int_range(rows, eager=True)
     text = numbers.cast(pl.String)
     frame = pl.DataFrame({
-        "source": "bench", "thread_id": (numbers % 5000).cast(pl.String), "comment_id": text, "metric": "implicitness",
+        "source": "bench", "thread_id": (numbers % 5000).cast(pl.String), "comment_id": text,
+        "text_hash": "0" * 32, "metric": "implicitness",
         "model_id": "0" * 64, "value": (numbers % 1000) / 500, "signature": "implicitness|model:bench|encoder:none|en",
     }).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
     staged, plain = HOME / "staged.parquet", HOME / "plain.parquet"

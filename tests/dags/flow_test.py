@@ -122,7 +122,8 @@ def test_score_without_a_model_says_what_to_do(run: Run, capfd: pytest.CaptureFi
 def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
     """If a check does not hold, its mapped task fails and no report is written."""
     stray = pl.DataFrame(
-        {"source": ["zhihu"], "thread_id": ["1"], "comment_id": ["1"], "metric": ["implicitness"], "model_id": ["m"],
+        {"source": ["zhihu"], "thread_id": ["1"], "comment_id": ["1"],
+         "text_hash": ["0" * 32], "metric": ["implicitness"], "model_id": ["m"],
          "value": [1.0], "signature": ["implicitness|none"]}
     ).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), stray)

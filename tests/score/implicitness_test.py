@@ -13,7 +13,8 @@ from pipeline import __version__
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, load
 from pipeline.models.impscore import ImpScore
-from pipeline.score.implicitness import implicitness, model_from, signature
+from pipeline.score import signature
+from pipeline.score.implicitness import implicitness, model_from
 
 TEXTS = [
     "Nice hat.",
@@ -84,7 +85,12 @@ def test_model_belongs_to_its_encoder(encoder: Encoder, model: ImpScore) -> None
 
 def test_signature(encoder: Encoder) -> None:
     """A score says metric, model, encoder, precision, language and version; Chinese is marked an extension (X-07)."""
-    rows = pl.DataFrame({"lang": ["en", "zh", "und"]}).select(signature(MODEL_ID, encoder)).to_series().to_list()
+    rows = (
+        pl.DataFrame({"lang": ["en", "zh", "und"]})
+        .select(signature.implicitness(MODEL_ID, encoder.name, encoder.revision, encoder.precision))
+        .to_series()
+        .to_list()
+    )
     stem = f"implicitness|model:0123456789ab|encoder:embedded@{encoder.revision[:12]}|float32|lang:"
     assert re.fullmatch("[0-9a-f]{12}", encoder.revision[:12])
     assert rows == [f"{stem}{lang}|undertone:{__version__}" for lang in ("en", "zh(extension)", "und(extension)")]

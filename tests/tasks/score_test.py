@@ -1,5 +1,6 @@
 """Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.score import implicitness as scoring
 from pipeline.tables import empty
-from pipeline.tasks import impscore, score
+from pipeline.tasks import collect, impscore, score
 
 Bring = Callable[[str, dict[str, str]], None]
 Enlist = Callable[[str, int], str]
@@ -59,6 +60,7 @@ def test_signatures_mark_chinese_as_extension(scored: object) -> None:
 def test_size_of_shards_does_not_matter(scored: object) -> None:
     """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding."""
     before = scores()
+    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), empty("scores"))  # or nothing would be left to do
     pinned = score.pin(DAY)
     shards = score.plan(DAY, pinned, rows=60)
     distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
@@ -147,3 +149,27 @@ def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> N
     (imported / "models" / model_id).rename(imported / "gone")
     with pytest.raises(Missing, match=f"model {model_id[:12]} is not in"):
         score.run(NEXT)
+
+
+def test_a_text_is_scored_once(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run again, no text is encoded; a new comment with known words neither; one with new words alone is."""
+    before = warehouse.scan("scores").collect()
+    told: list[int] = []
+    assert score.run(DAY, told.append) == before.height
+    assert told == []
+    other = "2026-11-21"
+    known = warehouse.scan("comments").select("text").head(1).collect()["text"][0]
+    file = scored.parent / "later.jsonl"
+    file.write_text(
+        "".join(json.dumps({"text": t}) + "\n" for t in (known, "Words nobody has written yet.")), encoding="utf-8"
+    )
+    collect.import_files([file], "mine", other)
+    monkeypatch.setattr(impscore, "model_for", lambda _: before["model_id"][0])
+    assert score.run(other, told.append) == 2
+    assert sum(told) == 1
+    both = (
+        warehouse.scan("scores")
+        .join(warehouse.scan("comments"), on=["source", "day", "thread_id", "comment_id"])
+        .collect()
+    )
+    assert both.filter(text=known)["value"].n_unique() == 1
