@@ -251,7 +251,7 @@ def main() -> None:
     if "tokenize" in wanted:
         bench_tokenize(texts[:20_000])
     if "score" in wanted:
-        bench_score(texts[:3_000])
+        bench_score(texts[:1_000])
     if "warehouse" in wanted:
         from pipeline import warehouse
 
