@@ -4,31 +4,23 @@ Exit codes: 0 done; 1 a check does not hold or something failed; 2 bad input or 
 is missing; 75 try again.
 """
 
-import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import polars as pl
-import tenacity
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import console
-from pipeline.errors import BadInput, Missing, Retry, UndertoneError
-from pipeline.slices import parse_day
-
-T = TypeVar("T")
+from pipeline.commands import console, models
+from pipeline.commands.options import Day, Encoding, again, today
+from pipeline.errors import UndertoneError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
-train_app = typer.Typer(no_args_is_help=True, help="Train models.")
-score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
-app.add_typer(train_app, name="train")
-app.add_typer(score_app, name="score")
-
-Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
-Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb18030.")]
+app.add_typer(models.train_app, name="train")
+app.add_typer(models.score_app, name="score")
+app.command()(models.rank)
 
 
 def main() -> None:
@@ -38,21 +30,6 @@ def main() -> None:
     except UndertoneError as why:
         console.say(f"undertone: {why}")
         raise SystemExit(why.exit_code) from None
-
-
-def _today() -> str:
-    return dt.datetime.now(dt.UTC).date().isoformat()
-
-
-def _again(work: Callable[[], T]) -> T:
-    """Do a transaction, anew if another writer was faster."""
-    wait = tenacity.wait_random_exponential(multiplier=0.2, max=5)
-    for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(5), wait=wait, reraise=True
-    ):
-        with attempt:
-            return work()
-    raise AssertionError("tenacity ends by return or raise")
 
 
 @app.callback()
@@ -103,17 +80,17 @@ def import_(
     from pipeline.tasks.intake import Collected
 
     warehouse.create()
-    files = [file for path in paths for file in collect.files(str(path), source, day or _today())]
+    files = [file for path in paths for file in collect.files(str(path), source, day or today())]
     name = origin or (collect.origin_of(str(paths[0])) if len(paths) == 1 else None)
     columns_given = columns.parse(mapping)
     with console.progress("importing") as done:
 
         def work() -> list[Collected]:
             return collect.import_files(
-                files, source, day or _today(), mapping=columns_given, origin=name, encoding=encoding, done=done
+                files, source, day or today(), mapping=columns_given, origin=name, encoding=encoding, done=done
             )
 
-        collected = _again(work)
+        collected = again(work)
     _told(collected)
 
 
@@ -136,12 +113,12 @@ def collect(
     from pipeline.tasks.intake import Collected
 
     warehouse.create()
-    day = day or _today()
+    day = day or today()
     collected: list[Collected] = []
     with console.progress("collecting") as done:
         for one in work.sources(source, path):
             given = partial(work.run, one, day, path=path, mapping=mapping, encoding=encoding, done=done)
-            collected += _again(partial(given, live=live, threads=thread or []))
+            collected += again(partial(given, live=live, threads=thread or []))
     if not collected:
         console.say(f"nothing found for {day}")
     _told(collected)
@@ -177,117 +154,8 @@ def tokenize(
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
     with console.progress("cutting") as done:
-        rows_written = _again(partial(segment.run, day or _today(), chinese, english, done))
-    console.say(f"{rows_written:,} rows of tokens for {day or _today()}")
-
-
-@train_app.command("impscore")
-def train_impscore(
-    cassette: Annotated[Path | None, typer.Option(help="A .jsonl cassette of completions.")] = None,
-    use_sample: Annotated[bool, typer.Option("--sample", help="Train on the pairs shipped with Undertone.")] = False,
-    day: Day = "",
-    epochs: Annotated[int | None, typer.Option(min=1, help="30, as in the paper, unless given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
-) -> None:
-    """Train ImpScore and put it into the registry. The same pairs and numbers give the same model.
-
-    Example: `undertone train impscore --sample`
-    """
-    from pipeline.tasks import impscore
-
-    if (cassette is None) != use_sample:
-        raise BadInput("say either --sample or --cassette FILE")
-    warehouse.create()
-    day = day or _today()
-    for source in _again(lambda: impscore.play(day, str(cassette) if cassette else None)):
-        pairs = _again(partial(impscore.build_pairs, source, day, seed))
-        console.say(f"{source}: {pairs} pairs")
-    with console.progress("encoding", 3 * warehouse.scan("pairs").select(pl.len()).collect().item()) as done:
-        model_id = _again(lambda: impscore.train(day, epochs=epochs, seed=seed, done=done))
-    numbers = warehouse.query(
-        "select split, metric, value, baseline, pair_count from evaluations "
-        "where model_id = ? and day = ? and epoch = 0 and subset = 'all' and metric like '%accuracy' order by all",
-        [model_id, parse_day(day)],
-    )
-    console.table(numbers)
-    typer.echo(model_id)
-
-
-@score_app.command("implicitness")
-def score_implicitness(
-    file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
-    encoding: Encoding = "utf-8-sig",
-) -> None:
-    """Score each text of a file for implicitness: 0 says what it means, towards 2 more is left unsaid.
-
-    Adds the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
-
-    Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
-    `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
-    """
-    from pipeline.commands import files
-    from pipeline.tasks import impscore, score
-
-    model_id = model or impscore.model_for(None)
-    first, blank = True, 0
-    with files.Writer(out or Path("stdout.csv")) as writer:
-        for frame, column in files.texts(file, text_column, encoding):
-            with console.progress(f"scoring {file.name}", frame.height) as done:
-                scored = score.frame(frame, column, model_id, done)
-            if out:
-                writer.write(scored)
-            else:
-                typer.echo(files.as_text(scored, ".csv", header=first), nl=False)
-            first = False
-            blank += scored["implicitness"].null_count()
-    if blank:
-        console.say(f"{blank:,} rows hold no text and have no score")
-    if out:
-        console.say(f"wrote {out}")
-
-
-@score_app.command("day")
-def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) -> None:
-    """Score a day's comments into the table `scores`.
-
-    Example: `undertone score day 2026-11-19`
-    """
-    from pipeline.tasks import score
-
-    with console.progress("scoring") as done:
-        rows = _again(partial(score.run, day, done))
-    if not rows:
-        raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
-    console.say(f"{rows:,} scores for {day}")
-
-
-@app.command()
-def rank(
-    groups: Annotated[
-        Path | None, typer.Option(help="Graded groups as .jsonl; the shipped English ones by default.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-) -> None:
-    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines beside them.
-
-    A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
-
-    Examples: `undertone rank`; `undertone rank --groups mine.jsonl --json`
-    """
-    from pipeline.commands import files
-    from pipeline.examples.groups import read
-    from pipeline.tasks import rank as work
-
-    path = groups or sample.GROUPS["en"]
-    with console.progress(f"ranking {path.name}", read(path).height) as done:
-        found = work.rank(path, model, done)
-    files.to_stdout(found, ".jsonl") if as_json else console.table(found)
+        rows_written = again(partial(segment.run, day or today(), chinese, english, done))
+    console.say(f"{rows_written:,} rows of tokens for {day or today()}")
 
 
 @app.command()
@@ -348,7 +216,7 @@ def report(day: Day = "") -> None:
     from pipeline.tasks import report as work
 
     with console.working("writing the report"):
-        path = work.write(day or _today())
+        path = work.write(day or today())
     typer.echo(path)
 
 
@@ -365,7 +233,7 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
         console.say(f"days without {name}: {', '.join(days) or 'none'}")
     if not dry_run:
         with console.working("making what is missing"):
-            _again(lambda: work.heal(found))
+            again(lambda: work.heal(found))
 
 
 @app.command()
