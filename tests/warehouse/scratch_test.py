@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from filled import DAY, filled
+from filled import DAY, digest, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged
@@ -16,7 +16,7 @@ WHERE = warehouse.slice_of(source="weibo", day=DAY)
 
 def shard(*ids: str) -> pl.DataFrame:
     """Scores of these comments."""
-    return filled("scores", *({"comment_id": i, "model_id": "m"} for i in ids))
+    return filled("scores", *({"comment_id": i, "model_id": "m", "text_hash": digest(i, 32)} for i in ids))
 
 
 def held() -> pl.DataFrame:
