@@ -231,7 +231,7 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
     found = work.holes()
     for name, days in found.items():
         console.say(f"days without {name}: {', '.join(days) or 'none'}")
-    if not dry_run:
+    if any(found.values()) and not dry_run:
         with console.working("making what is missing"):
             again(lambda: work.heal(found))
 

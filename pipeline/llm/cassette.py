@@ -1,7 +1,8 @@
 """Cassettes: answers of a language model kept in a file, played back instead of asking.
 
-A line is {"source", "model", "prompt", "input", "response"}. The cassette shipped with the sample was written by
-people and says so: its model is `undertone-sample`, and nothing trained on it may be released as a result.
+A line is {"source", "model", "prompt", "input", "response"}. The cassette shipped with the sample was
+written for Undertone and not recorded from a service: its model is named `undertone-sample`, and nothing trained on it
+may be released as a result.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The sample: a small corpus of our own that the demo and the tests run on.
+"""The sample: a small corpus that the demo and the tests run on, written for Undertone by language models.
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
