@@ -69,3 +69,21 @@ def secret(connection: str) -> str | None:
         return Connection.get(connection).password
     except AirflowNotFoundException:
         return None
+
+
+def service(connection: str) -> tuple[str | None, str | None]:
+    """Address and key of a connection, or None and None if there is no such connection.
+
+    The host may be a whole address (`http://127.0.0.1:8000/v1`); else `schema` and `port` complete it.
+    """
+    from airflow.sdk import Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    try:
+        found = Connection.get(connection)
+    except AirflowNotFoundException:
+        return None, None
+    host = found.host or ""
+    port = f":{found.port}" if found.port else ""
+    address = host if "://" in host or not host else f"{found.schema or 'https'}://{host}{port}/v1"
+    return address or None, found.password

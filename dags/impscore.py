@@ -1,56 +1,122 @@
-"""Train ImpScore: completions to pairs, pairs to a model, the model into the registry.
+"""Train ImpScore: data sets and language models to pairs, pairs and graded groups to a model in the registry.
 
-Reads `completions`, and a cassette to add to them if one is named; writes `completions`, `pairs`, `models`,
-`evaluations`. The same pairs and numbers give the same model id. `score` uses the newest model trained for the day
-it scores or before.
+Reads published data sets from a folder if one is named, asks a language model for the explicit forms they lack if one
+is named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY), and takes what is in the tables
+besides. Writes `sentences`, `completions`, `pairs`, `models`, `evaluations`. An answer is paid for once, whatever is
+killed. The same pairs and numbers give the same model id. `score` uses the newest model promoted for the day it scores
+or before, and the model shipped with Undertone until there is one.
 
-**Triage.** The accuracies and, beside them, the length baseline are in `evaluations`. *BadInput* on the encoder: its
-files are not the pinned ones. A task that waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`.
+**Triage.** The accuracies and, beside them, what length, punctuation, words and source alone reach are in
+`evaluations`. *Retry* in `answers`: some requests failed for now; a new try asks those alone. *Refused*: the key or the
+account. *BadInput* on the encoder: its files are not the pinned ones. A task that waits in *scheduled* wants the pool
+`gpu`: `airflow pools set gpu 1 GPU`. An interrupted training goes on after its last whole epoch.
 """
 
 from typing import Any
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import Param, TriggerRule, dag, task
 
-from house import DAY, HOUSE, MODELS, Tag, every, the_day
+from house import DAY, HOUSE, MODELS, Tag, every, service, the_day
 
 PARAMS = {
     "day": DAY,
+    "data": Param(
+        None,
+        type=["null", "string"],
+        title="Data sets",
+        description="Folder that holds a folder for each data set, such as latent_hatred/; empty: what is in the table",
+    ),
     "cassette": Param(
         None,
         type=["null", "string"],
         title="Completions",
         description="A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
     ),
-    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
+    "model": Param(
+        None, type=["null", "string"], title="Ask", description="Language model to ask; empty: nobody is asked"
+    ),
+    "mode": Param("live", enum=["live", "cache-only"], title="Mode", description="cache-only: only what is paid for"),
+    "max_cost": Param(
+        None, type=["null", "number"], minimum=0, title="Limit", description="USD at which asking stops; empty: none"
+    ),
+    "limit": Param(
+        None, type=["null", "integer"], minimum=1, title="Sentences", description="Asked about a source at most"
+    ),
+    "profile": Param(
+        "undertone",
+        enum=["undertone", "paper", "official"],
+        title="Profile",
+        description="undertone learns from graded groups too; paper and official have those numbers",
+    ),
+    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the profile's"),
     "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the released code's 42"),
+    "promote": Param(
+        False, type="boolean", title="Promote", description="Score days by it even if it saw the sample's pairs alone"
+    ),
 }
 
 
 @dag(dag_id="impscore", schedule=every("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
 def impscore() -> None:
     @task
-    def completions(day: str, params: Any = None, run_id: Any = None) -> list[str]:
-        from pipeline.tasks import impscore
+    def data_sets(params: Any = None) -> list[list[str]]:
+        from pipeline.tasks import pairs
 
-        return impscore.play(day, params["cassette"], run_id) if params["cassette"] else impscore.answered()
+        return [list(one) for one in pairs.published(params["data"]).items()] if params["data"] else []
+
+    @task
+    def sentences(data_set: Any, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import pairs
+
+        return pairs.bring(*data_set, day, run_id)
+
+    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    def questions(read: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
+        from pipeline.tasks import asking, pairs
+
+        if params["cassette"]:
+            pairs.play(day, params["cassette"], run_id)
+        return asking.wanted() if params["model"] else []
+
+    @task(map_index_template="{{ source }}")
+    def answers(source: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import asking
+
+        how = asking.How(
+            params["model"],
+            mode=params["mode"],
+            max_cost=params["max_cost"],
+            endpoint=asking.endpoint(*service("undertone_llm")),
+        )
+        return asking.ask(source, how, params["limit"], run_id=run_id)
+
+    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    def sources(answered: Any) -> list[str]:
+        from pipeline.tasks import pairs
+
+        return pairs.ready()
 
     @task(map_index_template="{{ source }}")
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import impscore
+        from pipeline.tasks import impscore, pairs
 
-        return impscore.build_pairs(source, day, params["seed"], run_id)
+        return pairs.build(source, day, impscore.split_of(params["profile"]), params["seed"], run_id)
 
-    @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there are no completions
+    @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there is nothing to build pairs of
     def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
         from pipeline.tasks import impscore
 
-        model_id = impscore.train(day, epochs=params["epochs"], seed=params["seed"], run_id=run_id)
+        changes = {"epochs": params["epochs"], "seed": params["seed"]}
+        model_id = impscore.train(
+            day, profile=params["profile"], changes=changes, promote=params["promote"], run_id=run_id
+        )
         outlet_events[MODELS].add_partitions([day])
         return model_id
 
     day = the_day()
-    train(pairs.partial(day=day).expand(source=completions(day)), day)
+    read = sentences.partial(day=day).expand(data_set=data_sets())
+    answered = answers.expand(source=questions(read, day))
+    train(pairs.partial(day=day).expand(source=sources(answered)), day)
 
 
 impscore()

@@ -13,14 +13,17 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import console, models
+from pipeline.commands import console, measures, models, pairs
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
+app.add_typer(pairs.app, name="pairs")
 app.add_typer(models.train_app, name="train")
-app.add_typer(models.score_app, name="score")
-app.command()(models.rank)
+app.add_typer(models.evaluate_app, name="evaluate")
+app.add_typer(measures.score_app, name="score")
+for command in (measures.rank, measures.choose, measures.distance):
+    app.command()(command)
 
 
 def main() -> None:

@@ -48,6 +48,11 @@ def models() -> Path:
     return Path(_get("MODELS", str(home() / "models"))).expanduser().resolve()
 
 
+def scratch(name: str) -> Path:
+    """Folder of what can be made again, `embeddings` or `training`, below UNDERTONE_HOME; swept by age."""
+    return home() / "scratch" / name
+
+
 def reports() -> Path:
     """Folder of the HTML reports (UNDERTONE_REPORTS)."""
     return Path(_get("REPORTS", str(home() / "reports"))).expanduser().resolve()
@@ -77,6 +82,33 @@ def precision() -> str:
 def contact() -> str:
     """Page or mail address that the crawler's User-Agent names (UNDERTONE_CONTACT)."""
     return _get("CONTACT", CONTACT)
+
+
+def llm_uri() -> str | None:
+    """Address of a language-model service of OpenAI's shape (UNDERTONE_LLM_URL), such as http://127.0.0.1:8000/v1."""
+    return os.environ.get("UNDERTONE_LLM_URL") or None
+
+
+def llm_key() -> str | None:
+    """Key of the language-model service (UNDERTONE_LLM_KEY); servers of one's own often need none."""
+    return os.environ.get("UNDERTONE_LLM_KEY") or None
+
+
+def llm_ledger() -> str:
+    """SQLAlchemy address of the ledger of answers (UNDERTONE_LLM_LEDGER), where each is kept and paid for once."""
+    return _get("LLM_LEDGER", f"sqlite:///{home() / 'ledger.db'}")
+
+
+def llm_prices() -> Path | None:
+    """A price table of one's own (UNDERTONE_LLM_PRICES), which goes before the shipped one."""
+    value = os.environ.get("UNDERTONE_LLM_PRICES")
+    return Path(value).expanduser().resolve() if value else None
+
+
+def llm_prompts() -> Path | None:
+    """A folder of prompt files of one's own (UNDERTONE_LLM_PROMPTS), which go before the shipped ones."""
+    value = os.environ.get("UNDERTONE_LLM_PROMPTS")
+    return Path(value).expanduser().resolve() if value else None
 
 
 def threads() -> int:

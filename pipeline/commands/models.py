@@ -1,5 +1,6 @@
-"""Commands that use models: train, score, rank."""
+"""Commands that make and measure models: train, evaluate."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -8,118 +9,130 @@ import polars as pl
 import typer
 
 from pipeline import sample, warehouse
-from pipeline.commands import console
-from pipeline.commands.options import Day, Encoding, again, today
-from pipeline.errors import BadInput, Missing
+from pipeline.commands import console, pairs
+from pipeline.commands.options import Day, Json, Model, again, tell, today
+from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 
 train_app = typer.Typer(no_args_is_help=True, help="Train models.")
-score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
+evaluate_app = typer.Typer(no_args_is_help=True, help="Measure models.")
 
 
 @train_app.command("impscore")
 def train_impscore(
-    cassette: Annotated[Path | None, typer.Option(help="A .jsonl cassette of completions.")] = None,
-    use_sample: Annotated[bool, typer.Option("--sample", help="Train on the pairs shipped with Undertone.")] = False,
+    pairs_file: Annotated[
+        Path | None, typer.Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
+    ] = "undertone",
+    groups: Annotated[
+        list[Path] | None, typer.Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
+    ] = None,
+    use_sample: Annotated[bool, typer.Option("--sample", help="Add the sample's pairs to the table first.")] = False,
+    promote: Annotated[
+        bool, typer.Option("--promote", help="Score days by it even if it saw the sample's pairs alone.")
+    ] = False,
     day: Day = "",
-    epochs: Annotated[int | None, typer.Option(min=1, help="30, as in the paper, unless given.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option(help="What of the encoder is trained: none, adapter or full; the profile's unless given."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Another number of the recipe, as name=value; repeat it.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Train ImpScore and put it into the registry. The same pairs and numbers give the same model.
+    """Train ImpScore. The same pairs and numbers give the same model.
 
-    Example: `undertone train impscore --sample`
+    Examples: `undertone train impscore --sample`;
+    `undertone train impscore --pairs mine.csv --out model/ --profile paper`;
+    `undertone train impscore --set gamma_implicitness=0.7 --set features=32`
     """
     from pipeline.tasks import impscore
 
-    if (cassette is None) != use_sample:
-        raise BadInput("say either --sample or --cassette FILE")
-    warehouse.create()
-    day = day or today()
-    for source in again(lambda: impscore.play(day, str(cassette) if cassette else None)):
-        pairs = again(partial(impscore.build_pairs, source, day, seed))
-        console.say(f"{source}: {pairs} pairs")
-    with console.progress("encoding", 3 * warehouse.scan("pairs").select(pl.len()).collect().item()) as done:
-        model_id = again(lambda: impscore.train(day, epochs=epochs, seed=seed, done=done))
-    numbers = warehouse.query(
-        "select split, metric, value, baseline, pair_count from evaluations "
-        "where model_id = ? and day = ? and epoch = 0 and subset = 'all' and metric like '%accuracy' order by all",
-        [model_id, parse_day(day)],
-    )
-    console.table(numbers)
-    typer.echo(model_id)
-
-
-@score_app.command("implicitness")
-def score_implicitness(
-    file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
-    encoding: Encoding = "utf-8-sig",
-) -> None:
-    """Score each text of a file for implicitness: 0 says what it means, towards 2 more is left unsaid.
-
-    Adds the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
-
-    Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
-    `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
-    """
-    from pipeline.commands import files
-    from pipeline.tasks import impscore, score
-
-    model_id = model or impscore.model_for(None)
-    first, blank = True, 0
-    with files.Writer(out or Path("stdout.csv")) as writer:
-        for frame, column in files.texts(file, text_column, encoding):
-            with console.progress(f"scoring {file.name}", frame.height) as done:
-                scored = score.frame(frame, column, model_id, done)
-            if out:
-                writer.write(scored)
-            else:
-                typer.echo(files.as_text(scored, ".csv", header=first), nl=False)
-            first = False
-            blank += scored["implicitness"].null_count()
-    if blank:
-        console.say(f"{blank:,} rows hold no text and have no score")
+    changes = {**_changes(set_ or []), "epochs": epochs, "seed": seed, "tune": tune}
     if out:
-        console.say(f"wrote {out}")
+        rows = pairs.given(pairs_file, impscore.split_of(profile)) if pairs_file else pairs.given(None)
+        with console.progress("encoding") as done:
+            model_id, numbers = impscore.train_file(rows, out, profile, changes, groups, done)
+        where = str(out)
+    else:
+        if pairs_file or groups:
+            raise BadInput("with --pairs or --groups, say where the model should go: --out DIR")
+        model_id, numbers = _into_registry(day or today(), profile, changes, use_sample=use_sample, promote=promote)
+        where = model_id
+    shown = numbers.filter((pl.col("epoch") == 0) & pl.col("metric").is_in(_SHOWN)).drop("epoch")
+    if not as_json:
+        console.table(shown)
+        typer.echo(where)
+        return
+    typer.echo(json.dumps({"model": where, "model_id": model_id, "rows": shown.to_dicts()}, ensure_ascii=False))
 
 
-@score_app.command("day")
-def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) -> None:
-    """Score a day's comments into the table `scores`.
-
-    Example: `undertone score day 2026-11-19`
-    """
-    from pipeline.tasks import score
-
-    with console.progress("scoring") as done:
-        rows = again(partial(score.run, day, done))
-    if not rows:
-        raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
-    console.say(f"{rows:,} scores for {day}")
+_SHOWN = ("implicitness_accuracy", "pragmatics_accuracy", "kendall_tau", "spearman_rho", "choice_accuracy")
 
 
-def rank(
-    groups: Annotated[
-        Path | None, typer.Option(help="Graded groups as .jsonl; the shipped English ones by default.")
+def _changes(given: list[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for one in given:
+        name, mark, value = one.partition("=")
+        if not mark:
+            raise BadInput(f"--set {one}: expected name=value")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
+
+
+def _into_registry(
+    day: str, profile: str, changes: dict[str, object], *, use_sample: bool, promote: bool
+) -> tuple[str, pl.DataFrame]:
+    from pipeline.tasks import impscore
+    from pipeline.tasks import pairs as work
+
+    warehouse.create()
+    if use_sample:
+        for source in again(partial(work.play, day)):
+            count = again(partial(work.build, source, day, impscore.split_of(profile), None))
+            console.say(f"{source}: {count} pairs")
+    with console.progress("encoding") as done:
+        model_id = again(lambda: impscore.train(day, profile=profile, changes=changes, promote=promote, done=done))
+    numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
+        "kind", "day", "model_id"
+    )
+    return model_id, numbers.sort("metric", "subset", "split", "epoch").collect()
+
+
+@evaluate_app.command("impscore")
+def evaluate_impscore(
+    pairs_file: Annotated[
+        Path | None, typer.Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Model id; the newest by default.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    model: Model = None,
+    as_json: Json = False,
 ) -> None:
-    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines beside them.
+    """Measure a model on pairs: both accuracies and the means of figure 3, by source, baselines beside them.
 
-    A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
-
-    Examples: `undertone rank`; `undertone rank --groups mine.jsonl --json`
+    Example: `undertone evaluate impscore --pairs mine.csv --model model/`
     """
-    from pipeline.commands import files
-    from pipeline.examples.groups import read
-    from pipeline.tasks import rank as work
+    from pipeline.tasks import impscore
 
-    path = groups or sample.GROUPS["en"]
-    with console.progress(f"ranking {path.name}", read(path).height) as done:
-        found = work.rank(path, model, done)
-    files.to_stdout(found, ".jsonl") if as_json else console.table(found)
+    rows = pairs.given(pairs_file)
+    with console.progress("encoding") as done:
+        numbers = impscore.evaluate(rows, model, done)
+    first = impscore.headline(numbers)
+    tell(numbers, first, as_json)
+
+
+def default_groups() -> pl.DataFrame:
+    """The shipped English groups that no shipped model was trained on."""
+    from pipeline.examples import groups
+
+    return groups.with_split(groups.read(sample.GROUPS["en"])).filter(pl.col("split") == "test")

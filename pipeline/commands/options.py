@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
+import polars as pl
 import tenacity
 import typer
 
@@ -12,6 +13,10 @@ from pipeline.errors import Retry
 T = TypeVar("T")
 
 Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", help="Folder of a model, or its id; the shipped one by default.")
+]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb18030.")]
 
 
@@ -29,3 +34,22 @@ def again(work: Callable[[], T]) -> T:
         with attempt:
             return work()
     raise AssertionError("tenacity ends by return or raise")
+
+
+def show(frame: pl.DataFrame, as_json: bool) -> None:
+    """A frame as a table for people, or as JSON Lines."""
+    from pipeline.commands import console, files
+
+    files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
+
+
+def tell(frame: pl.DataFrame, first: dict[str, object], as_json: bool) -> None:
+    """A table for people, or one JSON object: the numbers that were asked for, and the table's rows beside them."""
+    import json
+
+    from pipeline.commands import console
+
+    if as_json:
+        typer.echo(json.dumps({**first, "rows": frame.to_dicts()}, ensure_ascii=False, default=str))
+    else:
+        console.table(frame)

@@ -1,85 +1,214 @@
-"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, and a foreign explicit sentence."""
+"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, and a foreign explicit sentence.
+
+In: rows of `sentences` whose makers say what they mean, and rows of `completions`. Out: rows of `pairs`, and what was
+dropped as (source, reason, row_key).
+"""
 
 import hashlib
+import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.collect.rows import chunks
+from pipeline.errors import BadInput
+from pipeline.examples.clusters import with_clusters
+from pipeline.examples.negatives import DROPPED, with_negatives
+from pipeline.examples.splits import NAMES, SEED, with_split
 from pipeline.llm.explicit import implicit_of, parse
+from pipeline.tables import SOURCE, TABLES
+from pipeline.text.language import language
 
-SPLIT = (0.8, 0.1, 0.1)  # section 5.1; the released code splits 90:5:5 (errata E3)
-SEED = 42  # the released code's
+_TEXT = pl.String()
+PAIR = dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "completion_id"), _TEXT)
+
+
+def pair_id(source: str, implicit: str, explicit: str) -> str:
+    """128-bit BLAKE2 of source and both sentences."""
+    return hashlib.blake2b(f"{source}\n{implicit}\n{explicit}".encode(), digest_size=16).hexdigest()
+
+
+def positives_of_sentences(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """(implicit, explicit) pairs that data sets give themselves (IMP-14); and the dropped, by item_id.
+
+    Only sentences labelled implicit that have an explicit form; the others are no pairs, and not dropped.
+    """
+    told = sentences.filter((pl.col("label") == "implicit") & pl.col("explicit").is_not_null())
+    columns = told.select("source", "lang", "text", "explicit", "item_id").iter_rows()
+    return _once([(source, lang, *texts, None, item) for source, lang, *texts, item in columns])
 
 
 def positives(completions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(implicit, explicit) pairs in completions; and the dropped: (source, reason, row_key = completion_id)."""
-    kept, dropped = [], []
-    for row in completions.iter_rows(named=True):
+    """(implicit, explicit) pairs in completions (IMP-15); and the dropped, by completion_id.
+
+    Of several attempts at a question the first that parses counts; later ones are dropped as `later_attempt`.
+    """
+    kept: list[tuple[str | None, ...]] = []
+    dropped: list[tuple[str | None, ...]] = []
+    answered = set()
+    for row in completions.sort("attempt", "completion_id").iter_rows(named=True):
+        source, key = row["source"], row["completion_id"]
+        question = (source, row["model"], row["prompt"], row["messages"])
+        if question in answered:
+            dropped.append((source, "later_attempt", key))
+            continue
         implicit = implicit_of(row["messages"])
-        found = parse(row["response"], implicit)
+        found = parse(row["response"], implicit, row["prompt"])
         if found.explicit is None:
-            dropped.append((row["source"], found.reason, row["completion_id"]))
+            dropped.append((source, found.reason, key))
             continue
-        key = f"{row['source']}\n{implicit}\n{found.explicit}"
-        pair_id = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
-        lang = "zh" if row["prompt"].endswith("_zh") else "en"
-        kept.append((pair_id, row["source"], lang, implicit, found.explicit, row["completion_id"]))
-    text = pl.String
-    pairs = pl.DataFrame(
-        kept, orient="row",
-        schema=dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "completion_id"), text),
-    )  # fmt: skip
-    gone = pl.DataFrame(dropped, schema={"source": text, "reason": text, "row_key": text}, orient="row")
-    again = pairs.filter(~pl.col("pair_id").is_first_distinct())
-    same = again.select("source", reason=pl.lit("same_pair"), row_key="completion_id")
-    return pairs.unique("pair_id", keep="first", maintain_order=True), pl.concat([gone, same])
+        answered.add(question)
+        kept.append((source, "zh" if row["prompt"].endswith("_zh") else "en", implicit, found.explicit, key, key))
+    pairs, same = _once(kept)
+    return pairs, pl.concat([pl.DataFrame(dropped, schema=DROPPED, orient="row"), same])
 
 
-def with_negatives(pairs: pl.DataFrame, seed: int = SEED) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add `negative`: the explicit sentence of another pair of the same source, never of the same text (IMP-19).
+def _once(rows: list[tuple[str | None, ...]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pairs of (source, lang, implicit, explicit, completion_id, row_key) without those met before, and the latter."""
+    schema = dict.fromkeys(("source", "lang", "implicit", "explicit", "completion_id", "row_key"), _TEXT)
+    found = pl.DataFrame(rows, schema=schema, orient="row")
+    ids = [pair_id(*texts) for texts in found.select("source", "implicit", "explicit").iter_rows()]
+    found = found.with_columns(pair_id=pl.Series(ids, dtype=_TEXT))
+    return _first(found)
 
-    Pairs of a source that has only one explicit text cannot have one and are dropped as `no_negative`.
+
+def _first(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    is_first = pl.col("pair_id").is_first_distinct()
+    same = found.filter(~is_first).select("source", reason=pl.lit("same_pair"), row_key="row_key")
+    return found.filter(is_first).select(*PAIR), same
+
+
+def build(
+    sentences: pl.DataFrame, completions: pl.DataFrame, profile: str = "paper", seed: int = SEED
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows of `pairs`, with clusters and split by `profile`, and the dropped (source, reason, row_key).
+
+    A pair that a data set gives and a model writes as well counts as the data set's.
     """
-    rng = np.random.default_rng(seed)
-    kept, dropped = [], []
-    for source in pairs.sort("source", "pair_id").partition_by("source", maintain_order=True):
-        if source["explicit"].n_unique() < 2:
-            dropped.append(source.select("source", reason=pl.lit("no_negative"), row_key="pair_id"))
-            continue
-        kept.append(source.with_columns(negative=_foreign(source["explicit"], rng)))
-    none = pl.DataFrame(schema={"source": pl.String, "reason": pl.String, "row_key": pl.String})
-    empty = pairs.clear().with_columns(negative=pl.lit("", pl.String))
-    return pl.concat(kept) if kept else empty, pl.concat([none, *dropped])
-
-
-def _foreign(texts: pl.Series, rng: np.random.Generator) -> pl.Series:
-    """For each text one of the others that differ from it, each row of them equally likely.
-
-    Equal texts are laid side by side; a position is drawn among the rest and moved past the own block.
-    """
-    ordered = texts.arg_sort().to_numpy()
-    _, start, block, size = np.unique(
-        texts.to_numpy()[ordered].astype(str), return_index=True, return_inverse=True, return_counts=True
-    )
-    start, size = start[block], size[block]
-    drawn = np.floor(rng.random(len(texts)) * (len(texts) - size)).astype(np.int64)
-    drawn += np.where(drawn >= start, size, 0)
-    negative = np.empty(len(texts), np.int64)
-    negative[ordered] = ordered[drawn]
-    return texts.gather(negative)
-
-
-def with_split(pairs: pl.DataFrame, shares: tuple[float, float, float] = SPLIT, seed: int = SEED) -> pl.DataFrame:
-    """Add `split` at random: train, validation, test by `shares`, the same for the same rows and seed (IMP-22)."""
-    ordered = pairs.sort("pair_id")
-    bounds = np.round(np.cumsum(shares) * len(ordered)).astype(int)
-    place = np.random.default_rng(seed).permutation(len(ordered))
-    names = np.array(["train", "validation", "test"])[np.searchsorted(bounds, place, side="right").clip(max=2)]
-    return ordered.with_columns(split=pl.Series(names, dtype=pl.String))
-
-
-def build(completions: pl.DataFrame, seed: int = SEED) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows of `pairs` from completions, and the dropped (source, reason, row_key)."""
-    pairs, unparsed = positives(completions)
+    told, same = positives_of_sentences(sentences)
+    written, unparsed = positives(completions)
+    pairs, again = _first(pl.concat([told, written]).with_columns(row_key="completion_id"))
     triples, alone = with_negatives(pairs, seed)
-    return with_split(triples, seed=seed), pl.concat([unparsed, alone])
+    rows = with_split(with_clusters(triples), profile, seed)
+    return rows.select(TABLES["pairs"].schema.column_names()), pl.concat([same, unparsed, again, alone])
+
+
+def statistics(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Table 1 by source and for `all`: positives, negatives, characters of a sentence, share of longer implicit ones.
+
+    Lengths are of the positive pairs; sd is the sample standard deviation, null for a single pair (IMP-20).
+    """
+    one, other = (pl.col(name).str.len_chars() for name in ("implicit", "explicit"))
+    return (
+        pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))])
+        .group_by("source")
+        .agg(
+            positives=pl.len().cast(pl.Int64),
+            negatives=pl.col("negative").count().cast(pl.Int64),
+            implicit_mean=one.mean(),
+            implicit_sd=one.std(),
+            explicit_mean=other.mean(),
+            explicit_sd=other.std(),
+            implicit_longer=(one > other).mean(),
+        )
+        .sort(pl.col("source") == "all", "source")
+    )
+
+
+def balanced(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.1) -> pl.DataFrame:
+    """The largest subset in which length tells nothing: each pair has a mirror whose lengths differ the other way.
+
+    Within a source and a bin of the relative difference |a - b| / max(a, b), as many pairs are kept whose implicit
+    sentence is longer as are kept whose it is shorter, the surplus left out at random. Where there are negatives, a
+    mirror's negative differs the other way too. Pairs without any difference are their own mirrors and stay.
+
+    Args:
+        pairs: with pair_id, source, implicit, explicit and, if it is to count, negative.
+        seed: of the draw; the order of the pairs does not matter.
+        tolerance: width of a bin.
+
+    Returns:
+        The kept rows in the order of their ids.
+    """
+    size = {name: pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")}
+    way = (size["implicit"] - size["explicit"]).sign()
+    far = (size["implicit"] - size["negative"]).sign() if "negative" in pairs.columns else pl.lit(0, pl.Int64)
+    longest = pl.max_horizontal(size["implicit"], size["explicit"])
+    ordered = pairs.sort("pair_id")
+    shuffled = pl.Series(np.random.default_rng(seed).permutation(len(ordered)))
+    signs = ordered.with_columns(
+        _bin=((size["implicit"] - size["explicit"]).abs() / longest / tolerance).floor(),
+        _side=way * 3 + far,  # -4 to 4; the mirror of a side is its negative
+        _drawn=shuffled,
+    )
+    place = ["source", "_bin", "_side"]
+    sides = signs.group_by(place).len("_size")
+    mirrors = sides.with_columns(-pl.col("_side")).rename({"_size": "_mirrors"})
+    kept = signs.join(mirrors, on=place, how="left").filter(pl.col("_drawn").rank().over(place) <= pl.col("_mirrors"))
+    return kept.sort("pair_id").select(pairs.columns)
+
+
+def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
+    """Rows of `pairs` of a user's csv, tsv, jsonl or parquet file with columns implicit and explicit.
+
+    May have negative, source (`own` where absent), lang (told by the script) and split (all rows or none; made by
+    `profile`). Negatives are made where absent. Blanks around texts go; a pair given twice counts once, as given
+    first.
+
+    Raises:
+        BadInput: naming file, row and field.
+    """
+    found = pl.DataFrame(
+        [
+            _given(row, f"{path}, row {number}") | {"_at": number}
+            for chunk in chunks(path)
+            for number, row in enumerate(chunk.rows, chunk.first)
+        ],
+        schema=PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_at": pl.Int64()},
+    ).unique("pair_id", keep="first", maintain_order=True)
+    found = found.with_columns(
+        lang=pl.coalesce("lang", pl.when(language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
+    )
+    drawn, _ = with_negatives(found.drop("negative"), seed)
+    found = found.join(drawn.select("pair_id", _drawn="negative"), on="pair_id", how="left", maintain_order="left")
+    found = found.with_columns(negative=pl.coalesce("negative", "_drawn"))
+    _refuse(path, found, "negative", "is absent, and its source has no other explicit sentence to take")
+    if found["split"].null_count() < len(found):
+        _refuse(path, found, "split", "is absent, though other rows have one")
+    else:
+        found = found.drop("split")
+    found = with_clusters(found)
+    rows = found if "split" in found.columns else with_split(found, profile, seed)
+    return rows.sort("pair_id").select(TABLES["pairs"].schema.column_names())
+
+
+def _given(row: dict[str, Any], where: str) -> dict[str, str | None]:
+    """The fields of one row of a user's file, checked."""
+    fields = {name: row.get(name) for name in ("implicit", "explicit", "negative", "source", "lang", "split")}
+    for name, value in fields.items():
+        if value is not None and not isinstance(value, str):
+            raise BadInput(f"{where}: field {name!r} should be text, found {type(value).__name__}")
+    said = {name: (value or "").strip() for name, value in fields.items()}
+    implicit, explicit, source = said["implicit"], said["explicit"], said["source"] or "own"
+    for name in ("implicit", "explicit"):
+        if not said[name]:
+            raise BadInput(f"{where}: field {name!r} is {'empty' if name in row else 'absent'}")
+    if explicit == implicit:
+        raise BadInput(f"{where}: field 'explicit' should say it in other words than 'implicit'")
+    if said["negative"] in (explicit, implicit):
+        raise BadInput(f"{where}: field 'negative' should be another sentence than 'implicit' and 'explicit'")
+    if not re.fullmatch(SOURCE, source):
+        raise BadInput(f"{where}: field 'source' should be a name in small letters, digits and _, found {source!r}")
+    if said["split"] and said["split"] not in NAMES:
+        raise BadInput(f"{where}: field 'split' should be one of {', '.join(NAMES)}, found {said['split']!r}")
+    optional = {name: said[name] or None for name in ("negative", "lang", "split")}
+    key = pair_id(source, implicit, explicit)
+    return {"pair_id": key, "source": source, "implicit": implicit, "explicit": explicit, **optional}
+
+
+def _refuse(path: Path, rows: pl.DataFrame, field: str, why: str) -> None:
+    """BadInput for the first row whose field is null."""
+    if absent := rows.filter(pl.col(field).is_null())["_at"].head(1).to_list():
+        raise BadInput(f"{path}, row {absent[0]}: field {field!r} {why}")

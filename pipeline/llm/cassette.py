@@ -5,24 +5,19 @@ written for Undertone and not recorded from a service: its model is named `under
 may be released as a result.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.llm import explicit
+from pipeline.llm import explicit, prompt
+from pipeline.llm.request import as_json, completion_id
+from pipeline.tables import empty
 
-SAMPLE_MODEL = "undertone-sample"
 _FIELDS = ("source", "model", "prompt", "input", "response")
-
-
-def completion_id(model: str, messages: str, params: str, prompt: str, prompt_version: str, attempt: int) -> str:
-    """SHA-256 of everything the answer depends on: change any of it and it is another call."""
-    key = json.dumps([model, messages, params, prompt, prompt_version, attempt], ensure_ascii=False)
-    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def read(path: Path) -> pl.DataFrame:
@@ -30,7 +25,9 @@ def read(path: Path) -> pl.DataFrame:
     rows = [_row(_entry(line, f"{path}, line {number}")) for number, line in enumerate(_lines(path), 1)]
     if not rows:
         raise BadInput(f"{path}: the cassette has no line")
-    return pl.DataFrame(rows).cast({"attempt": pl.Int64}).unique("completion_id", keep="first", maintain_order=True)
+    return pl.DataFrame(rows, schema=empty("completions").schema).unique(
+        "completion_id", keep="first", maintain_order=True
+    )
 
 
 def _lines(path: Path) -> list[str]:
@@ -56,25 +53,27 @@ def _entry(line: str, where: str) -> dict[str, str]:
     if blank := [name for name in _FIELDS if name != "response" and not entry[name].strip()]:
         raise BadInput(f"{where}: field {blank[0]!r} is empty")
     try:
-        explicit.prompt(entry["prompt"])
+        prompt.load(entry["prompt"])
     except BadInput as why:
         raise BadInput(f"{where}: {why}") from why
     return entry
 
 
 def _row(entry: dict[str, str]) -> dict[str, Any]:
-    _, version = explicit.prompt(entry["prompt"])
-    messages = json.dumps(explicit.messages(entry["input"], entry["prompt"]), ensure_ascii=False)
-    params = "{}"
+    version = prompt.load(entry["prompt"]).version
+    messages = as_json(explicit.messages(entry["input"], entry["prompt"]))
     return {
-        "completion_id": completion_id(entry["model"], messages, params, entry["prompt"], version, 0),
+        "completion_id": completion_id(entry["model"], None, messages, "{}", entry["prompt"], version, 0),
         "source": entry["source"],
         "model": entry["model"],
         "prompt": entry["prompt"],
         "prompt_version": version,
         "messages": messages,
-        "params": params,
+        "params": "{}",
         "attempt": 0,
         "response": entry["response"],
-        "mode": "sample" if entry["model"] == SAMPLE_MODEL else "import",
+        "mode": "sample" if entry["model"] == sample.MODEL else "import",
+        "revision": None,
+        "input_tokens": None,
+        "output_tokens": None,
     }

@@ -1,23 +1,20 @@
-"""Saying outright what a sentence means: the prompt that turns an implicit sentence into an explicit one (IMP-15).
+"""Saying outright what a sentence means: asking for it, and reading the answer (IMP-15 to IMP-17)."""
 
-Our own words, not the papers' (IMP-16); the Chinese prompt is an extension, since ImpScore is English only (X-07).
-"""
-
-import hashlib
 import json
 import re
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import BadInput
+from pipeline.llm import prompt
 
-_FOLDER = Path(__file__).parent / "prompts"
-_LABEL = re.compile(
-    r"^(?:explicit(?: version| sentence| response)?|rewritten(?: sentence)?|answer|[AB]"
-    r"|改写(?:后|后的句子|结果)?|直白(?:版|版本|的说法)?)\s*[:：]\s*",
-    re.IGNORECASE,
+TOO_LONG = 400  # characters; a longer answer of more than four times the sentence's length is chatter
+_WORDS = (
+    r"(?:(?:an? |the )?(?:more )?explicit(?: version| sentence| response| answer)?|rewritten(?: sentence)?|answer|[AB]"
+    r"|改写(?:后|后的句子|结果)?|直白(?:版|版本|的说法)?|回答)"
 )
+_LABEL = re.compile(rf"^{_WORDS}\s*[:：]\s*", re.IGNORECASE)
+_IS_LABEL = re.compile(rf"^{_WORDS}\s*[:：]?$", re.IGNORECASE)
+_ANGLES = re.compile(r"^<<<(?P<inside>[^<>]*)>>>\s*[:：]?\s*(?P<after>.*)$", re.DOTALL)
 # "I can't help you move" is what somebody means, so a refusal must also name the request or the sentence
 _REFUSAL = re.compile(
     r"^(?:as an ai(?:,| language model| assistant)"
@@ -32,6 +29,11 @@ _REFUSAL = re.compile(
 )
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _QUOTED = re.compile(r"""^(?:"[^"]*"|'[^']*(?:\w'\w[^']*)*'|“[^“”]*”|‘[^‘]*’|「[^「」]*」)$""", re.DOTALL)
+# "- question - answer": cut at the first dash after the end of a sentence, else at the first dash
+_DIALOGUE = re.compile(
+    r"""^-\s*(?:(?P<asked>.*?[?!.？！。…]["'”’)）]?)|(?P<said>.+?))\s+-\s+(?P<answer>.*)$""", re.DOTALL
+)
+_DASH = re.compile(r"^-(?:\s+|$)")
 
 
 class Parsed(NamedTuple):
@@ -41,19 +43,9 @@ class Parsed(NamedTuple):
     reason: str | None
 
 
-@cache
-def prompt(name: str) -> tuple[str, str]:
-    """A prompt file's text and its version, the first 12 digits of its SHA-256."""
-    path = _FOLDER / f"{name}.md"
-    if not path.is_file():
-        raise BadInput(f"no prompt {name!r}; there are {', '.join(sorted(p.stem for p in _FOLDER.glob('*.md')))}")
-    text = path.read_text(encoding="utf-8").strip()
-    return text, hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def messages(implicit: str, name: str) -> list[dict[str, str]]:
-    """Messages that ask for the explicit form of a sentence, which is a message of its own, never spliced in."""
-    return [{"role": "system", "content": prompt(name)[0]}, {"role": "user", "content": implicit}]
+def messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
+    """Messages that ask for the explicit form of a sentence, or of the answer in `- question - answer`."""
+    return prompt.messages(text, name, folder)
 
 
 def implicit_of(messages_json: str) -> str:
@@ -61,21 +53,64 @@ def implicit_of(messages_json: str) -> str:
     return str(json.loads(messages_json)[-1]["content"])
 
 
-def parse(response: str, implicit: str) -> Parsed:
-    """The explicit sentence in an answer, or why there is none: empty, refusal, echo, other_language."""
-    text = _unquoted(_LABEL.sub("", _unquoted(response)))
+def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
+    """The explicit sentence in an answer, or why there is none.
+
+    Labels and quotation marks around the sentence go. For dialogue prompts the sentence is joined with the question
+    of `implicit` again (IMP-17).
+
+    Returns:
+        A sentence; or a reason: empty, refusal, echo, other_language, too_long (more than four times the length of
+        `implicit` and 400 characters).
+    """
+    question, unsaid = _dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
+    text = _bare(response)
+    if question:
+        text = _bare(_without_question(text, question))
     if not text:
         return Parsed(None, "empty")
     if _REFUSAL.match(text.replace("’", "'")):
         return Parsed(None, "refusal")
-    if text.casefold() == implicit.strip().casefold():
+    if text.casefold() == unsaid.casefold():
         return Parsed(None, "echo")
     if bool(_HAN.search(text)) != bool(_HAN.search(implicit)):
         return Parsed(None, "other_language")
-    return Parsed(text, None)
+    if len(text) > max(4 * len(implicit), TOO_LONG):
+        return Parsed(None, "too_long")
+    return Parsed(f"- {question} - {text}" if question else text, None)
+
+
+def _dialogue(text: str) -> tuple[str, str]:
+    """Question and answer of `- question - answer`; no question where the text is none."""
+    if not (found := _DIALOGUE.match(text.strip())):
+        return "", text.strip()
+    return (found["asked"] or found["said"]).strip(), found["answer"].strip()
+
+
+def _without_question(text: str, question: str) -> str:
+    """The answer alone where the model gives the question again, or begins with the dash of an answer."""
+    text = _DASH.sub("", text)
+    if text.casefold().startswith(question.casefold()):
+        text = _DASH.sub("", text[len(question) :].lstrip())
+    return text
+
+
+def _bare(text: str) -> str:
+    """The text without labels before it, nor a pair of quotation marks or <<< >>> around all of it."""
+    before, text = None, text.strip()
+    while text != before:
+        before, text = text, _LABEL.sub("", _unquoted(_unmarked(text)))
+    return text
+
+
+def _unmarked(text: str) -> str:
+    """What follows `<<<...>>>`, else what is inside unless that is a label itself."""
+    if not (found := _ANGLES.match(text)):
+        return text
+    inside = found["inside"].strip()
+    return found["after"] or ("" if _IS_LABEL.match(inside) else inside)
 
 
 def _unquoted(text: str) -> str:
     """The text without a pair of quotation marks around all of it; those of a quotation inside stay."""
-    text = text.strip()
     return text[1:-1].strip() if _QUOTED.match(text) else text

@@ -1,8 +1,11 @@
 """Ranking graded groups (ImpScore, section 6.2 and appendix A.3): does the score rise with the level?"""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 from scipy import stats
 
 
@@ -31,3 +34,45 @@ def ordered_pairs(gold: Sequence[float], scores: Sequence[float]) -> int:
     """Pairs that rise together: 0 to 6 for four sentences, the linguist's scale of table 11 (IMP-37)."""
     agreement = np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores))
     return int((np.triu(agreement, 1) > 0).sum())
+
+
+class Correlations(NamedTuple):
+    """Means over groups."""
+
+    kendall_tau: float
+    spearman_rho: float
+    group_count: int
+
+
+def mean_correlations(groups: pl.DataFrame) -> Correlations:
+    """Kendall tau and Spearman rho of value with level, each taken within a group and averaged over groups.
+
+    Args:
+        groups: rows with group, level, value.
+    """
+    lists = [(part["level"].to_list(), part["value"].to_list()) for part in groups.partition_by("group")]
+    taus, rhos = ([measure(*both) for both in lists] for measure in (kendall_tau, spearman_rho))
+    count = max(len(lists), 1)
+    return Correlations(round(sum(taus) / count, 6), round(sum(rhos) / count, 6), len(lists))
+
+
+def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
+    """How far raters agree on the order of items, each with each (table 4 and figure 9; IMP-35).
+
+    Args:
+        ratings: [raters, groups, items], any numbers that rise with implicitness; equal numbers are ties.
+        measure: kendall (equation 11) or spearman.
+
+    Returns:
+        [raters, raters], means over groups; symmetric, 1 on the diagonal of a rater without ties.
+    """
+    if measure not in {"kendall", "spearman"}:
+        raise ValueError(f"measure should be kendall or spearman, not {measure!r}")
+    raters, groups, _ = ratings.shape
+    correlate = kendall_tau if measure == "kendall" else spearman_rho
+    found = np.empty((raters, raters))
+    for one in range(raters):
+        for other in range(one, raters):
+            values = [correlate(ratings[one, g].tolist(), ratings[other, g].tolist()) for g in range(groups)]
+            found[one, other] = found[other, one] = np.mean(values)
+    return found

@@ -23,6 +23,7 @@ EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
 PAPER = "sentence-transformers/all-mpnet-base-v2"  # section 5.1
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+POOLINGS = ("model", "layers")
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
 
 Vectors = npt.NDArray[np.float32]
@@ -40,10 +41,17 @@ class Encoder:
     module: Any  # sentence_transformers.SentenceTransformer
     device: str
     threads: int
+    pooling: str = "model"
 
 
-@lru_cache(maxsize=2)
-def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, device: str | None = None) -> Encoder:
+@lru_cache(maxsize=4)
+def load(
+    name: str = EMBEDDED,
+    precision: str = "float32",
+    threads: int = 1,
+    device: str | None = None,
+    pooling: str = "model",
+) -> Encoder:
     """Load an encoder.
 
     Args:
@@ -52,7 +60,11 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
             by up to 4e-3.
         threads: batches worked on at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
+        pooling: `model`, as its makers pool and normalise (errata E2); or `layers`, the mean over the words of every
+            layer, each of length 1, side by side: what is said indirectly shows more in the middle layers.
     """
+    if pooling not in POOLINGS:
+        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
     if precision not in PRECISIONS:
         raise BadInput(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
     from sentence_transformers import SentenceTransformer
@@ -72,7 +84,10 @@ def load(name: str = EMBEDDED, precision: str = "float32", threads: int = 1, dev
         module = SentenceTransformer(where, revision=revision, device=device, **kwargs)
     module.eval()
     dim = int(module.get_embedding_dimension())
-    return Encoder(name.partition("@")[0], revision, precision, dim, module, device, threads if device == "cpu" else 1)
+    if pooling == "layers":
+        dim = module[0].model.config.hidden_size * (module[0].model.config.num_hidden_layers + 1)
+    threads = threads if device == "cpu" else 1
+    return Encoder(name.partition("@")[0], revision, precision, dim, module, device, threads, pooling)
 
 
 def _locate(name: str) -> tuple[str, str | None]:
@@ -148,13 +163,24 @@ def _encode_distinct(
         features = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt")
         features = {key: value.to(encoder.device) for key, value in features.items()}
         with torch.inference_mode():  # holds for one thread only
-            out[batch] = encoder.module(features)["sentence_embedding"].float().cpu().numpy()
+            out[batch] = embed_batch(encoder, features).float().cpu().numpy()
         return batch
 
     with ThreadPoolExecutor(encoder.threads) as pool:
         for batch in pool.map(embed, batches):
             told(batch)
     return out
+
+
+def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Embeddings [n, d] of tokenised texts, with gradient if it is on."""
+    if encoder.pooling == "model":
+        found: torch.Tensor = encoder.module(features)["sentence_embedding"]
+        return found
+    states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states
+    words = features["attention_mask"].unsqueeze(-1).to(states[0].dtype)
+    means = [(state * words).sum(1) / words.sum(1) for state in states]
+    return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
 
 
 def _batches(lengths: IndexArray, budget: int) -> list[IndexArray]:

@@ -12,7 +12,8 @@ No bias, Xavier uniform (section 3.4, IMP-11). Equal zero vectors have cosine 0 
 """
 
 import math
-from typing import NamedTuple
+from itertools import product
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,36 +21,74 @@ from torch import Tensor, nn
 FEATURES = 64  # l, from the released code (errata E3)
 GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ALPHA = 0.5, 0.7, 1.0  # section 5.1
 
+Metric = Literal["cosine", "euclidean"]
+Space = Literal["p2s", "s2p", "third"]
+
+
+class Design(NamedTuple):
+    """One of the 12 variants of table 2: the metrics of I and ΔP, and the space the two meanings are compared in.
+
+    p2s compares h_s with h_p W_t; s2p compares h_p with h_s W_t; third compares h_p W_t1 with h_s W_t2 (equation 10,
+    printed for the Euclidean metric only; the cosine form is implied).
+    """
+
+    implicitness: Metric = "cosine"
+    pragmatics: Metric = "euclidean"
+    space: Space = "p2s"
+
+
+DESIGNS = tuple(Design(*one) for one in product(get_args(Metric), get_args(Metric), get_args(Space)))
+
 
 class Meaning(NamedTuple):
-    """Implicitness [n] and pragmatic features [n, l] of n sentences."""
+    """Implicitness [n] and pragmatic features [n, l] of n sentences; semantic features [n, l] beside them."""
 
     implicitness: Tensor
     pragmatic: Tensor
+    semantic: Tensor
+
+    def at(self, rows: Tensor) -> "Meaning":
+        """The meanings of some of the sentences, by row."""
+        return Meaning(*(field[rows] for field in self))
 
 
 class ImpScore(nn.Module):
-    """The trained part of ImpScore: three matrices over frozen embeddings."""
+    """The trained part of ImpScore: three matrices over embeddings, four where both meanings go to a third space."""
 
-    def __init__(self, dim: int, features: int = FEATURES, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        features: int = FEATURES,
+        generator: torch.Generator | None = None,
+        design: Design = Design(),  # noqa: B008 - immutable
+    ) -> None:
         """Draw the matrices.
 
         Args:
             dim: size d of the embeddings.
             features: size l of the two meaning spaces, much less than d.
             generator: source of randomness.
+            design: variant of table 2.
         """
         super().__init__()
+        self.design = design
         self.pragmatic = nn.Parameter(_xavier(dim, features, generator))
         self.semantic = nn.Parameter(_xavier(dim, features, generator))
         self.transform = nn.Parameter(_xavier(features, features, generator))
+        if design.space == "third":
+            self.transform_semantic = nn.Parameter(_xavier(features, features, generator))
 
     def forward(self, embeddings: Tensor) -> Meaning:
-        """Implicitness and pragmatic features of embeddings [n, d]."""
-        pragmatic = embeddings @ self.pragmatic
-        transformed = pragmatic @ self.transform
-        cosine = torch.cosine_similarity(embeddings @ self.semantic, transformed, dim=-1)
-        return Meaning(1 - cosine, pragmatic)
+        """Implicitness, pragmatic and semantic features of embeddings [n, d]."""
+        pragmatic, semantic = embeddings @ self.pragmatic, embeddings @ self.semantic
+        match self.design.space:
+            case "p2s":
+                one, other = semantic, pragmatic @ self.transform
+            case "s2p":
+                one, other = pragmatic, semantic @ self.transform
+            case "third":
+                one, other = pragmatic @ self.transform, semantic @ self.transform_semantic
+        return Meaning(_distance(one, other, self.design.implicitness), pragmatic, semantic)
 
 
 def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tensor:
@@ -57,10 +96,17 @@ def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tenso
     return (torch.rand(rows, columns, generator=generator) * 2 - 1) * bound
 
 
-def pragmatic_distance(one: Meaning, other: Meaning) -> Tensor:
-    """ΔP of sentences row by row (equation 6): [n]."""
-    distance: Tensor = torch.linalg.vector_norm(one.pragmatic - other.pragmatic, dim=-1)
-    return distance
+def _distance(one: Tensor, other: Tensor, metric: Metric) -> Tensor:
+    """Row by row: [n]."""
+    if metric == "cosine":
+        return 1 - torch.cosine_similarity(one, other, dim=-1)
+    length: Tensor = torch.linalg.vector_norm(one - other, dim=-1)
+    return length
+
+
+def pragmatic_distance(one: Meaning, other: Meaning, metric: Metric = "euclidean") -> Tensor:
+    """ΔP of sentences row by row (equation 6, or its cosine variant): [n]."""
+    return _distance(one.pragmatic, other.pragmatic, metric)
 
 
 def loss(
@@ -70,8 +116,36 @@ def loss(
     gamma_implicitness: float = GAMMA_IMPLICITNESS,
     gamma_pragmatics: float = GAMMA_PRAGMATICS,
     alpha: float = ALPHA,
+    *,
+    pragmatics: Metric = "euclidean",
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
-    """L_final (equation 8) of triples, mean over the batch: a scalar. s1 implicit, s2 explicit, s3 foreign."""
+    """L_final (equation 8) of triples: a scalar. s1 implicit, s2 explicit, s3 foreign.
+
+    Args:
+        s1: meanings of the implicit sentences.
+        s2: of their explicit forms.
+        s3: of foreign explicit sentences.
+        gamma_implicitness: γ1.
+        gamma_pragmatics: γ2.
+        alpha: weight α of the pragmatic term.
+        pragmatics: metric of ΔP.
+        reduction: mean over the batch as in the released code, or the sum that equation 9 prints (IMP-10).
+    """
     above = [torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)]
-    apart = pragmatic_distance(s1, s3) - pragmatic_distance(s1, s2)
-    return (above[0] + above[1] + alpha * torch.relu(gamma_pragmatics - apart)).mean()
+    apart = pragmatic_distance(s1, s3, pragmatics) - pragmatic_distance(s1, s2, pragmatics)
+    each = above[0] + above[1] + alpha * torch.relu(gamma_pragmatics - apart)
+    return each.mean() if reduction == "mean" else each.sum()
+
+
+def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, margin: float) -> Tensor:
+    """Mean of max(0, margin * steps - (I(higher) - I(lower))) over comparisons within graded groups: a scalar.
+
+    Args:
+        implicitness: I of all sentences [n].
+        higher: row of the more implicit sentence of each comparison [m].
+        lower: row of the less implicit one [m].
+        steps: levels between them [m].
+        margin: what one step should be worth.
+    """
+    return torch.relu(margin * steps - (implicitness[higher] - implicitness[lower])).mean()

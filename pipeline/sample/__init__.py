@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
 DEVICES = FOLDER / "devices.csv"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
+PAIRS = ("sample_en", "sample_zh")  # sources of the cassette
+MODEL = "undertone-sample"  # what the cassette says its answers are from
 DAY = "2026-11-19"  # the day the demo files the sample under
 
 

@@ -1,36 +1,103 @@
-"""Implicitness of texts by a trained ImpScore model."""
+"""Implicitness and pragmatic distance of texts by a trained ImpScore model.
+
+A model has one head for every language (`any`), or a head a language; each head knows the encoder it was fitted on.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import torch
 
 from pipeline.errors import BadInput
+from pipeline.models.adapter import adapted
 from pipeline.models.encoder import Encoder, encode
-from pipeline.models.impscore import ImpScore
+from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
 
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
+ROWS = 16_384  # embeddings held at a time
+
+Done = Callable[[int], None]
+Load = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
 
 
-def model_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], encoder: Encoder) -> ImpScore:
-    """The model of a registry entry, for this encoder and no other."""
-    if encoder.revision != config["encoder_revision"]:
-        raise BadInput(
-            f"the model was trained on encoder {config['encoder']} at {config['encoder_revision'][:12]}, "
-            f"not on {encoder.name} at {encoder.revision[:12]}"
-        )
-    model = ImpScore(encoder.dim, config["recipe"]["features"])
-    model.load_state_dict(tensors)
-    return model.eval()
+class Head(NamedTuple):
+    """An encoder and what was fitted on it."""
+
+    encoder: Encoder
+    model: ImpScore
 
 
-def implicitness(
-    texts: Sequence[str], encoder: Encoder, model: ImpScore, done: Callable[[int], None] = lambda _: None
-) -> npt.NDArray[np.float64]:
-    """I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
-    vectors = torch.from_numpy(encode(encoder, texts, done))
+def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: Load) -> dict[str, Head]:
+    """The heads of a registry entry by language.
+
+    Args:
+        tensors: weights, `<language>.<name>`.
+        config: the entry's configuration.
+        load: gives the encoder that a head's configuration names.
+
+    Raises:
+        BadInput: the encoder is another one than the head was fitted on, or the model is a variant that does not score
+            within [0, 2].
+    """
+    found = {}
+    for name, about in config["heads"].items():
+        encoder, recipe = load(about), about["recipe"]
+        if encoder.revision != about["encoder_revision"]:
+            raise BadInput(
+                f"the model was trained on encoder {about['encoder']} at {about['encoder_revision'][:12]}, "
+                f"not on {encoder.name} at {encoder.revision[:12]}"
+            )
+        if recipe.get("implicitness", "cosine") != "cosine":
+            raise BadInput(
+                "this model measures implicitness by Euclidean distance, for comparison only; it has no bound"
+            )
+        mine = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+        weights = {key.removeprefix("encoder."): mine.pop(key) for key in list(mine) if key.startswith("encoder.")}
+        design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
+        model = ImpScore(encoder.dim, recipe["features"], design=design)
+        model.load_state_dict({key: value.float() for key, value in mine.items()})
+        found[name] = Head(adapted(encoder, weights) if weights else encoder, model.eval())
+    return found
+
+
+def meanings(texts: Sequence[str], head: Head, done: Done = lambda _: None) -> Meaning:
+    """Meanings of texts by one head, in their order."""
+    parts = []
     with torch.inference_mode():
-        values = model(vectors).implicitness.numpy() if len(texts) else np.empty(0)
-    return np.round(values.astype(np.float64), DECIMALS).clip(0.0, 2.0)
+        for start in range(0, max(len(texts), 1), ROWS):
+            vectors = encode(head.encoder, texts[start : start + ROWS], done)
+            parts.append(head.model(torch.from_numpy(vectors)))
+        return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def implicitness(texts: Sequence[str], head: Head, done: Done = lambda _: None) -> npt.NDArray[np.float64]:
+    """I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
+    values = meanings(texts, head, done).implicitness.numpy().astype(np.float64)
+    return np.asarray(np.round(values, DECIMALS).clip(0.0, 2.0), np.float64)
+
+
+def distances(
+    one: Sequence[str], other: Sequence[str], head: Head, done: Done = lambda _: None
+) -> npt.NDArray[np.float64]:
+    """ΔP of texts row by row (equation 6): float64 [len(one)], rounded to 6 decimals."""
+    both = meanings([*one, *other], head, done)
+    rows = torch.arange(len(one))
+    found = pragmatic_distance(both.at(rows), both.at(rows + len(one)), head.model.design.pragmatics)
+    return np.asarray(np.round(found.double().numpy(), DECIMALS), np.float64)
+
+
+def triples(rows: pl.DataFrame, head: Head, done: Done = lambda _: None) -> pl.DataFrame:
+    """I of the implicit, explicit and foreign sentence of each row, and ΔP of the first with each of the others.
+
+    Returns:
+        i1, i2, i3, near, far: a row a row of `pairs`.
+    """
+    texts = [rows[side].to_list() for side in ("implicit", "explicit", "negative")]
+    every = meanings([text for side in texts for text in side], head, done)
+    s1, s2, s3 = (every.at(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
+    apart = {name: pragmatic_distance(s1, s, head.model.design.pragmatics) for name, s in (("near", s2), ("far", s3))}
+    said = {f"i{n}": s.implicitness for n, s in enumerate((s1, s2, s3), 1)}
+    return pl.DataFrame({name: value.double().numpy().round(DECIMALS) for name, value in {**said, **apart}.items()})

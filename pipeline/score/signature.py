@@ -1,14 +1,20 @@
 """The signature of a score: what made it, as text. Scores with different signatures are not to be compared (X-02)."""
 
-import polars as pl
+from collections.abc import Sequence
 
 from pipeline import __version__
 
 IMPLICITNESS = "implicitness"
+ANY = "any"  # the head for every language
 
 
-def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str = "lang") -> pl.Expr:
+def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
     """Signature of implicitness by a model. ImpScore is English: other languages are marked an extension (X-07)."""
-    stem = f"{IMPLICITNESS}|model:{model_id[:12]}|encoder:{encoder}@{revision[:12]}|{precision}"
-    scope = pl.when(pl.col(lang) == "en").then(pl.lit("en")).otherwise(pl.col(lang) + "(extension)")
-    return pl.format(f"{stem}|lang:{{}}|undertone:{__version__}", scope)
+    scope = lang if lang == "en" else f"{lang}(extension)"
+    by = f"model:{model_id[:12]}|encoder:{encoder}@{revision[:12]}|{precision}"
+    return f"{IMPLICITNESS}|{by}|lang:{scope}|undertone:{__version__}"
+
+
+def head_for(lang: str, names: Sequence[str]) -> str:
+    """The head a language is scored by: its own, else the one for any, else the English one."""
+    return next(name for name in (lang, ANY, "en", *names) if name in names)

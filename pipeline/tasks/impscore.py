@@ -1,132 +1,236 @@
-"""ImpScore: completions to pairs, pairs to a model, the model into `models` and its numbers into `evaluations`."""
+"""ImpScore as tasks: pairs and graded groups to a model, its numbers into `evaluations`; which model is in force."""
 
 import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+import pipeline
 from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import Missing
-from pipeline.examples import pairs as examples
-from pipeline.llm import cassette
+from pipeline.examples import groups as graded
+from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
+from pipeline.tasks import pairs as pairs_of
+from pipeline.text.language import language
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipeline.training.registry import Model
 
 KIND = "impscore"
-SAMPLE_SOURCES = ("sample_en", "sample_zh")
+PROFILE = "undertone"
+SHIPPED = Path(pipeline.__file__).parent / "models" / "shipped"  # trained on text of our own alone
+HEX = re.compile(r"[0-9a-f]{6,64}")
+
+Done = Callable[[int], None]
 
 
-def play(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
-    """Add a cassette's answers to `completions`; return its sources. The shipped sample's by default."""
-    parse_day(day)
-    rows = cassette.read(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
-    for source in (sources := sorted(rows["source"].unique())):
-        mine = rows.filter(pl.col("source") == source)
+class Trained(NamedTuple):
+    """A model that is not kept yet: tensors, configuration, rows of `evaluations` without their keys."""
 
-        def with_others(present: pl.LazyFrame, mine: pl.DataFrame = mine) -> pl.LazyFrame:
-            others = present.join(mine.lazy(), on="completion_id", how="anti")  # an answer paid for is kept
-            return pl.concat([others.select(mine.columns), mine.lazy()])
-
-        warehouse.replace("completions", warehouse.slice_of(source=source), with_others, run_id)
-    return sources
+    tensors: "dict[str, Tensor]"
+    config: dict[str, Any]
+    evaluations: pl.DataFrame
 
 
-def answered() -> list[str]:
-    """Sources that have completions."""
-    return warehouse.scan("completions").select(pl.col("source").unique().sort()).collect()["source"].to_list()
-
-
-def build_pairs(source: str, day: str, seed: int | None = None, run_id: str = "cli") -> int:
-    """Pairs of one source from its completions; answers that give none are in `dropped`."""
-    seed = examples.SEED if seed is None else seed
-    where = warehouse.slice_of(source=source)
-    completions = warehouse.scan("completions", pl.col("source") == source).sort("completion_id").collect()
-    rows, gone = examples.build(completions, seed)
-    stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit("completions")}
-    lost = gone.with_columns(**stamp, step=pl.lit("pairs"))
-    slot = warehouse.slice_of(source=source, day=day, origin="completions")
-    warehouse.overwrite("dropped", slot, lost, run_id)
-    run = pl.DataFrame(
-        {"source": [source], "step": ["pairs"], "read_count": [completions.height], "kept_count": [rows.height],
-         "dropped_count": [completions.height - rows.height], "config": [json.dumps({"seed": seed})],
-         "run_id": [run_id], "code_version": [__version__]}
-    ).with_columns(**stamp)  # fmt: skip
-    warehouse.overwrite("runs", {**slot, "step": "pairs"}, run, run_id)
-    return warehouse.overwrite("pairs", where, rows, run_id)
+def shipped_groups(lang: str) -> pl.DataFrame:
+    """The graded groups of the sample: group, level, text, split."""
+    return graded.with_split(graded.read(sample.GROUPS[lang]))
 
 
 def train(
     day: str,
     *,
-    epochs: int | None = None,
-    seed: int | None = None,
-    done: Callable[[int], None] = lambda _: None,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    promote: bool = False,
+    done: Done = lambda _: None,
     run_id: str = "cli",
 ) -> str:
-    """Train on all pairs and promote the model for the day; return its id. Equal pairs and numbers give an equal model.
+    """Train on all pairs, and with them on the shipped graded groups where the profile learns from groups.
 
-    The sample's pairs are left out as soon as there are others.
+    Equal pairs and numbers give an equal model. The model is promoted for the day, unless all its pairs are the
+    sample's and `promote` does not ask for it: the shipped model is better than one for trying out.
+
+    Returns:
+        The model's id.
     """
-    from pipeline.models import encoder as encoders
-    from pipeline.training import impscore, registry
+    from pipeline.training import registry
 
     parse_day(day)
-    rows = warehouse.scan("pairs").sort("pair_id").collect()
-    own = rows.filter(~pl.col("source").is_in(SAMPLE_SOURCES))
-    rows = own if own.height else rows
+    rows = pairs_of.every()
     if not rows.height:
-        raise Missing("the table pairs is empty; bring completions in first: `undertone train impscore --sample`")
-    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
-    fitted = impscore.fit(
-        rows,
-        encoder,
-        impscore.Recipe(**{k: v for k, v in {"epochs": epochs, "seed": seed}.items() if v is not None}),
-        done,
-    )
-    lines = rows.select(pl.concat_str(pl.all(), separator="\t", ignore_nulls=True)).to_series()
-    data_hash = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    used = warehouse.scan("completions").select("completion_id", "model").collect()
+        raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
+    used = warehouse.scan("completions").select("completion_id", "model").unique().collect()
     answered_by = rows.join(used, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
-    config = {
-        "kind": KIND, "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": fitted.recipe,
-        "data_hash": data_hash, "completion_models": answered_by,
-    }  # fmt: skip
-    model_id = registry.keep(settings.models(), fitted.model.state_dict(), config)
-    _publish(day, model_id, config, fitted.evaluations, run_id)
+    groups = {lang: shipped_groups(lang) for lang in sample.GROUPS}
+    found = fitted(rows, groups, profile, changes, done)
+    found.config["completion_models"] = answered_by
+    model_id = registry.keep(settings.models(), found.tensors, found.config)
+    is_promoted = promote or set(answered_by) != {sample.MODEL}
+    publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted)
     return model_id
 
 
-def _publish(day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str) -> None:
+def train_file(
+    rows: pl.DataFrame,
+    out: Path,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    groups: Sequence[Path] | None = None,
+    done: Done = lambda _: None,
+) -> tuple[str, pl.DataFrame]:
+    """Train on rows of `pairs` into a folder, without the tables; return the model's id and its numbers.
+
+    Groups of one's own replace the shipped ones; their language is told by their script.
+    """
+    from pipeline.training import registry
+
+    if groups:
+        own = pl.concat([graded.with_split(graded.read(path)).with_columns(lang=language()) for path in groups])
+        by_lang = {str(lang): part.drop("lang") for (lang,), part in own.partition_by("lang", as_dict=True).items()}
+    else:
+        by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS}
+    found = fitted(rows, by_lang, profile, changes, done)
+    return registry.write(out, found.tensors, found.config), found.evaluations
+
+
+def split_of(profile: str) -> str:
+    """How pairs are split for a profile."""
+    from pipeline.training.impscore import SPLIT_OF, recipe_of
+
+    recipe_of(profile)
+    return SPLIT_OF[profile]
+
+
+def evaluate(rows: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
+    """Numbers of a model on rows of `pairs`: rows of `evaluations` without their keys. None: the shipped model."""
+    from pipeline.tasks import score
+    from pipeline.training import evaluation
+
+    measured = score.triples(rows, model, done)
+    return evaluation.evaluate(rows, measured, 42).drop("epoch")
+
+
+def headline(numbers: pl.DataFrame) -> dict[str, object]:
+    """The two accuracies over all pairs of the test part, or of whatever part there is."""
+    whole = numbers.filter(pl.col("subset") == "all")
+    part = whole.filter(pl.col("split") == "test") if (whole["split"] == "test").any() else whole
+    named = {row["metric"]: row["value"] for row in part.iter_rows(named=True)}
+    found = {name: named.get(name) for name in ("implicitness_accuracy", "pragmatics_accuracy")}
+    return {"accuracy": found["implicitness_accuracy"], **found}
+
+
+def fitted(
+    pairs: pl.DataFrame,
+    groups: Mapping[str, pl.DataFrame],
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    done: Done = lambda _: None,
+) -> Trained:
+    """Fit a model on rows of `pairs` and, where the profile learns from them, on graded groups by language.
+
+    One head for every language; a head a language where groups are learnt from.
+    """
+    from pipeline.models import encoder as encoders
+    from pipeline.training import evaluation, heads, impscore
+
+    recipe = impscore.recipe_of(profile, **(changes or {}))
+    used = groups if recipe.group_margin else {}
+    data_hash = hash_of(pairs, *(used[lang] for lang in sorted(used)))
+    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads(), pooling=recipe.pooling)
+    made = {}
+    for name in sorted(used) or [ANY]:
+        mine = pairs.filter(_belongs(name, sorted(used)))
+        key = hashlib.sha256(json.dumps([data_hash, name, encoder.revision, asdict(recipe)]).encode()).hexdigest()
+        state = settings.scratch("training") / f"{key}.safetensors"
+        made[name] = heads.fit(mine, used.get(name), recipe, encoder, settings.scratch("embeddings"), state, done)
+        state.unlink(missing_ok=True)
+    config = {
+        "kind": KIND, "profile": profile, "data_hash": data_hash, "completion_models": [],
+        "heads": {name: head.config for name, head in made.items()},
+    }  # fmt: skip
+    tensors = {f"{name}.{key}": value for name, head in made.items() for key, value in head.tensors.items()}
+    return Trained(tensors, config, evaluation.evaluations(pairs, list(made.items()), recipe.seed))
+
+
+def _belongs(name: str, names: list[str]) -> pl.Expr:
+    """Pairs that a head learns from: its language's, and for English those of languages without a head."""
+    if name == ANY:
+        return pl.lit(value=True)
+    mine = pl.col("lang") == name
+    return mine | ~pl.col("lang").is_in(names) if name == "en" else mine
+
+
+def hash_of(*frames: pl.DataFrame) -> str:
+    """SHA-256 over rows in their order: what a model was trained on."""
+    digest = hashlib.sha256()
+    for frame in frames:
+        lines = frame.select(pl.concat_str(pl.all().cast(pl.String), separator="\t", ignore_nulls=True)).to_series()
+        digest.update("\n".join(lines).encode())
+    return digest.hexdigest()
+
+
+def publish(
+    day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str, *, is_promoted: bool
+) -> None:
+    """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its day."""
     where = warehouse.slice_of(kind=KIND, day=day)
     stamp = {"kind": pl.lit(KIND), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**where, "model_id": model_id}, evaluations.with_columns(**stamp), run_id)
+    heads = config["heads"].values()
     row = pl.DataFrame(
-        {"encoder": [config["encoder"]], "encoder_revision": [config["encoder_revision"]], "is_promoted": [True],
-         "config": [json.dumps(config["recipe"], sort_keys=True)], "data_hash": [config["data_hash"]],
-         "completion_models": [config["completion_models"]], "code_version": [__version__]},
+        {"encoder": [", ".join(sorted({h["encoder"] for h in heads}))],
+         "encoder_revision": [", ".join(sorted({h["encoder_revision"] for h in heads}))], "is_promoted": [is_promoted],
+         "config": [json.dumps({name: h["recipe"] for name, h in config["heads"].items()}, sort_keys=True)],
+         "data_hash": [config["data_hash"]], "completion_models": [config["completion_models"]],
+         "code_version": [__version__]},
         schema_overrides={"completion_models": pl.List(pl.String)},
     ).with_columns(**stamp).select(TABLES["models"].schema.column_names())  # fmt: skip
 
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        others = present.filter(pl.col("model_id") != model_id).with_columns(is_promoted=pl.lit(value=False))
+        others = present.filter(pl.col("model_id") != model_id)
+        if is_promoted:
+            others = others.with_columns(is_promoted=pl.lit(value=False))
         return pl.concat([others.select(row.columns), row.lazy()])
 
     warehouse.replace("models", where, with_others, run_id)
 
 
 def model_for(day: str | None) -> str:
-    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest there is.
+    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest promoted.
 
-    A rule on the tables rather than "the latest", so that scoring a day again gives the same model.
+    A rule on the tables rather than "the latest", so that scoring a day again gives the same model. Where none is
+    promoted it is the model shipped with Undertone.
     """
     promoted = (pl.col("kind") == KIND) & pl.col("is_promoted")
     known = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
     if not known.height:
-        raise Missing("there is no trained model; run the DAG impscore or `undertone train impscore --sample`")
+        return opened(None).model_id
     if day is None:
         return str(known["model_id"][-1])
     past = known.filter(pl.col("day") <= parse_day(day))
     return str(past["model_id"][-1] if past.height else known["model_id"][0])
+
+
+def opened(ref: str | None) -> "Model":
+    """A model by its folder or its id (or the beginning of it); the shipped one for None."""
+    from pipeline.training import registry
+
+    shipped = registry.read(SHIPPED)
+    if ref is None or ref == shipped.model_id:
+        return shipped
+    if Path(ref).expanduser().is_dir():
+        return registry.read(Path(ref).expanduser())
+    found = [path.name for path in settings.models().glob(f"{ref}*")] if HEX.fullmatch(ref) else []
+    if len(found) != 1:
+        raise Missing(f"{ref}: no folder, and {len(found)} models in {settings.models()} have such an id")
+    return registry.fetch(settings.models(), found[0])

@@ -1,34 +1,81 @@
-"""Rank: does a model's implicitness rise with the level of graded groups, and more than surface cues do?"""
+"""Rank and choose: does implicitness rise with the level, does pragmatic distance find what is meant?"""
 
 from collections.abc import Callable
-from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from pipeline.examples import groups
-from pipeline.metrics.ranking import kendall_tau, spearman_rho
-from pipeline.tasks import impscore, score
+from pipeline.metrics.artefacts import audit_groups
+from pipeline.metrics.ranking import mean_correlations
+from pipeline.score.signature import head_for
+from pipeline.tasks import score
+from pipeline.text.language import language
 
-# What a model must beat to have learnt more than the surface.
-BASELINES = {
-    "length": pl.col("text").str.len_chars().cast(pl.Float64),
-    "punctuation": pl.col("text").str.count_matches(r"[?？!！…]|\.\.\.").cast(pl.Float64),
-}
+Done = Callable[[int], None]
 
 
-def rank(path: Path, model_id: str | None = None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
-    """Mean rank correlations over the groups of a file, a row for the model and one for each baseline.
+def rank(sentences: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
+    """Mean rank correlations over graded groups, a row for the model and one for each surface baseline.
 
-    Columns: by, groups, kendall_tau (equation 11), spearman_rho; the model stands first.
+    Args:
+        sentences: rows of `examples.groups.read`.
+        model: what `impscore.opened` knows.
+        done: told how many sentences each batch held.
+
+    Returns:
+        by, group_count, kendall_tau (equation 11), spearman_rho; the model stands first.
     """
-    sentences = groups.read(path)
-    scored = score.frame(sentences, "text", model_id or impscore.model_for(None), done)
-    scored = scored.with_columns(model="implicitness", **BASELINES)
-    rows = []
-    for by in ("model", *BASELINES):
-        parts = scored.select("level", by).with_columns(scored["group"]).partition_by("group", maintain_order=True)
-        lists = [(part["level"].to_list(), part[by].to_list()) for part in parts]
-        taus, rhos = ([measure(*both) for both in lists] for measure in (kendall_tau, spearman_rho))
-        rows.append((by, len(lists), round(sum(taus) / len(taus), 6), round(sum(rhos) / len(rhos), 6)))
-    columns = {"by": pl.String, "groups": pl.Int64, "kendall_tau": pl.Float64, "spearman_rho": pl.Float64}
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    scored = score.frame(sentences, "text", model, done)
+    found = mean_correlations(scored.with_columns(value="implicitness"))
+    mine = pl.DataFrame({"by": ["implicitness"], **{name: [value] for name, value in found._asdict().items()}})
+    beside = audit_groups(sentences).rename({"baseline": "by"})
+    return pl.concat([mine, beside.select(mine.columns)])
+
+
+def choose(asked: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
+    """Answer choice questions by the least pragmatic distance to the reference (section 6.2).
+
+    Args:
+        asked: rows of `examples.questions.read`.
+        model: what `impscore.opened` knows.
+        done: told how many sentences each batch held.
+
+    Returns:
+        The questions with chosen (place of the nearest option), distances and is_right.
+    """
+    rows = asked.with_row_index("_q").explode("options")
+    numbered = distances(rows, "reference", "options", model, done)
+    answered = numbered.group_by("_q", maintain_order=True).agg(distances="pragmatic_distance")
+    chosen = answered["distances"].list.arg_min().cast(pl.Int64)
+    told = asked.with_columns(chosen=chosen, distances=answered["distances"])
+    return told.with_columns(is_right=pl.col("chosen") == pl.col("answer"))
+
+
+def accuracy(answered: pl.DataFrame) -> pl.DataFrame:
+    """The share of questions answered rightly, with what guessing would reach: by, question_count, accuracy."""
+    chance = float((1 / answered["options"].list.len()).mean())  # type: ignore[arg-type]
+    right = float(answered["is_right"].mean())  # type: ignore[arg-type]
+    rows = [("pragmatic_distance", answered.height, round(right, 6)), ("chance", answered.height, round(chance, 6))]
+    return pl.DataFrame(
+        rows, schema={"by": pl.String, "question_count": pl.Int64, "accuracy": pl.Float64}, orient="row"
+    )
+
+
+def distances(
+    rows: pl.DataFrame, one: str, other: str, model: str | None = None, done: Done = lambda _: None
+) -> pl.DataFrame:
+    """Any frame with `pragmatic_distance` of two text columns added (equation 6); null where one holds no text.
+
+    Both texts go through the head of the first one's language.
+    """
+    from pipeline.score import implicitness as scoring
+
+    heads = score.heads(model).heads
+    texts = rows.select(_a=pl.col(one).str.strip_chars(), _b=pl.col(other).str.strip_chars())
+    held = texts.with_row_index("_row").filter((pl.col("_a") != "") & (pl.col("_b") != ""))
+    held = held.with_columns(lang=language("_a"))
+    value = np.full(rows.height, np.nan)
+    for (lang,), part in held.partition_by("lang", as_dict=True).items():
+        head = heads[head_for(str(lang), list(heads))]
+        value[part["_row"].to_numpy()] = scoring.distances(part["_a"].to_list(), part["_b"].to_list(), head, done)
+    return rows.with_columns(pragmatic_distance=pl.Series(value).fill_nan(None))

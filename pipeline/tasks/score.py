@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import polars as pl
 
@@ -18,9 +19,10 @@ from pipeline.text.language import language
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
-    from pipeline.models.impscore import ImpScore
+    from pipeline.score.implicitness import Head
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
+LANGS = ("zh", "en", "ja", "ko", "und")  # what `text.language` tells apart
 VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
 
@@ -50,27 +52,77 @@ def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lamb
     return warehouse.stage("scores", values(mine.sort("text_hash"), model_id, done))
 
 
-def values(rows: pl.DataFrame, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
-    """Implicitness and signature of (text_hash, text, lang) rows."""
+def values(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
+    """Implicitness and signature of (text_hash, text, lang) rows, in their order.
+
+    `model_id` may be whatever `impscore.opened` knows.
+    """
     from pipeline.score import implicitness as scoring
 
-    encoder, model = _loaded(model_id, settings.encoder(), settings.precision(), settings.threads())
-    scored = scoring.implicitness(rows["text"].to_list(), encoder, model, done)
-    by = signature.implicitness(model_id, encoder.name, encoder.revision, encoder.precision)
-    return rows.with_columns(value=pl.Series(scored, dtype=pl.Float64), signature=by).select(list(VALUES))
+    loaded = heads(model_id)
+    names = list(loaded.heads)
+    rows = rows.with_row_index("_row")
+    found = [pl.DataFrame(schema={"_row": pl.UInt32, **VALUES})]
+    for (lang,), part in rows.partition_by("lang", as_dict=True).items():
+        head = loaded.heads[signature.head_for(str(lang), names)]
+        by = signature.implicitness(
+            loaded.model_id, head.encoder.name, head.encoder.revision, head.encoder.precision, str(lang)
+        )
+        scored = pl.Series(scoring.implicitness(part["text"].to_list(), head, done), dtype=pl.Float64)
+        found.append(part.select("_row", "text_hash", value=scored, signature=pl.lit(by)))
+    return pl.concat(found).sort("_row").select(list(VALUES))
+
+
+def triples(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
+    """What a model says of rows of `pairs`: pair_id, source, split, i1, i2, i3, near, far."""
+    from pipeline.score import implicitness as scoring
+
+    loaded = heads(model_id)
+    found = []
+    for (lang,), part in rows.partition_by("lang", as_dict=True).items():
+        head = loaded.heads[signature.head_for(str(lang), list(loaded.heads))]
+        found.append(part.select("pair_id", "source", "split").hstack(scoring.triples(part, head, done)))
+    return pl.concat(found) if found else rows.select("pair_id", "source", "split")
+
+
+class Loaded(NamedTuple):
+    """A model ready to score."""
+
+    model_id: str
+    heads: "dict[str, Head]"
+
+
+def heads(ref: str | None) -> Loaded:
+    """The heads of a model; a few are kept loaded."""
+    return _heads(impscore.opened(ref).model_id if ref is None else ref, settings.precision(), settings.threads())
+
+
+@lru_cache(maxsize=2)
+def _heads(ref: str, precision: str, threads: int) -> Loaded:
+    from pipeline.models import encoder as encoders
+    from pipeline.score import implicitness as scoring
+
+    def load(about: dict[str, Any]) -> "Encoder":
+        name, revision = about["encoder"], about["encoder_revision"]
+        pinned = f"{name}@{revision}" if len(revision) == 40 and not Path(name).exists() else name  # a hub commit
+        return encoders.load(pinned, precision, threads, pooling=about["recipe"].get("pooling", "model"))
+
+    model = impscore.opened(ref)
+    return Loaded(model.model_id, scoring.heads_from(model.tensors(), model.config, load))
 
 
 def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
     """Scores there are by this model, encoder, precision and code, of any day: a text's score is made once."""
-    made = (
-        warehouse.scan("models", pl.col("model_id") == model_id).select("encoder", "encoder_revision").head(1).collect()
-    )
-    if not made.height or snapshots["scores"] is None:
+    if snapshots["scores"] is None:
         return pl.LazyFrame(schema=VALUES)
-    langs = pl.DataFrame({"lang": ["zh", "en", "ja", "ko", "und"]})
-    encoder, revision = made.row(0)
-    by = langs.select(by=signature.implicitness(model_id, encoder, revision, settings.precision()))["by"]
-    ours = (pl.col("metric") == METRIC) & (pl.col("model_id") == model_id) & pl.col("signature").is_in(by.to_list())
+    about = impscore.opened(model_id).config["heads"]
+    by = []
+    for lang in LANGS:
+        head = about[signature.head_for(lang, list(about))]
+        by.append(
+            signature.implicitness(model_id, head["encoder"], head["encoder_revision"], settings.precision(), lang)
+        )
+    ours = (pl.col("metric") == METRIC) & (pl.col("model_id") == model_id) & pl.col("signature").is_in(by)
     return warehouse.scan("scores", ours, snapshots["scores"]).select(list(VALUES)).unique("text_hash", keep="any")
 
 
@@ -79,7 +131,9 @@ def _todo(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyF
     return texts.distinct(day, snapshots["comments"]).join(known, on="text_hash", how="anti")
 
 
-def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
+def frame(
+    rows: pl.DataFrame, column: str, model_id: str | None, done: Callable[[int], None] = lambda _: None
+) -> pl.DataFrame:
     """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text."""
     said = rows.select(text=pl.col(column).fill_null("").str.strip_chars()).with_row_index("_row")
     said = said.filter(pl.col("text") != "").with_columns(text_hash=pl.lit(""), lang=language())
@@ -87,16 +141,6 @@ def frame(rows: pl.DataFrame, column: str, model_id: str, done: Callable[[int], 
     rows = rows.drop("implicitness", "signature", strict=False)  # scored before
     joined = rows.with_row_index("_row").join(scored, on="_row", how="left", maintain_order="left")
     return joined.select(*rows.columns, "implicitness", "signature")
-
-
-@lru_cache(maxsize=1)
-def _loaded(model_id: str, encoder_name: str, precision: str, threads: int) -> "tuple[Encoder, ImpScore]":
-    from pipeline.models import encoder as encoders
-    from pipeline.score import implicitness as scoring
-    from pipeline.training import registry
-
-    encoder = encoders.load(encoder_name, precision, threads)
-    return encoder, scoring.model_from(*registry.fetch(settings.models(), model_id), encoder)
 
 
 def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "cli") -> int:

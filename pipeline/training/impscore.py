@@ -1,133 +1,283 @@
-"""Fitting ImpScore on cached embeddings (section 5.1).
+"""Fitting ImpScore (section 5.1), on cached embeddings or through the encoder.
 
 The released code encodes every sentence at every step without gradient; as the encoder is frozen (errata E1),
 encoding each once gives the same numbers with a fifty-seventh of the encodes.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-import numpy as np
 import polars as pl
 import torch
+from torch import Tensor
 
-from pipeline.metrics.implicitness import implicitness_accuracy, longer_is_implicit, pragmatics_accuracy
-from pipeline.models.encoder import Encoder, encode
+from pipeline.errors import BadInput
 from pipeline.models.impscore import (
     ALPHA,
     FEATURES,
     GAMMA_IMPLICITNESS,
     GAMMA_PRAGMATICS,
+    Design,
     ImpScore,
+    Meaning,
+    Metric,
+    Space,
     loss,
     pragmatic_distance,
+    ranking_loss,
 )
+from pipeline.training import checkpoint
+from pipeline.training.corpus import Corpus
+from pipeline.training.embedding import Embedding
 
 log = logging.getLogger(__name__)
 
-_SIDES = ("implicit", "explicit", "negative")
+ROWS = 16_384  # embeddings looked at in one go when nothing is learnt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """The numbers of section 5.1; seed from the released code."""
+    """The numbers of section 5.1; seed and l from the released code (errata E3)."""
 
     features: int = FEATURES
     gamma_implicitness: float = GAMMA_IMPLICITNESS
     gamma_pragmatics: float = GAMMA_PRAGMATICS
     alpha: float = ALPHA
+    implicitness: Metric = "cosine"
+    pragmatics: Metric = "euclidean"
+    space: Space = "p2s"
+    reduction: Literal["mean", "sum"] = "mean"
     learning_rate: float = 0.01
-    weight_decay: float = 0.0  # the released code has 1e-3 (errata E3)
+    weight_decay: float = 0.0
     batch: int = 8192
     epochs: int = 30
     seed: int = 42
+    pooling: Literal["model", "layers"] = "model"
+    is_balanced: bool = False  # train on pairs among which length tells nothing
+    group_margin: float = 0.0  # margin a step between two sentences of a graded group; 0: groups are not learnt from
+    group_batch: int = 64  # groups a step
+    tune: Literal["none", "adapter", "full"] = "none"  # what of the encoder is trained
+    tune_rate: float = 1e-4
+    tune_batch: int = 32  # triples or groups a step when the encoder is trained
+
+    @property
+    def design(self) -> Design:
+        """The variant of table 2."""
+        return Design(self.implicitness, self.pragmatics, self.space)
+
+
+PROFILES = {
+    "paper": Recipe(),
+    "official": Recipe(weight_decay=1e-3),
+    "undertone": Recipe(pooling="layers", group_margin=0.15, is_balanced=True),
+}
+"""The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
+
+SPLIT_OF = {"paper": "paper", "official": "official", "undertone": "grouped"}
+"""How pairs are split for each profile: 8:1:1, 90:5:5, and 8:1:1 by near-duplicate cluster."""
+
+
+_OPTIONS = {
+    "implicitness": get_args(Metric), "pragmatics": get_args(Metric), "space": get_args(Space),
+    "reduction": ("mean", "sum"), "pooling": ("model", "layers"), "tune": ("none", "adapter", "full"),
+}  # fmt: skip
+
+
+def recipe_of(profile: str, **changes: Any) -> Recipe:
+    """A profile with some numbers changed; those that are None stay."""
+    if profile not in PROFILES:
+        raise BadInput(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+    given = {name: value for name, value in changes.items() if value is not None}
+    known = {field.name: field.type for field in fields(Recipe)}
+    if unknown := sorted(set(given) - set(known)):
+        raise BadInput(f"a recipe has no {', '.join(unknown)}; it has {', '.join(known)}")
+    recipe = replace(PROFILES[profile], **given)
+    for name, options in _OPTIONS.items():
+        if getattr(recipe, name) not in options:
+            raise BadInput(f"{name} should be one of {', '.join(options)}, not {getattr(recipe, name)!r}")
+    for name, value in given.items():
+        if name not in _OPTIONS and (isinstance(value, str) or value < 0):
+            raise BadInput(f"{name} should be a number, not below 0; found {value!r}")
+    return recipe
 
 
 @dataclass(slots=True)
 class Fitted:
-    """A trained model, its recipe, and rows of `evaluations` without their keys."""
+    """A trained model: its tensors (those of a trained encoder among them), its recipe, and the epochs' numbers."""
 
     model: ImpScore
+    tensors: dict[str, Tensor]
     recipe: dict[str, Any]
-    evaluations: pl.DataFrame
+    history: pl.DataFrame  # epoch, value, count
 
 
-def fit(
-    pairs: pl.DataFrame, encoder: Encoder, recipe: Recipe | None = None, done: Callable[[int], None] = lambda _: None
-) -> Fitted:
-    """Train on the `train` split, keep the epoch best on `validation`, measure all splits.
+def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> Fitted:
+    """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
+
+    That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the share of their
+    sentence pairs in the right order is averaged with it. Without a validation part, the training part decides.
 
     Args:
-        pairs: rows of the table `pairs`.
-        encoder: a loaded encoder.
+        corpus: pairs and groups.
+        embedding: embeddings of the corpus's texts, frozen or trained along.
         recipe: hyperparameters.
-        done: told how many sentences each batch encoded.
+        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
+            same model.
     """
-    recipe = recipe or Recipe()
-    vectors = {s: torch.from_numpy(encode(encoder, pairs[s].to_list(), done)) for s in _SIDES}
-    rows = {
-        name: torch.from_numpy(np.flatnonzero((pairs["split"] == name).to_numpy())) for name in ("train", "validation")
-    }
     generator = torch.Generator().manual_seed(recipe.seed)
-    model = ImpScore(encoder.dim, recipe.features, generator)
-    optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    chosen = rows["validation"] if len(rows["validation"]) else rows["train"]
-    best, best_at, state, history = -1.0, 0, model.state_dict(), []
-    for epoch in range(1, recipe.epochs + 1):
-        order = rows["train"][torch.randperm(len(rows["train"]), generator=generator)]
-        for batch in torch.split(order, recipe.batch):
-            s1, s2, s3 = (model(vectors[s][batch]) for s in _SIDES)
+    torch.manual_seed(recipe.seed)  # dropout of a trained encoder draws from the global source
+    model = ImpScore(embedding.dim, recipe.features, generator, recipe.design).to(embedding.device)
+    optimiser = torch.optim.Adam(
+        [
+            {"params": list(model.parameters()), "lr": recipe.learning_rate},
+            {"params": list(embedding.parameters()), "lr": recipe.tune_rate},
+        ],
+        weight_decay=recipe.weight_decay,
+    )
+    best = {name: value.clone() for name, value in _weights(model, embedding).items()}
+    history: list[tuple[int, float, int]] = []
+    if state and (found := checkpoint.read(state)):
+        best, history = _resume(found, model, embedding, optimiser, generator)
+        log.info("training goes on after epoch %d", len(history))
+    for epoch in range(len(history) + 1, recipe.epochs + 1):
+        embedding.training(mode=True)
+        for step in _steps(corpus, recipe, generator):
             optimiser.zero_grad()
-            loss(s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha).backward()  # type: ignore[no-untyped-call]
+            _loss(step, model, embedding, recipe).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-        accuracy = _measure(model, {s: v[chosen] for s, v in vectors.items()})["implicitness_accuracy"]
-        history.append(("implicitness_accuracy", "validation", "all", epoch, accuracy, None, None, len(chosen)))
-        log.info("epoch %d of %d: validation implicitness accuracy %.4f", epoch, recipe.epochs, accuracy)
-        if accuracy > best:
-            best, best_at, state = accuracy, epoch, {k: v.clone() for k, v in model.state_dict().items()}
-    model.load_state_dict(state)
-    return Fitted(model.eval(), {**asdict(recipe), "best_epoch": best_at}, _evaluate(model, pairs, vectors, history))
+        embedding.training(mode=False)
+        accuracy, count = _accuracy(corpus, model, embedding, recipe)
+        log.info("epoch %d of %d: validation accuracy %.4f", epoch, recipe.epochs, accuracy)
+        if accuracy > max((value for _, value, _ in history), default=-1.0):
+            best = {name: value.clone() for name, value in _weights(model, embedding).items()}
+        history.append((epoch, accuracy, count))
+        if state:
+            _keep(state, best, history, model, embedding, optimiser, generator)
+    _put(best, model, embedding)
+    schema = {"epoch": pl.Int64, "value": pl.Float64, "count": pl.Int64}
+    told = pl.DataFrame(history, schema=schema, orient="row")
+    best_epoch = max(history, key=lambda row: (row[1], -row[0]))[0] if history else 0
+    return Fitted(model.eval(), best, {**asdict(recipe), "best_epoch": best_epoch}, told)
 
 
-def _measure(model: ImpScore, vectors: dict[str, torch.Tensor]) -> dict[str, float]:
-    """The two accuracies, and the means of figure 3, of triples."""
-    with torch.inference_mode():
-        s1, s2, s3 = (model(vectors[s]) for s in _SIDES)
-        i1, i2, i3 = (s.implicitness.numpy() for s in (s1, s2, s3))
-        near, far = pragmatic_distance(s1, s2).numpy(), pragmatic_distance(s1, s3).numpy()
-    return {
-        "implicitness_accuracy": implicitness_accuracy(np.r_[i1, i1], np.r_[i2, i3]),
-        "pragmatics_accuracy": pragmatics_accuracy(near, far),
-        "implicitness_of_implicit": float(i1.mean()),
-        "implicitness_of_explicit": float(np.r_[i2, i3].mean()),
-        "pragmatic_distance_positive": float(near.mean()),
-        "pragmatic_distance_negative": float(far.mean()),
-    }
+Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
 
 
-def _evaluate(
-    model: ImpScore, pairs: pl.DataFrame, vectors: dict[str, torch.Tensor], history: list[Any]
-) -> pl.DataFrame:
-    """Every metric by split and source, with the length baseline beside the implicitness accuracy."""
-    rows = list(history)
-    indexed = pairs.with_row_index("_i")
-    for split in ("train", "validation", "test"):
-        of_split = indexed.filter(pl.col("split") == split)
-        subsets = {"all": of_split} | {
-            key[0]: part for key, part in of_split.partition_by("source", as_dict=True).items()
-        }
-        for subset, part in subsets.items():
-            if not part.height:
-                continue
-            at = torch.from_numpy(part["_i"].to_numpy().astype(np.int64))
-            baseline = longer_is_implicit(
-                [*part["implicit"], *part["implicit"]], [*part["explicit"], *part["negative"]]
-            )
-            for metric, value in _measure(model, {s: v[at] for s, v in vectors.items()}).items():
-                beside = (baseline, "longer_is_implicit") if metric == "implicitness_accuracy" else (None, None)
-                rows.append((metric, split, subset, 0, value, *beside, part.height))
-    columns = {"metric": pl.String, "split": pl.String, "subset": pl.String, "epoch": pl.Int64, "value": pl.Float64,
-               "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64}  # fmt: skip
-    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(pl.col("value", "baseline").round(6))
+def _steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
+    """The batches of one epoch, newly shuffled: triples, and groups where they are learnt from, in mixed order."""
+    size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
+    triples = corpus.of("train")
+    steps: list[Step] = list(torch.split(triples[_shuffled(len(triples), generator)], size)) if len(triples) else []
+    if recipe.group_margin:
+        groups = corpus.groups_of("train")
+        size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
+        order = _shuffled(len(groups), generator).tolist()
+        steps += [[groups[i] for i in order[at : at + size]] for at in range(0, len(order), size)]
+        steps = [steps[i] for i in _shuffled(len(steps), generator).tolist()]
+    yield from steps
+
+
+def _shuffled(count: int, generator: torch.Generator) -> Tensor:
+    return torch.randperm(count, generator=generator)
+
+
+def _loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
+    """Each distinct sentence of a step is embedded and projected once."""
+    rows = torch.cat(step) if isinstance(step, list) else step
+    distinct, at = torch.unique(rows, return_inverse=True)
+    meanings: Meaning = model(embedding(distinct))
+    at = at.to(meanings.implicitness.device)
+    if isinstance(step, list):
+        return _group_loss(meanings.at(at), [len(group) for group in step], recipe)
+    s1, s2, s3 = (meanings.at(at[:, side]) for side in range(3))
+    return loss(
+        s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha,
+        pragmatics=recipe.pragmatics, reduction=recipe.reduction,
+    )  # fmt: skip
+
+
+def _group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
+    """Order within groups by step, and sentences of a group nearer to each other than to those of the next group."""
+    comparisons, near, far, start = [], [], [], 0
+    for number, size in enumerate(sizes):
+        after = (start + size) % sum(sizes)
+        comparisons += [(start + high, start + low, high - low) for low, high in combinations(range(size), 2)]
+        near += [start + (level + 1) % size for level in range(size)]
+        far += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
+        start += size
+    higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
+    total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_margin)
+    if len(sizes) > 1:
+        distances = [
+            pragmatic_distance(meanings, meanings.at(torch.tensor(to)), recipe.pragmatics) for to in (near, far)
+        ]
+        total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (distances[1] - distances[0])).mean()
+    return total
+
+
+@torch.no_grad()
+def meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
+    """Meanings of texts by row, a bounded number of embeddings at a time."""
+    parts = [model(embedding(part)) for part in torch.split(rows, ROWS)] if len(rows) else [model(embedding(rows))]
+    return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
+    """The accuracy that chooses the epoch, and on how many triples and groups."""
+    split = "validation" if len(corpus.of("validation")) or corpus.groups_of("validation") else "train"
+    triples, groups = corpus.of(split), corpus.groups_of(split) if recipe.group_margin else []
+    distinct, at = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
+    values = meanings(distinct, model, embedding).implicitness.cpu()[at]
+    i = values[: triples.numel()].reshape(-1, 3)
+    found = [(i[:, :1] > i[:, 1:]).double().mean().item()] if len(triples) else []
+    if groups:
+        parts = torch.split(values[triples.numel() :], [len(group) for group in groups])
+        found.append(sum(_ordered(part) for part in parts) / len(parts))
+    return sum(found) / max(len(found), 1), len(triples) + len(groups)
+
+
+def _ordered(values: Tensor) -> float:
+    """Share of a group's sentence pairs whose later sentence has the higher value."""
+    rises = values.unsqueeze(0) > values.unsqueeze(1)
+    return rises.triu(1).sum().item() / (len(values) * (len(values) - 1) / 2)
+
+
+def _weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
+    return {**{name: value.detach() for name, value in model.named_parameters()}, **embedding.state()}
+
+
+def _put(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
+    model.load_state_dict({name: weights[name] for name, _ in model.named_parameters()})
+    embedding.load(weights)
+
+
+def _keep(
+    path: Path, best: dict[str, Tensor], history: list[tuple[int, float, int]], model: ImpScore, embedding: Embedding,
+    optimiser: torch.optim.Optimizer, generator: torch.Generator,
+) -> None:  # fmt: skip
+    tensors = {f"best.{name}": value for name, value in best.items()}
+    tensors |= {f"now.{name}": value for name, value in _weights(model, embedding).items()}
+    tensors |= checkpoint.of_optimiser(optimiser)
+    tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
+    checkpoint.save(path, tensors, {"history": history})
+
+
+def _resume(
+    found: tuple[dict[str, Tensor], dict[str, Any]], model: ImpScore, embedding: Embedding,
+    optimiser: torch.optim.Optimizer, generator: torch.Generator,
+) -> tuple[dict[str, Tensor], list[tuple[int, float, int]]]:  # fmt: skip
+    tensors, facts = found
+    parts: dict[str, dict[str, Tensor]] = {"best": {}, "now": {}}
+    for key, value in tensors.items():
+        part, _, name = key.partition(".")
+        if part in parts:
+            parts[part][name] = value
+    _put(parts["now"], model, embedding)
+    checkpoint.into_optimiser(optimiser, tensors)
+    generator.set_state(tensors["random.generator"])
+    torch.set_rng_state(tensors["random.torch"])
+    return parts["best"], [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]

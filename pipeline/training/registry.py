@@ -5,12 +5,12 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors.torch import load, save
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.errors import BadInput, Missing
+
+if TYPE_CHECKING:
+    import torch
 
 
 def content_hash(weights: bytes, config: str) -> str:
@@ -18,33 +18,85 @@ def content_hash(weights: bytes, config: str) -> str:
     return hashlib.sha256(config.encode() + b"\n" + weights).hexdigest()
 
 
-def keep(folder: Path, tensors: dict[str, torch.Tensor], config: dict[str, Any]) -> str:
+class Model(NamedTuple):
+    """A model read from a folder; its weights are made tensors when asked for, so that reading needs no torch."""
+
+    model_id: str
+    config: dict[str, Any]
+    weights: bytes
+
+    def tensors(self) -> "dict[str, torch.Tensor]":
+        """The weights by name."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        try:
+            return load(self.weights)
+        except SafetensorError as why:
+            raise BadInput(f"model {self.model_id[:12]}: not a safetensors file: {why}") from why
+
+
+def keep(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
     """Write a model below `folder`, complete or not at all; return its id. The same model gives the same id."""
-    weights = save({name: tensor.contiguous() for name, tensor in sorted(tensors.items())})
-    text = json.dumps(config, sort_keys=True, ensure_ascii=False, indent=1)
+    weights, text = _serialised(tensors, config)
     model_id = content_hash(weights, text)
-    if (folder / model_id).is_dir():
-        return model_id
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
+    if not (folder / model_id).is_dir():
+        _write(folder / model_id, weights, text)
+    return model_id
+
+
+def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
+    """Write a model as the folder `path`, which should not exist, hold nothing or hold a model; return its id."""
+    if path.exists() and (not path.is_dir() or {p.name for p in path.iterdir()} - _FILES):
+        raise BadInput(f"{path}: is there and is no model; choose another folder")
+    weights, text = _serialised(tensors, config)
+    if path.is_dir():
+        shutil.rmtree(path)
+    _write(path, weights, text)
+    return content_hash(weights, text)
+
+
+_FILES = {"model.safetensors", "config.json"}
+
+
+def _serialised(tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> tuple[bytes, str]:
+    from safetensors.torch import save
+
+    weights = save({name: tensor.cpu().contiguous() for name, tensor in sorted(tensors.items())})
+    return weights, json.dumps(config, sort_keys=True, ensure_ascii=False, indent=1)
+
+
+def _write(path: Path, weights: bytes, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=path.parent))
     (draft / "model.safetensors").write_bytes(weights)
     (draft / "config.json").write_text(text, encoding="utf-8")
     draft.chmod(0o755)
     try:
-        draft.rename(folder / model_id)
+        draft.rename(path)
     except OSError:
         shutil.rmtree(draft)
-        if not (folder / model_id).is_dir():  # otherwise another attempt kept the same content first
+        if not path.is_dir():  # otherwise another attempt wrote it first
             raise
-    return model_id
 
 
-def fetch(folder: Path, model_id: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Weights and configuration of a model, checked against its id."""
+def fetch(folder: Path, model_id: str) -> Model:
+    """A model of the registry below `folder`, checked against its id."""
     path = folder / model_id
     if not path.is_dir():
         raise Missing(f"model {model_id[:12]} is not in {folder}; train it again or copy its folder there")
-    weights, text = (path / "model.safetensors").read_bytes(), (path / "config.json").read_text(encoding="utf-8")
-    if content_hash(weights, text) != model_id:
+    model = read(path)
+    if model.model_id != model_id:
         raise BadInput(f"{path}: weights or configuration are not those of this model id; the files were changed")
-    return load(weights), json.loads(text)
+    return model
+
+
+def read(path: Path) -> Model:
+    """The model in a folder, whatever the folder's name."""
+    try:
+        weights, text = (path / "model.safetensors").read_bytes(), (path / "config.json").read_text(encoding="utf-8")
+        return Model(content_hash(weights, text), json.loads(text), weights)
+    except FileNotFoundError as why:
+        raise BadInput(f"{path}: no model here; expected {' and '.join(sorted(_FILES))}") from why
+    except (json.JSONDecodeError, UnicodeDecodeError) as why:
+        raise BadInput(f"{path}: not a model of ours: {why}") from why

@@ -1,6 +1,7 @@
 """The Iceberg catalog and its tables: opened, created once, scanned."""
 
 import polars as pl
+import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
@@ -60,15 +61,20 @@ def close() -> None:
 
 
 def create() -> list[str]:
-    """Create the catalog and every table of `tables.TABLES` that is absent; return the names created."""
+    """Create the catalog and every table of `tables.TABLES` that is absent; return the names created.
+
+    Tables of an earlier version get the columns they lack, empty in their old rows.
+    """
     _location()  # refused before a folder is made
     settings.home().mkdir(parents=True, exist_ok=True)
     cat = catalog(create_tables=True)
     cat.create_namespace_if_not_exists(NAMESPACE)
     present = {name for _, name in cat.list_tables(NAMESPACE)}
+    for name in present.intersection(TABLES):
+        _widen(cat.load_table(f"{NAMESPACE}.{name}"), _columns(name))
     created = [name for name in TABLES if name not in present]
     for name in created:
-        columns = TABLES[name].schema.create_empty().to_arrow().schema
+        columns = _columns(name)
         with (
             cat.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
             tx.update_spec() as spec,
@@ -76,6 +82,16 @@ def create() -> list[str]:
             for column in TABLES[name].partitions:
                 spec.add_identity(column)
     return created
+
+
+def _columns(name: str) -> pa.Schema:
+    return TABLES[name].schema.create_empty().to_arrow().schema
+
+
+def _widen(handle: Table, columns: pa.Schema) -> None:
+    if set(columns.names) - set(handle.schema().column_names):
+        with handle.update_schema() as update:
+            update.union_by_name(columns)
 
 
 def names() -> list[str]:

@@ -7,6 +7,7 @@ create table pairs (
     implicit varchar not null, -- s1
     explicit varchar not null, -- s2: says what s1 means
     negative varchar not null, -- s3: another pair's explicit sentence of the same source (IMP-19)
-    split varchar not null, -- 8:1:1 (IMP-22)
-    completion_id varchar -- Completion the explicit sentence came from
+    split varchar not null, -- By the split profile of the run (IMP-22)
+    completion_id varchar, -- Completion the explicit sentence came from
+    cluster_id varchar -- Least pair_id of the pairs that are near duplicates of it
 );

@@ -13,7 +13,7 @@ from pipeline.llm import cassette, explicit
 from pipeline.tables import TABLES
 
 CALL: dict[str, Any] = {
-    "model": "m", "messages": "[]", "params": "{}", "prompt": "explicit_en", "prompt_version": "1", "attempt": 0,
+    "model": "m", "revision": None, "messages": "[]", "params": "{}", "prompt": "explicit_en", "prompt_version": "1", "attempt": 0,
 }  # fmt: skip
 ENTRY = {"source": "own", "model": "m", "prompt": "explicit_en", "input": "Nice hat.", "response": "I dislike the hat."}
 
@@ -34,6 +34,7 @@ def written(path: Path, *entries: object) -> Path:
     ("part", "other"),
     [
         ("model", "n"),
+        ("revision", "r"),
         ("messages", "[1]"),
         ("params", '{"t": 1}'),
         ("prompt", "p"),
@@ -42,27 +43,28 @@ def written(path: Path, *entries: object) -> Path:
     ],
 )
 def test_id_changes_with_each_part(part: str, other: object) -> None:
-    """Another model, message, parameter, prompt, prompt version or attempt is another call, with an id of its own."""
+    """Another model, revision, message, parameter, prompt, prompt version or attempt is another call, with an id of its own."""
     assert cassette.completion_id(**CALL) == cassette.completion_id(**CALL)
     assert cassette.completion_id(**{**CALL, part: other}) != cassette.completion_id(**CALL)
 
 
 def test_id_keeps_the_parts_apart() -> None:
     """Moving a letter from one part of the key to its neighbour is another call."""
-    one = cassette.completion_id("ab", "c", "{}", "p", "1", 0)
-    assert one != cassette.completion_id("a", "bc", "{}", "p", "1", 0)
+    one = cassette.completion_id("ab", None, "c", "{}", "p", "1", 0)
+    assert one != cassette.completion_id("a", None, "bc", "{}", "p", "1", 0)
     assert re.fullmatch("[0-9a-f]{64}", one)
 
 
 def test_row_holds_the_whole_call(path: Path) -> None:
     """An entry becomes a row with its messages, prompt version and id; an answer not from the sample is an import."""
     row = cassette.read(written(path, ENTRY)).row(0, named=True)
-    version = explicit.prompt("explicit_en")[1]
-    messages = json.dumps(explicit.messages("Nice hat.", "explicit_en"), ensure_ascii=False)
+    version = explicit.prompt.load("explicit_en").version
+    messages = json.dumps(explicit.messages("Nice hat.", "explicit_en"), ensure_ascii=False, sort_keys=True)
     assert row == {
-        "completion_id": cassette.completion_id("m", messages, "{}", "explicit_en", version, 0),
+        "completion_id": cassette.completion_id("m", None, messages, "{}", "explicit_en", version, 0),
         "source": "own", "model": "m", "prompt": "explicit_en", "prompt_version": version, "messages": messages,
         "params": "{}", "attempt": 0, "response": "I dislike the hat.", "mode": "import",
+        "revision": None, "input_tokens": None, "output_tokens": None,
     }  # fmt: skip
 
 

@@ -1,0 +1,170 @@
+"""Commands that apply a model: score, rank, choose, distance."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline.commands import console, files
+from pipeline.commands.models import default_groups
+from pipeline.commands.options import Encoding, Json, Model, again, tell
+from pipeline.errors import BadInput, Missing
+
+score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
+
+_PLAIN = Path("stdout.csv")
+
+
+@score_app.command("implicitness")
+def score_implicitness(
+    file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
+    ] = None,
+    model: Model = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Score each text of a file for implicitness: 0 says what it means, towards 2 more is left unsaid.
+
+    Adds the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
+
+    Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
+    `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
+    """
+    from pipeline.tasks import score
+
+    first, blank = True, 0
+    with files.Writer(out or _PLAIN) as writer:
+        for frame, column in files.texts(file, text_column, encoding):
+            with console.progress(f"scoring {file.name}", frame.height) as done:
+                scored = score.frame(frame, column, model, done)
+            if out:
+                writer.write(scored)
+            else:
+                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
+            first = False
+            blank += scored["implicitness"].null_count()
+    if blank:
+        console.say(f"{blank:,} rows hold no text and have no score")
+    if out:
+        console.say(f"wrote {out}")
+
+
+@score_app.command("day")
+def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) -> None:
+    """Score a day's comments into the table `scores`.
+
+    Example: `undertone score day 2026-11-19`
+    """
+    from pipeline.tasks import score
+
+    with console.progress("scoring") as done:
+        rows = again(partial(score.run, day, done))
+    if not rows:
+        raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
+    console.say(f"{rows:,} scores for {day}")
+
+
+def rank(
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="Graded groups as .jsonl; by default the shipped English ones kept apart from training."),
+    ] = None,
+    model: Model = None,
+    as_json: Json = False,
+) -> None:
+    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines beside them.
+
+    A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
+
+    Examples: `undertone rank`; `undertone rank --groups mine.jsonl --model model/ --json`
+    """
+    from pipeline.examples.groups import read
+    from pipeline.tasks import rank as work
+
+    sentences = read(groups) if groups else default_groups()
+    with console.progress("ranking", sentences.height) as done:
+        found = work.rank(sentences, model, done)
+    tell(found, found.drop("by").row(0, named=True), as_json)
+
+
+def choose(
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Choice questions as .jsonl; by default made of the shipped groups kept apart from training."
+        ),
+    ] = None,
+    model: Model = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write every answer.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Answer choice questions: the option of least pragmatic distance to the reference.
+
+    A line of the file is {"reference": text, "options": [texts], "answer": place of the right one, from 0}.
+
+    Examples: `undertone choose`; `undertone choose --questions mine.jsonl --json`
+    """
+    from pipeline.examples.questions import from_groups, read
+    from pipeline.tasks import rank as work
+
+    asked = read(questions) if questions else from_groups(default_groups()).drop("group")
+    with console.progress("choosing") as done:
+        answered = work.choose(asked, model, done)
+    if out:
+        with files.Writer(out) as writer:
+            writer.write(answered)
+    found = work.accuracy(answered)
+    tell(found, found.drop("by").row(0, named=True), as_json)
+
+
+def distance(
+    pairs: Annotated[Path, typer.Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
+    columns: Annotated[
+        str | None,
+        typer.Option(help="The two columns, comma-separated; implicit,explicit or the first two by default."),
+    ] = None,
+    model: Model = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Pragmatic distance of the two sentences of each row: 0 means the same.
+
+    Adds the column `pragmatic_distance`, empty where there is no text. Without --out, prints csv.
+
+    Example: `undertone distance --pairs pairs.csv --out distances.csv`
+    """
+    from pipeline.collect.rows import chunks
+    from pipeline.tasks import rank as work
+
+    first = True
+    with files.Writer(out or _PLAIN) as writer:
+        for chunk in chunks(pairs, encoding):
+            frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
+            one, other = _two(pairs, frame, columns)
+            with console.progress(f"measuring {pairs.name}") as done:
+                found = work.distances(frame, one, other, model, done)
+            if out:
+                writer.write(found)
+            else:
+                typer.echo(files.as_text(found, ".jsonl" if as_json else ".csv", header=first), nl=False)
+            first = False
+    if out:
+        console.say(f"wrote {out}")
+
+
+def _two(path: Path, frame: pl.DataFrame, columns: str | None) -> tuple[str, str]:
+    """The two text columns of a file."""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    usual = ["implicit", "explicit"]
+    names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
+    if len(names) != 2 or not set(names) <= set(texts):
+        raise BadInput(
+            f"{path}: expected two text columns; there are {', '.join(texts) or 'none'}; name them by --columns"
+        )
+    return names[0], names[1]

@@ -1,0 +1,226 @@
+"""Commands about pairs: bring data sets in, ask for what they lack, build, look, audit, have them judged."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console, files
+from pipeline.commands.options import Day, Json, again, show, today
+from pipeline.errors import BadInput, Missing
+
+app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
+
+Pairs = Annotated[
+    Path | None, typer.Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
+]
+Sources = Annotated[list[str] | None, typer.Option("--source", help="One source; repeat it. All by default.")]
+
+
+def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
+    """Pairs of a file, or of the table."""
+    from pipeline.examples import pairs
+    from pipeline.tasks import pairs as work
+
+    if path:
+        return pairs.read(path, split)
+    if not (rows := work.every()).height:
+        raise Missing("the table pairs is empty; `undertone pairs build`, or give a file with --pairs")
+    return rows
+
+
+@app.command("import")
+def import_(
+    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, or a name for your own.")],
+    path: Annotated[Path, typer.Argument(help="The published file or folder.")],
+    day: Day = "",
+    own: Annotated[
+        bool, typer.Option("--own", help="Your own file: a column text, perhaps label and explicit.")
+    ] = False,
+) -> None:
+    """Read sentences of a data set into the table `sentences`.
+
+    Examples: `undertone pairs import latent_hatred implicit-hate-corpus/`;
+    `undertone pairs import forum sentences.csv --own`
+    """
+    from pipeline.tasks import pairs as work
+
+    warehouse.create()
+    kept = again(lambda: work.bring(source, str(path), day or today(), own=own))
+    console.say(f"{source}: {kept:,} sentences")
+
+
+@app.command()
+def play(
+    cassette: Annotated[
+        Path | None, typer.Argument(help="A .jsonl cassette of answers; the sample's by default.")
+    ] = None,
+    day: Day = "",
+) -> None:
+    """Add answers of language models kept in a file to the table `completions`.
+
+    Example: `undertone pairs play`
+    """
+    from pipeline.tasks import pairs as work
+
+    warehouse.create()
+    found = again(lambda: work.play(day or today(), str(cassette) if cassette else None))
+    console.say(f"answers about {', '.join(found)}")
+
+
+@app.command()
+def ask(
+    model: Annotated[str, typer.Option(help="Model to ask.")],
+    source: Sources = None,
+    revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
+    params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
+    limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would take, and ask nothing.")] = False,
+    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
+    batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.
+
+    Any server of OpenAI's shape: UNDERTONE_LLM_URL is its address, UNDERTONE_LLM_KEY its key.
+
+    Examples: `undertone pairs ask --model gpt-4o-mini --source toxigen --dry-run`;
+    `undertone pairs ask --model gpt-4o-mini --max-cost 5`
+    """
+    from pipeline.tasks import asking
+
+    how = asking.How(
+        model, revision, _json(params), "cache-only" if cache_only else "live", concurrency, max_cost, asking.endpoint()
+    )
+    sources = asking.wanted(source or ())
+    if dry_run:
+        show(pl.DataFrame([asking.estimate(sources, how, limit)._asdict()]), as_json)
+        return
+    if batch:
+        show(again(partial(asking.batch, sources, how, limit)), as_json)
+        return
+    with console.progress("asking") as done:
+        told = [again(partial(asking.ask, one, how, limit, done)) for one in sources]
+    show(pl.DataFrame(told), as_json)
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as why:
+        raise BadInput(f"--params: broken JSON: {why.msg}") from why
+    if not isinstance(found, dict):
+        raise BadInput('--params should be a JSON object, such as {"temperature": 0}')
+    return found
+
+
+@app.command()
+def build(
+    source: Sources = None,
+    split: Annotated[
+        str, typer.Option(help="paper (8:1:1), official (90:5:5) or grouped (by near duplicates).")
+    ] = "paper",
+    seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
+    day: Day = "",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write them: csv, tsv, jsonl, parquet.")] = None,
+) -> None:
+    """Build pairs and their negatives from `sentences` and `completions`.
+
+    Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
+    """
+    from pipeline.tasks import pairs as work
+
+    warehouse.create()
+    for one in source or work.ready():
+        count = again(partial(work.build, one, day or today(), split, seed))
+        console.say(f"{one}: {count:,} pairs")
+    if out:
+        with files.Writer(out) as writer:
+            writer.write(work.every())
+
+
+@app.command()
+def stats(pairs: Pairs = None, as_json: Json = False) -> None:
+    """Table 1: pairs, mean lengths with deviation, and how often the implicit sentence is the longer one.
+
+    Example: `undertone pairs stats`
+    """
+    from pipeline.examples import pairs as examples
+
+    show(examples.statistics(given(pairs)), as_json)
+
+
+@app.command()
+def audit(
+    pairs: Pairs = None,
+    groups: Annotated[Path | None, typer.Option(help="Audit graded groups instead.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Also draw it, as .svg.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What length, punctuation, words or source alone would reach, by source: what a model must beat.
+
+    Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
+    """
+    from pipeline.examples import groups as graded
+    from pipeline.metrics import artefacts
+    from pipeline.report import study_figures
+
+    if groups:
+        show(artefacts.audit_groups(graded.read(groups)), as_json)
+        return
+    found = artefacts.audit(given(pairs))
+    if figure:
+        figure.write_text(study_figures.audit(found), encoding="utf-8")
+    show(found, as_json)
+
+
+@app.command()
+def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
+    """What of the held-out parts also stands in the training part.
+
+    Example: `undertone pairs leakage --pairs pairs.parquet`
+    """
+    from pipeline.examples import splits
+
+    show(splits.leakage(given(pairs)), as_json)
+
+
+@app.command()
+def sample(
+    out: Annotated[Path, typer.Argument(help="File to write: csv, tsv, jsonl, parquet.")],
+    key: Annotated[Path, typer.Argument(help="File for what the judge should not see.")],
+    pairs: Pairs = None,
+    seed: Annotated[int, typer.Option()] = 42,
+) -> None:
+    """Write 20 pairs a source for a reader to judge, half of them negative, shuffled (ImpScore, appendix A.2).
+
+    The judge fills the column `appropriate` with 1 or 0.
+
+    Example: `undertone pairs sample judge.csv key.csv`
+    """
+    from pipeline.examples import quality
+
+    rows = quality.sample(given(pairs), seed=seed)
+    with files.Writer(out) as writer, files.Writer(key) as hidden:
+        writer.write(rows.drop("kind").with_columns(appropriate=pl.lit("")))
+        hidden.write(rows.select("item", "source", "kind"))
+
+
+@app.command()
+def rate(
+    judged: Annotated[Path, typer.Argument(help="The file of `pairs sample`, with its column appropriate filled.")],
+    as_json: Json = False,
+) -> None:
+    """Rate each source from 1 to 5 by the share of appropriate pairs, beside the ratings of the paper's table 7.
+
+    Example: `undertone pairs rate judge.csv`
+    """
+    from pipeline.examples import quality
+
+    show(quality.rate(quality.judged(judged)), as_json)

@@ -1,0 +1,210 @@
+"""Published files as frames of text, and as XML elements; what cannot be read is BadInput with file and line."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+import polars as pl
+
+from pipeline.errors import BadInput
+
+PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
+
+_Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
+
+
+def find(path: Path, *patterns: str, every: bool = False) -> list[Path]:
+    """The file itself, or those of a folder that fit the patterns: any of them, or with `every` each of them."""
+    if path.is_file():
+        return [path]
+    expected = (" and " if every else " or ").join(patterns)
+    if not path.is_dir():
+        raise BadInput(f"{path}: there is no such file or folder; expected {expected}")
+    names = sorted(p for p in path.iterdir() if p.is_file() and any(fnmatch(p.name, pattern) for pattern in patterns))
+    missing = [pattern for pattern in patterns if not any(fnmatch(p.name, pattern) for p in names)]
+    if not names or (every and missing):
+        raise BadInput(f"{path}: the folder holds no {(' and no ' if every else ' or ').join(missing)}")
+    return names
+
+
+def table(
+    paths: Iterable[Path],
+    columns: Mapping[str, tuple[str, ...]],
+    optional: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    quoted: bool = True,
+) -> pl.DataFrame:
+    """Rows of csv, tsv, txt (tabs), jsonl or parquet files as text, under our names.
+
+    Args:
+        paths: The files, all of one layout.
+        columns: Our name of each column, and the names it goes by in published files, in any order and case.
+        optional: The same for columns that may be absent; they are null then.
+        quoted: Whether quotation marks in csv and tsv enclose fields.
+
+    Raises:
+        BadInput: naming file, line and field, for what is not such a file.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for path in paths:
+        names: dict[str, str | None] = {}
+        for row, (line, fields) in enumerate(_reader(path, quoted)(path), 1):
+            if not names or path.suffix.lower() == ".jsonl":  # each line of jsonl has its own fields
+                names = _names(path, line, fields, columns, optional or {})
+            values = (None if key is None else _text(path, line, key, fields.get(key)) for key in names.values())
+            rows.append((str(path), line, f"{path.name}:{row}", *values))
+        if not names:
+            raise BadInput(f"{path}: the file holds no rows")
+    schema = {name: pl.Int64 if name == "line" else pl.String for name in (*PLACE, *columns, *(optional or {}))}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _names(
+    path: Path,
+    line: int,
+    fields: Mapping[str, Any],
+    columns: Mapping[str, tuple[str, ...]],
+    optional: Mapping[str, tuple[str, ...]],
+) -> dict[str, str | None]:
+    known = {key.strip().lower(): key for key in fields}
+    names = {
+        ours: next((known[name.lower()] for name in theirs if name.lower() in known), None)
+        for ours, theirs in {**columns, **optional}.items()
+    }
+    if absent := [" or ".join(map(repr, columns[ours])) for ours in columns if names[ours] is None]:
+        where = f"{path}, line {line}" if path.suffix.lower() == ".jsonl" else f"{path}"
+        raise BadInput(f"{where}: expected the column {', '.join(absent)}; found {', '.join(map(repr, fields))}")
+    return names
+
+
+def _text(path: Path, line: int, name: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise BadInput(f"{path}, line {line}: field {name!r} should be text or a number but is {value!r:.60}")
+
+
+def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
+    name = path.name.lower()
+    if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
+        return _parquet
+    if name.endswith(".jsonl"):
+        return _jsonl
+    if name.endswith((".csv", ".tsv", ".txt")):
+        return lambda p: _csv(p, "," if name.endswith(".csv") else "\t", quoted)
+    raise BadInput(
+        f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected csv, tsv, jsonl, parquet"
+    )
+
+
+def lines(path: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file with their ends; an undecodable byte is named with its line."""
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for line in file:
+                yield line
+                number += 1
+    except UnicodeDecodeError as why:
+        raise BadInput(f"{path}, after line {number}: byte {why.object[why.start]:#04x} is not UTF-8") from why
+
+
+def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
+    reader = csv.reader(
+        lines(path), delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
+    )
+    header: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as why:
+            raise BadInput(f"{path}, line {line}: {why}") from why
+        if header is None:
+            header = fields
+            if twice := [name for name in fields if name and fields.count(name) > 1]:
+                raise BadInput(f"{path}, line {line}: the column {twice[0]!r} is there twice")
+        elif len(fields) == len(header):
+            yield line, dict(zip(header, fields, strict=True))
+        elif fields:  # not an empty line
+            raise BadInput(f"{path}, line {line}: expected {len(header)} fields as in the header, found {len(fields)}")
+
+
+def _jsonl(path: Path) -> _Rows:
+    for number, line in enumerate(lines(path), 1):
+        if line.strip():
+            yield number, json_object(path, number, line)
+
+
+def json_object(path: Path, line: int, text: str) -> dict[str, Any]:
+    """The object that a text is as JSON."""
+    try:
+        entry = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as why:
+        raise BadInput(f"{path}, line {getattr(why, 'lineno', 1) + line - 1}: broken JSON: {why}") from why
+    if not isinstance(entry, dict):
+        raise BadInput(f"{path}, line {line}: expected a JSON object but found {text.strip():.60}")
+    return entry
+
+
+def _parquet(path: Path) -> _Rows:
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as why:
+        raise BadInput(f"{path}: not a parquet file: {why}") from why
+    yield from enumerate(frame.iter_rows(named=True), 1)
+
+
+class Element(NamedTuple):
+    """An XML element: its name, line, attributes, and the texts in it."""
+
+    tag: str
+    line: int
+    attributes: dict[str, str]
+    texts: list[str]
+
+
+def elements(path: Path, item: str) -> list[list[Element]]:
+    """Each element called `item` in an XML file, followed by those inside it.
+
+    Raises:
+        BadInput: for broken XML, a file without such an element, and entities: no data set needs them.
+    """
+    found: list[list[Element]] = []
+    stack: list[Element] = []
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag == item:
+            found.append([])
+        stack.append(Element(tag, parser.CurrentLineNumber, attributes, []))
+        if any(element.tag == item for element in stack):
+            found[-1].append(stack[-1])
+
+    def text(data: str) -> None:
+        for element in stack:
+            element.texts.append(data)
+
+    def refuse(name: str, *_: object) -> None:
+        raise BadInput(f"{path}, line {parser.CurrentLineNumber}: the entity {name!r}; expected none")
+
+    parser.StartElementHandler, parser.CharacterDataHandler = start, text
+    parser.EndElementHandler = lambda _: stack.pop()
+    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse
+    try:
+        parser.Parse(path.read_bytes(), True)
+    except expat.ExpatError as why:
+        raise BadInput(f"{path}, line {why.lineno}: broken XML: {expat.ErrorString(why.code)}") from why
+    if not found:
+        raise BadInput(f"{path}: the file holds no element {item!r}")
+    return found

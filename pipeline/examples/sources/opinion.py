@@ -1,0 +1,127 @@
+"""Sentiment, irony and sarcasm: ABSA, SemEval-2018 task 3, Snarks and R3 (ImpScore, table 6)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.examples.sources.files import PLACE, elements, find, json_object, lines, table
+from pipeline.examples.sources.layout import Read, choice, finish
+
+_SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
+
+
+def semeval_irony(path: Path) -> Read:
+    """SemEval-2018 task 3 (Van Hee et al., 2018): `Tweet index`, `Label`, `Tweet text`, by tabs, no quoting.
+
+    Ironic tweets (1 in task A; 1, 2, 3 in task B) are implicit, the others neither. Tasks A and B label the same
+    tweets, so of a folder only task A is read, with emoji where both forms are there.
+    """
+    files = find(path, *(f"*{part}*taskA{form}.txt" for part in ("train", "gold") for form in ("_emoji", "")))
+    files = [file for file in files if file.with_name(f"{file.stem}_emoji.txt") not in files]
+    names = {"label": ("Label",), "text": ("Tweet text",)}
+    rows = table(files, names, quoted=False)
+    labels = {"0": "neither", **dict.fromkeys(("1", "2", "3"), "implicit")}
+    return finish(rows.with_columns(label=choice(rows, "label", labels)), "irony_en", entities=True)
+
+
+def absa(path: Path) -> Read:
+    """Reviews of SemEval-2014 task 4 with implicit sentiment marked (Li et al., 2021).
+
+    XML of `sentence` elements with `id`, `text` and `aspectTerm`, whose `implicit_sentiment` is True or False. A
+    sentence is implicit where all its marked aspects are, which gives the 933 of Table 6 exactly, and explicit where
+    none is. Sentences with both kinds (507; with them the implicit would be 1,440) are dropped as `mixed`.
+    """
+    rows = []
+    for file in find(path, "*Implicit_Labeled.xml"):
+        for number, (sentence, *inside) in enumerate(elements(file, "sentence"), 1):
+            text = " ".join("".join(e.texts) for e in inside if e.tag == "text")
+            marks = {_mark(str(file), e.line, e.attributes) for e in inside if e.tag == "aspectTerm"} - {None}
+            key = f"{file.name}:{sentence.attributes.get('id', number)}"
+            rows.append((str(file), sentence.line, key, text, " ".join(sorted(filter(None, marks))) or None))
+    label = pl.col("label").replace({"explicit implicit": None})
+    mixed = pl.when(pl.col("label") == "explicit implicit").then(pl.lit("mixed"))
+    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    return finish(frame.with_columns(label=label, reason=mixed), "review_en")
+
+
+def _mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
+    marks = {"True": "implicit", "False": "explicit", None: None}  # aspects of conflicting polarity have none
+    if (value := attributes.get("implicit_sentiment")) not in marks:
+        raise BadInput(f"{file}, line {line}: field 'implicit_sentiment' should be True or False but is {value!r:.60}")
+    return marks[value]
+
+
+_OPTIONS = re.compile(r"\(a\)(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re.DOTALL)
+
+
+def snarks(path: Path) -> Read:
+    """Snarks of BIG-bench (Srivastava et al., 2023): two statements a row, one of them sarcastic, so two sentences.
+
+    `task.json` with `examples` of `input` "(a) … (b) …" and `target_scores`; or those of BIG-Bench Hard, json or
+    jsonl, with `target` "(A)". The sarcastic statement is implicit, the other neither: it is not its meaning.
+    """
+    rows = []
+    for file in find(path, "task.json", "snarks*.json", "snarks*.jsonl"):
+        for number, line, example in _examples(file):
+            where = f"{file}, example {number}"
+            options = _OPTIONS.search(text) if isinstance(text := example.get("input"), str) else None
+            if options is None:
+                raise BadInput(f"{where}: field 'input' should be '(a) … (b) …' but is {text!r:.60}")
+            answer = _answer(where, example)
+            rows += [
+                (str(file), line, f"{file.name}:{number}{name}", said, "implicit" if name == answer else "neither")
+                for name, said in options.groupdict().items()
+            ]
+    return finish(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), "sarcasm_en")
+
+
+def _examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Number, line and fields of each example."""
+    if file.suffix == ".jsonl":
+        objects = ((n, json_object(file, n, line)) for n, line in enumerate(lines(file), 1) if line.strip())
+        yield from ((number, line, example) for number, (line, example) in enumerate(objects, 1))
+        return
+    examples = json_object(file, 1, "".join(lines(file))).get("examples")
+    if not isinstance(examples, list) or not examples:
+        raise BadInput(f"{file}: field 'examples' should be a list of examples")
+    for number, example in enumerate(examples, 1):
+        if not isinstance(example, dict):
+            raise BadInput(f"{file}, example {number}: expected an object but found {example!r:.60}")
+        yield number, 1, example
+
+
+def _answer(where: str, example: dict[str, Any]) -> str:
+    """`a` or `b`: the sarcastic one."""
+    scores = example.get("target_scores", {str(example.get("target")): 1})
+    right = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
+    name = str(right[0]).strip().strip("()").lower() if len(right) == 1 else ""
+    if name not in ("a", "b"):
+        raise BadInput(
+            f"{where}: expected one answer, (a) or (b), in 'target_scores' or 'target'; found {scores!r:.60}"
+        )
+    return name
+
+
+def r3(path: Path, *, system: bool = False) -> Read:
+    """R3 (Chakrabarty et al., 2020): a folder of three files with a line each for the same 150 utterances.
+
+    Lines of `human-sarcasm.txt` are implicit, those of `non-sarcastic.txt` their explicit forms. With `system` the
+    sarcasm that R3 generated, `FM-output.txt`, is read too, with the same explicit forms.
+    """
+    names = ["non-sarcastic.txt", "human-sarcasm.txt", *(["FM-output.txt"] if system else [])]
+    if path.is_file():
+        raise BadInput(f"{path}: expected a folder with {' and '.join(names)}")
+    find(path, *names, every=True)
+    literal, *sarcastic = ([line.strip() for line in lines(path / name)] for name in names)
+    frames = []
+    for name, said in zip(names[1:], sarcastic, strict=True):
+        if len(said) != len(literal):
+            raise BadInput(f"{path / name}: expected {len(literal)} lines as in {names[0]}, found {len(said)}")
+        frame = pl.DataFrame({"text": said, "explicit": literal}).with_row_index("line", 1)
+        frames.append(frame.with_columns(file=pl.lit(str(path / name)), item_id=pl.format(name + ":{}", "line")))
+    blank = pl.when(pl.col("explicit") == "").then(pl.lit("no_explanation"))
+    return finish(pl.concat(frames).with_columns(label=pl.lit("implicit"), reason=blank))

@@ -1,0 +1,380 @@
+"""The ledger of what language models were asked: SQL tables, SQLite by default, PostgreSQL for a team.
+
+`answers` holds each answer once, by the request's key; `calls` every call and what became of it; `claims` who is asking
+what just now; `batches` what a provider was handed as a batch. Before a request is sent its key is claimed in the
+transaction that looks whether it is answered, and the answer goes in with the claim's removal; so two processes never
+pay for one key, and what a kill can lose is what was in flight. A claim ends at its lease, and at once where its
+process ran on this machine and is gone.
+"""
+
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import psutil
+import sqlalchemy as sa
+
+from pipeline.errors import Missing
+from pipeline.llm.request import Request, as_json
+
+T = TypeVar("T")
+
+PART = 500  # keys of one IN; every database takes as many
+BATCH = "batch:"  # how the owner of a batch's claims begins
+
+_meta = sa.MetaData()
+_text, _real, _int = sa.Text, sa.Double, sa.Integer
+_answers = sa.Table(
+    "answers", _meta, sa.Column("key", sa.String(64), primary_key=True),
+    *[sa.Column(name, _text, nullable=False) for name in ("model", "prompt", "prompt_version", "messages", "params")],
+    sa.Column("revision", _text), sa.Column("attempt", _int, nullable=False), sa.Column("mode", _text, nullable=False),
+    sa.Column("response", _text, nullable=False), sa.Column("served_model", _text), sa.Column("finish_reason", _text),
+    sa.Column("input_tokens", _int), sa.Column("output_tokens", _int), sa.Column("run_id", _text, nullable=False),
+    sa.Column("answered_at", _real, nullable=False),
+)  # fmt: skip
+_calls = sa.Table(
+    "calls", _meta, sa.Column("id", _int, primary_key=True), sa.Column("key", sa.String(64), nullable=False),
+    sa.Column("run_id", _text, nullable=False), sa.Column("model", _text, nullable=False),
+    sa.Column("mode", _text, nullable=False), sa.Column("outcome", _text, nullable=False), sa.Column("status", _int),
+    sa.Column("detail", _text), sa.Column("retries", _int, nullable=False), sa.Column("input_tokens", _int),
+    sa.Column("output_tokens", _int), sa.Column("cost_usd", _real), sa.Column("began_at", _real, nullable=False),
+    sa.Column("ended_at", _real, nullable=False), sa.Index("calls_of_run", "run_id", "cost_usd"),
+)  # fmt: skip
+_claims = sa.Table(
+    "claims", _meta, sa.Column("key", sa.String(64), primary_key=True), sa.Column("owner", _text, nullable=False),
+    sa.Column("run_id", _text, nullable=False), sa.Column("lease", _real, nullable=False),
+    sa.Column("reserved_usd", _real, nullable=False), sa.Column("request", _text),
+    sa.Index("claims_of_owner", "owner"), sa.Index("claims_of_run", "run_id", "reserved_usd"),
+)  # fmt: skip
+batches = sa.Table(
+    "batches", _meta, sa.Column("id", sa.String(32), primary_key=True), sa.Column("run_id", _text, nullable=False),
+    sa.Column("owner", _text, nullable=False), sa.Column("model", _text, nullable=False),
+    sa.Column("state", _text, nullable=False), sa.Column("requests", _int, nullable=False),
+    sa.Column("file_id", _text), sa.Column("provider_id", _text), sa.Column("detail", _text),
+    sa.Column("changed_at", _real, nullable=False),
+)  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """An answer as it stands in the ledger; `finish_reason` is `length` where it was cut off."""
+
+    key: str
+    response: str
+    mode: str
+    served_model: str | None
+    finish_reason: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+class Reply(NamedTuple):
+    """What became of one call: answered, malformed, rejected (this request), failed (for now), refused or unusable."""
+
+    outcome: str
+    response: str | None = None
+    served_model: str | None = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    status: int | None = None
+    detail: str | None = None
+    retries: int = 0
+    began_at: float = 0.0
+    ended_at: float = 0.0
+
+
+class Call(NamedTuple):
+    """A call that has ended, as it goes into the ledger."""
+
+    key: str
+    request: Request
+    reply: Reply
+    cost_usd: float | None
+    mode: str = "live"
+
+
+class Claimed(NamedTuple):
+    """What became of the keys asked for: to be sent by the owner, asked by others, or over the limit on cost."""
+
+    mine: list[str]
+    others: dict[str, str]
+    over: list[str]
+
+
+class Spending(NamedTuple):
+    """Sums over calls; `cost_usd` is of the `priced` ones."""
+
+    calls: int
+    answered: int
+    priced: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+_engines: dict[tuple[int, str], sa.Engine] = {}
+
+
+def opened(uri: str) -> sa.Engine:
+    """The ledger at an SQLAlchemy address, one engine a process; its tables are made where they are not."""
+    at = (os.getpid(), uri)  # a fork must not use its parent's connections
+    if at not in _engines:
+        _engines[at] = _open(uri)
+    return _engines[at]
+
+
+def close() -> None:
+    """Let go of all ledgers of this process."""
+    for at in [at for at in _engines if at[0] == os.getpid()]:
+        _engines.pop(at).dispose()
+
+
+def parts(requests: Iterable[Request], size: int = PART) -> Iterator[dict[str, Request]]:
+    """The requests by key, so many at a time, each key once."""
+    unique = _unique(requests)
+    while part := dict(islice(unique, size)):
+        yield part
+
+
+def answers(engine: sa.Engine, keys: Iterable[str]) -> dict[str, Answer]:
+    """The answers there are, by key."""
+    left = iter(keys)
+    found: dict[str, Answer] = {}
+    with engine.connect() as con:
+        while some := list(islice(left, PART)):
+            found.update(_answered(con, some))
+    return found
+
+
+def claim(
+    engine: sa.Engine, wanted: Mapping[str, Request], reserved: Mapping[str, float], owner: str, run_id: str,
+    lease: float, *, limit: float | None = None, keep_requests: bool = False,
+) -> tuple[Claimed, dict[str, Answer]]:  # fmt: skip
+    """Claim what nobody has answered or is asking, in one transaction, while the run stays under its limit of USD."""
+    mine: list[str] = []
+    others: dict[str, str] = {}
+    over: list[str] = []
+    now = time.time()
+    with writing(engine) as con:
+        known: dict[str, Answer] = {}
+        held: dict[str, Any] = {}
+        for some in _cut(list(wanted)):
+            known.update(_answered(con, some))
+            held.update({r.key: r for r in con.execute(sa.select(_claims).where(_claims.c.key.in_(some)))})
+        spent = _committed(con, run_id) if limit is not None else 0.0
+        for key in wanted:
+            if key in known:
+                continue
+            if key in held and not _ended(held[key].owner, held[key].lease, now):
+                others[key] = held[key].owner
+            elif limit is not None and spent + reserved[key] > limit:
+                over.append(key)
+            else:
+                spent += reserved[key]
+                mine.append(key)
+        taken = [held[key] for key in mine if key in held]
+        if taken:
+            con.execute(sa.insert(_calls), [_lost(row, wanted[row.key].model, now) for row in taken])
+            con.execute(sa.delete(_claims).where(_claims.c.key.in_([row.key for row in taken])))
+        if mine:
+            con.execute(sa.insert(_claims), [
+                {"key": key, "owner": owner, "run_id": run_id, "lease": now + lease, "reserved_usd": reserved[key],
+                 "request": as_json(wanted[key]._asdict()) if keep_requests else None}
+                for key in mine
+            ])  # fmt: skip
+    return Claimed(mine, others, over), known
+
+
+def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) -> None:
+    """Commit calls that have ended, with their answers, and give their claims back. The first answer to a key stays."""
+    with writing(engine) as con:
+        for some in _cut(calls):
+            _record(con, some, owner, run_id)
+
+
+def release(engine: sa.Engine, owner: str) -> int:
+    """Give back all that an owner has claimed and not asked."""
+    with writing(engine) as con:
+        return free(con, owner)
+
+
+def free(con: sa.Connection, owner: str) -> int:
+    """The same within a transaction of the caller's."""
+    return con.execute(sa.delete(_claims).where(_claims.c.owner == owner)).rowcount
+
+
+def held(engine: sa.Engine, owner: str) -> dict[str, Request]:
+    """The requests an owner has claimed, where they were kept with the claims."""
+    with engine.connect() as con:
+        rows = con.execute(sa.select(_claims.c.key, _claims.c.request).where(_claims.c.owner == owner)).all()
+    return {row.key: Request.from_json(row.request) for row in rows if row.request}
+
+
+def spending(engine: sa.Engine, run_id: str | None = None) -> Spending:
+    """Sums over the calls of a run, or over all."""
+    c = _calls.c
+    sums = sa.select(
+        sa.func.count(), sa.func.count(sa.case((c.outcome == "answered", 1))), sa.func.count(c.cost_usd),
+        *[sa.func.coalesce(sa.func.sum(column), 0) for column in (c.input_tokens, c.output_tokens, c.cost_usd)],
+    )  # fmt: skip
+    with engine.connect() as con:
+        row = con.execute(sums if run_id is None else sums.where(c.run_id == run_id)).one()
+    counts = [int(n) for n in row[:5]]
+    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], float(row[5]))
+
+
+def me() -> str:
+    """A name for who asks: this machine, this process, and a number that no other asking of the process has."""
+    return f"{_machine()}:{os.getpid()}:{_started(os.getpid())}:{uuid.uuid4().hex[:8]}"
+
+
+def is_gone(name: str) -> bool:
+    """Whether an owner was a process of this machine that has ended."""
+    machine, _, rest = name.partition(":")
+    if machine != _machine():
+        return False
+    pid, started = rest.split(":")[:2]
+    return _started(int(pid)) != started
+
+
+@contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction beside which no other claims or records; what it read still holds when it commits."""
+    with engine.execution_options(undertone_writes=True).begin() as con:
+        if con.dialect.name == "postgresql":
+            con.execute(sa.text("lock table claims in share row exclusive mode"))
+        yield con
+
+
+def _open(uri: str) -> sa.Engine:
+    url = sa.make_url(uri)
+    sqlite = url.get_backend_name() == "sqlite"
+    try:
+        if sqlite and url.database:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = sa.create_engine(url, connect_args={"timeout": 60} if sqlite else {})
+        if sqlite:
+            sa.event.listen(engine, "connect", _on_connect)
+            sa.event.listen(engine, "begin", _on_begin)
+        _create(engine)
+    except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
+        reason = getattr(why, "orig", None) or why
+        raise Missing(f"the ledger {url.render_as_string(hide_password=True)} cannot be opened: {reason}") from why
+    return engine
+
+
+def _create(engine: sa.Engine) -> None:
+    """Make the tables; another process may be at it."""
+    for left in reversed(range(5)):
+        try:
+            _meta.create_all(engine)
+        except (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.IntegrityError, sqlite3.OperationalError):
+            if not left:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def _on_connect(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where we say so
+    if connection.execute("pragma journal_mode").fetchone()[0] != "wal":
+        connection.execute("pragma journal_mode=wal")  # who reads does not wait for who writes
+    connection.execute("pragma synchronous=full")  # a power cut loses no answer either; it is one flush a commit
+
+
+def _on_begin(con: sa.Connection) -> None:
+    con.exec_driver_sql("begin immediate" if con.get_execution_options().get("undertone_writes") else "begin")
+
+
+def _unique(requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
+    seen: set[str] = set()
+    for request in requests:
+        if (key := request.key) not in seen:
+            seen.add(key)
+            yield key, request
+
+
+def _cut(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + PART] for start in range(0, len(items), PART))
+
+
+def _answered(con: sa.Connection, keys: Sequence[str]) -> dict[str, Answer]:
+    wanted = sa.select(*[_answers.c[name] for name in Answer._fields]).where(_answers.c.key.in_(keys))
+    return {row.key: Answer(*row) for row in con.execute(wanted)}
+
+
+def _committed(con: sa.Connection, run_id: str) -> float:
+    """USD a run has spent, and those set aside for what is in flight."""
+    spent = sa.select(sa.func.sum(_calls.c.cost_usd)).where(_calls.c.run_id == run_id)
+    aside = sa.select(sa.func.sum(_claims.c.reserved_usd)).where(_claims.c.run_id == run_id)
+    return float(con.execute(spent).scalar() or 0) + float(con.execute(aside).scalar() or 0)
+
+
+def _ended(owner: str, lease: float, now: float) -> bool:
+    return lease < now or (not owner.startswith(BATCH) and is_gone(owner))
+
+
+def _lost(claim: Any, model: str, now: float) -> dict[str, Any]:
+    """The call of a claim whose owner died: perhaps it was paid, so what was set aside for it counts as spent."""
+    return {
+        "key": claim.key, "run_id": claim.run_id, "model": model, "outcome": "lost", "retries": 0,
+        "mode": "batch" if claim.owner.startswith(BATCH) else "live", "detail": f"{claim.owner} ended while asking",
+        "cost_usd": claim.reserved_usd or None, "began_at": now, "ended_at": now,
+    }  # fmt: skip
+
+
+def _record(con: sa.Connection, calls: Sequence[Call], owner: str, run_id: str) -> None:
+    con.execute(sa.insert(_calls), [_call_row(call, run_id) for call in calls])
+    answered = {call.key: call for call in reversed(calls) if call.reply.outcome == "answered"}
+    known = con.execute(sa.select(_answers.c.key).where(_answers.c.key.in_(list(answered)))).scalars().all()
+    if new := [_answer_row(call, run_id) for key, call in answered.items() if key not in known]:
+        con.execute(sa.insert(_answers), new)
+    con.execute(sa.delete(_claims).where(_claims.c.key.in_([call.key for call in calls]), _claims.c.owner == owner))
+
+
+def _call_row(call: Call, run_id: str) -> dict[str, Any]:
+    names = ("outcome", "status", "detail", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
+    return {
+        "key": call.key, "run_id": run_id, "model": call.request.model, "mode": call.mode, "cost_usd": call.cost_usd,
+        **{name: getattr(call.reply, name) for name in names},
+    }  # fmt: skip
+
+
+def _answer_row(call: Call, run_id: str) -> dict[str, Any]:
+    request, reply = call.request, call.reply
+    names = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens")
+    return {
+        "key": call.key, "model": request.model, "revision": request.revision, "prompt": request.prompt,
+        "prompt_version": request.prompt_version, "messages": as_json(request.messages),
+        "params": as_json(request.params), "attempt": request.attempt, "mode": call.mode, "run_id": run_id,
+        "answered_at": reply.ended_at, **{name: getattr(reply, name) for name in names},
+    }  # fmt: skip
+
+
+@cache
+def _machine() -> str:
+    """This machine, or this container of it: process ids mean nothing across their borders."""
+    space = Path("/proc/self/ns/pid")
+    return f"{socket.gethostname()}/{space.readlink() if space.is_symlink() else ''}".replace(":", "")
+
+
+def _started(pid: int) -> str:
+    """When a living process began, in whatever unit the system has; empty where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return "" if stat[0] in "ZX" else stat[19]
+    except OSError:
+        pass
+    try:
+        return "" if Path("/proc/self/stat").is_file() else f"{psutil.Process(pid).create_time():.0f}"
+    except psutil.Error:
+        return ""

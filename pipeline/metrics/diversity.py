@@ -1,0 +1,38 @@
+"""Which pairs of a data set's sentences to measure the pragmatic distance of (ImpScore, section 7.1; IMP-41)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import BadInput
+from pipeline.examples.splits import SEED
+
+Ints = npt.NDArray[np.int64]
+
+PAIRS = 2000
+
+
+def sample_pairs(count_of_texts: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
+    """Distinct unordered pairs of distinct rows, each set of so many pairs equally likely.
+
+    Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost
+    no more than 100.
+
+    Args:
+        count_of_texts: n, rows to choose from.
+        pairs: how many.
+        seed: the same seed gives the same pairs.
+
+    Returns:
+        [pairs, 2], in each the lesser row first, in random order.
+
+    Raises:
+        BadInput: n texts have fewer pairs than that.
+    """
+    possible = count_of_texts * (count_of_texts - 1) // 2
+    if not 0 <= pairs <= possible:
+        raise BadInput(f"{count_of_texts} texts have {possible} distinct pairs; {pairs} were asked for")
+    number = np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64)
+    upper = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
+    upper -= upper * (upper - 1) // 2 > number  # the root is a rounding off where the numbers are great
+    upper += upper * (upper + 1) // 2 <= number
+    return np.stack([number - upper * (upper - 1) // 2, upper], axis=1)

@@ -1,0 +1,68 @@
+"""Do sentences of one group lie together? The pragmatic and the semantic space (ImpScore, section 6.4; IMP-39)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import BadInput
+from pipeline.examples.splits import SEED
+
+Floats = npt.NDArray[np.floating]
+Doubles = npt.NDArray[np.float64]
+
+PERPLEXITY = 30.0  # of t-SNE where there are points enough
+
+
+class Silhouettes(NamedTuple):
+    """Mean silhouette coefficients in [-1, 1]: 1 where each group is a clump of its own, 0 where they mingle."""
+
+    pragmatic: float
+    semantic: float
+
+
+def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
+    """How far the groups are clumps in either space: the numbers behind figures 11 to 13.
+
+    The paper's claim is that groups of one intent, said in different words, are tighter in the pragmatic space.
+
+    Args:
+        pragmatic: features [n, l].
+        semantic: features [n, l].
+        groups: group of each row [n].
+
+    Raises:
+        BadInput: there are not two groups, or all rows are groups of their own.
+    """
+    from sklearn.metrics import silhouette_score
+
+    _, label = np.unique(np.array([str(group) for group in groups]), return_inverse=True)
+    kinds = int(label.max(initial=-1)) + 1
+    if not 2 <= kinds < len(label):
+        raise BadInput(f"a silhouette needs at least two groups, one with two sentences; got {len(label)} in {kinds}")
+    scores = (silhouette_score(np.asarray(space, np.float64), label) for space in (pragmatic, semantic))
+    return Silhouettes(*(round(float(score), 6) for score in scores))
+
+
+def flattened(features: Floats, seed: int = SEED) -> Doubles:
+    """The points laid out in the plane by t-SNE, for drawing: near ones stay near, other distances mean nothing.
+
+    The same features give the same points. Points that are all one, or fewer than three, are laid in a row.
+
+    Args:
+        features: [n, l].
+        seed: of the layout.
+
+    Returns:
+        [n, 2].
+    """
+    from sklearn.manifold import TSNE
+
+    points = np.asarray(features, np.float64)
+    if len(points) < 3 or not np.ptp(points, axis=0).any():
+        return np.column_stack((np.arange(len(points), dtype=np.float64), np.zeros(len(points))))
+    perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
+    init = "pca" if points.shape[1] > 1 else "random"
+    laid: Doubles = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points).astype(np.float64)
+    return laid

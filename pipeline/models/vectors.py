@@ -1,0 +1,50 @@
+"""Embeddings of a set of texts in a file: made once, mapped into memory by every task and run that asks for them.
+
+What is in memory at a time is a chunk while the file is made, and afterwards the pages that are read.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.models.encoder import Encoder, Vectors, encode
+
+CHUNK = 8192  # texts encoded between two writes
+
+
+def embedded(
+    folder: Path, encoder: Encoder, texts: Sequence[str], done: Callable[[int], None] = lambda _: None
+) -> Vectors:
+    """Embeddings of `texts`, a row each: float32 [len(texts), dim], mapped read-only from a file below `folder`.
+
+    The file is named by the encoder and the texts in their order; an interrupted attempt leaves a draft behind, which
+    the sweep of old files removes.
+    """
+    if not texts:
+        return np.empty((0, encoder.dim), np.float32)  # an empty file cannot be mapped
+    key = hashlib.sha256(f"{encoder.revision} {encoder.precision} {encoder.pooling} {len(texts)}".encode())
+    for text in texts:
+        key.update(b"\n" + hashlib.sha256(text.encode()).digest())
+    path = folder / f"{key.hexdigest()}.npy"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=".draft-", dir=folder, delete=False) as file:
+            draft = Path(file.name)
+        shape = (len(texts), encoder.dim)
+        rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=shape)
+        # long and short texts apart, so that each chunk can be cut into batches of equal lengths
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+        for start in range(0, len(order), CHUNK):
+            chunk = order[start : start + CHUNK]
+            rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
+        rows.flush()
+        del rows
+        draft.replace(path)
+    else:
+        path.touch()  # in use: not to be swept as old
+        done(len(texts))
+    mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped

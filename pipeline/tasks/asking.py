@@ -1,0 +1,161 @@
+"""Asking language models: for the explicit forms that data sets lack, for graded groups, and what they detect.
+
+Answers come from the ledger, where each is paid for once, and go into `completions`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.llm import batch as batches
+from pipeline.llm import client, cost, explicit, ledger, prompt
+from pipeline.llm.client import Asked, Endpoint
+from pipeline.llm.cost import Estimate
+from pipeline.llm.request import Request, as_json
+from pipeline.tables import empty
+from pipeline.tasks import pairs
+
+Mode = Literal["live", "cache-only"]
+Done = Callable[[int], None]
+ATTEMPTS = 2  # a refusal or an echo is asked once more
+
+
+class How(NamedTuple):
+    """Whom to ask and how."""
+
+    model: str
+    revision: str | None = None
+    params: Mapping[str, Any] = {}
+    mode: Mode = "live"
+    concurrency: int = 16
+    max_cost: float | None = None
+    endpoint: Endpoint | None = None
+
+
+def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
+    """Where to ask: as given, else as the environment says; None if neither says anything."""
+    uri, secret = base_url or settings.llm_uri(), key or settings.llm_key()
+    return Endpoint(uri, secret) if uri or secret else None
+
+
+def wanted(sources: Sequence[str] = ()) -> list[str]:
+    """Sources with sentences whose explicit form a prompt can ask for, of those given or of all."""
+    rows = warehouse.scan("sentences", pl.col("prompt").is_not_null()).select(pl.col("source").unique().sort())
+    found = rows.collect()["source"].to_list()
+    if unknown := sorted(set(sources) - set(found)):
+        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {', '.join(found) or 'no source'}")
+    return [source for source in found if not sources or source in sources]
+
+
+def requests(source: str, how: How, limit: int | None = None) -> dict[str, Request]:
+    """Questions about a source's sentences by the text asked about, in the order of their ids."""
+    mine = (pl.col("source") == source) & pl.col("prompt").is_not_null()
+    rows = warehouse.scan("sentences", mine).sort("item_id").select("text", "prompt").collect()
+    rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
+    return {text: _request(text, name, how) for text, name in rows.iter_rows()}
+
+
+def _request(text: str, name: str, how: How, attempt: int = 0) -> Request:
+    folder = settings.llm_prompts()
+    return Request(
+        model=how.model, revision=how.revision, params=dict(how.params), attempt=attempt, prompt=name,
+        prompt_version=prompt.load(name, folder).version, messages=explicit.messages(text, name, folder),
+    )  # fmt: skip
+
+
+def estimate(sources: Sequence[str], how: How, limit: int | None = None) -> Estimate:
+    """What asking would take; nothing is sent."""
+    every = [request for source in wanted(sources) for request in requests(source, how, limit).values()]
+    return cost.estimate(every, _ledger(), cost.prices(settings.llm_prices()))
+
+
+def ask(
+    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli"
+) -> dict[str, object]:
+    """Ask for the explicit forms a source lacks, and put the answers into `completions`.
+
+    An answer that gives no sentence is asked for once more. What the ledger has is not asked again.
+
+    Returns:
+        Counts: answers, calls_sent, cached, tokens, cost_usd, and why some are missing.
+
+    Raises:
+        Retry: some requests failed for now; those answered are kept.
+    """
+    todo = requests(source, how, limit)
+    told: Counter[str] = Counter()
+    spent: float | None = 0.0
+    for attempt in range(ATTEMPTS):
+        asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
+        rows = _rows(source, todo.values(), asked)
+        if rows.height:
+            pairs.add(source, rows, run_id)
+        told.update(
+            answers=rows.height, calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
+            output_tokens=asked.output_tokens, missing=len(asked.missing),
+        )  # fmt: skip
+        spent = None if spent is None or asked.cost_usd is None else spent + asked.cost_usd
+        asked.check()
+        useless = {
+            text: request for text, request in todo.items()
+            if request.key in asked.answers
+            and explicit.parse(asked.answers[request.key].response, text, request.prompt).explicit is None
+        }  # fmt: skip
+        todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
+    return {"source": source, **told, "cost_usd": spent}
+
+
+def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
+    """Hand unanswered questions to the provider's batch API, and bring in what earlier batches answered.
+
+    Run it again to collect: what is in a batch is not handed over twice. A row a batch, with its state.
+    """
+    every = {source: requests(source, how, limit) for source in sources}
+    if how.endpoint is None:
+        raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
+    collected = batches.collect(_ledger(), how.endpoint, prices=cost.prices(settings.llm_prices()))
+    asked = [request for mine in every.values() for request in mine.values()]
+    handed = batches.submit(
+        asked, _ledger(), how.endpoint, run_id=run_id, max_cost=how.max_cost, prices=cost.prices(settings.llm_prices())
+    )
+    for source, mine in every.items():
+        known = ledger.answers(_ledger(), [request.key for request in mine.values()])
+        if known:
+            pairs.add(source, _rows(source, mine.values(), Asked(answers=known)), run_id)
+    rows = [one._asdict() for one in collected]
+    rows += [{"id": one, "status": "submitted"} for one in handed if one not in {row["id"] for row in rows}]
+    schema = {"id": pl.String, "status": pl.String, "requests": pl.Int64, "answered": pl.Int64, "open": pl.Int64}
+    return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
+
+
+def _ledger() -> Any:
+    return ledger.opened(settings.llm_ledger())
+
+
+def _ask(every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
+    if how.mode == "live" and how.endpoint is None:
+        raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
+    return client.ask(
+        every, _ledger(), how.endpoint, run_id=run_id, mode=how.mode, concurrency=how.concurrency,
+        max_cost=how.max_cost, prices=cost.prices(settings.llm_prices()), done=done,
+    )  # fmt: skip
+
+
+def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
+    """Answers as rows of `completions`."""
+    found = [
+        {
+            "completion_id": request.key, "source": source, "model": request.model, "prompt": request.prompt,
+            "prompt_version": request.prompt_version, "messages": as_json(request.messages),
+            "params": as_json(request.params), "attempt": request.attempt, "response": answer.response,
+            "mode": answer.mode, "revision": request.revision, "input_tokens": answer.input_tokens,
+            "output_tokens": answer.output_tokens,
+        }
+        for request in every
+        if (answer := asked.answers.get(request.key))
+    ]  # fmt: skip
+    return pl.DataFrame(found, schema=empty("completions").schema).unique("completion_id", maintain_order=True)

@@ -1,0 +1,43 @@
+"""Small files in published layouts, with sentences of our own."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.examples.sources import Read
+
+
+def table(path: Path, *rows: Sequence[object], tabs: bool = False) -> Path:
+    """A csv or tab-separated file, the header first."""
+    out = io.StringIO()
+    csv.writer(out, delimiter="\t" if tabs else ",", lineterminator="\n").writerows(rows)
+    return text(path, out.getvalue())
+
+
+def jsonl(path: Path, *rows: object) -> Path:
+    """A line of JSON for each row."""
+    return text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def text(path: Path, content: str) -> Path:
+    """A file, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def labels(found: Read) -> list[tuple[str, str, str | None]]:
+    """Text, label and explicit form of each sentence."""
+    return found.sentences.select("text", "label", "explicit").rows()
+
+
+def reasons(found: Read) -> list[tuple[str, str]]:
+    """Reason and row of each dropped row."""
+    return found.dropped.rows()
+
+
+def read_count(found: Read) -> int:
+    """Rows that were read."""
+    return len(found.sentences) + len(found.dropped)
