@@ -179,6 +179,23 @@ class Evaluations(dy.Schema):
     pair_count = dy.Int64(min=0, description="Pairs or triples measured on")
 
 
+class Studies(dy.Schema):
+    """Numbers of studies: ablation, sensitivity, data sets, diversity, detection (ImpScore, sections 5.3 and 7)."""
+
+    study = dy.String(regex="^(ablation|sensitivity|data_sets|diversity|detection)$", description="Which study")
+    day = dy.Date(description="Day of the run")
+    model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="Model applied; null where models are made")
+    setting = dy.String(min_length=2, description="What was varied, as JSON")
+    metric = dy.String(min_length=1, description="implicitness_accuracy, mean, q50, accuracy, …")
+    subset = dy.String(min_length=1, description="test; a source, `source:implicit`; a bin such as 0.25-0.50")
+    run = dy.Int64(min=0, description="Repetition, from 0")
+    value = dy.Float64(nullable=True, description="The number, rounded to 6 decimals; null for an empty bin")
+    low = dy.Float64(nullable=True, description="Lower end of the 95% interval")
+    high = dy.Float64(nullable=True, description="Upper end of the 95% interval")
+    row_count = dy.Int64(min=0, description="Rows measured on")
+    effective_count = dy.Int64(nullable=True, min=0, description="Near-duplicate clusters among them")
+
+
 class Scores(dy.Schema):
     """One number for one comment by one model or metric. A new model adds rows and rewrites none."""
 
@@ -253,6 +270,7 @@ TABLES: dict[str, Table] = {
     "evaluations": Table(
         Evaluations, ("kind", "day", "model_id", "metric", "split", "subset", "epoch"), ("kind", "day")
     ),
+    "studies": Table(Studies, ("study", "day", "setting", "metric", "subset", "run"), ("study", "day")),
     "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
     "dropped": Table(Dropped, (), ("source", "day")),
     "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),

@@ -54,6 +54,21 @@ def tables(home: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder of random weights as a folder, built once; see `tiny`."""
+    import tiny
+
+    return tiny.build(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def tiny_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The setting UNDERTONE_ENCODER names the tiny encoder."""
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
+    return tiny_folder
+
+
+@pytest.fixture(scope="session")
 def data() -> Path:
     """The real data sets for development and CI."""
     folder = os.environ.get("UNDERTONE_DATA")

@@ -16,6 +16,7 @@ _GIVEN: dict[str, Any] = {
     "text": "what a day", "duplicate_count": 0, "is_hot": False, "url": "https://example.org/1", "body": "{}",
     "model": "test", "prompt": "p", "prompt_version": "1", "messages": "[]", "params": "{}", "attempt": 0,
     "response": "", "mode": "import", "implicit": "nice", "explicit": "good", "negative": "bad", "split": "train",
+    "label": "implicit", "item_id": "1", "study": "ablation", "setting": "{}", "run": 0, "row_count": 1,
     "kind": "impscore", "encoder": "embedded", "encoder_revision": "1", "config": "{}", "data_hash": "1",
     "completion_models": ["test"], "is_promoted": True,
     "code_version": "0", "metric": "implicitness", "subset": "all", "epoch": 0,

@@ -67,15 +67,13 @@ def train_impscore(
             raise BadInput("with --pairs or --groups, say where the model should go: --out DIR")
         model_id, numbers = _into_registry(day or today(), profile, changes, use_sample=use_sample, promote=promote)
         where = model_id
-    shown = numbers.filter((pl.col("epoch") == 0) & pl.col("metric").is_in(_SHOWN)).drop("epoch")
-    if not as_json:
-        console.table(shown)
-        typer.echo(where)
+    final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
+    if as_json:
+        first = {"model": where, "model_id": model_id, **impscore.headline(final)}
+        typer.echo(json.dumps({**first, "rows": final.to_dicts()}, ensure_ascii=False))
         return
-    typer.echo(json.dumps({"model": where, "model_id": model_id, "rows": shown.to_dicts()}, ensure_ascii=False))
-
-
-_SHOWN = ("implicitness_accuracy", "pragmatics_accuracy", "kendall_tau", "spearman_rho", "choice_accuracy")
+    console.table(impscore.overview(final), wide=("subset",))
+    typer.echo(where)
 
 
 def _changes(given: list[str]) -> dict[str, object]:
@@ -127,8 +125,7 @@ def evaluate_impscore(
     rows = pairs.given(pairs_file)
     with console.progress("encoding") as done:
         numbers = impscore.evaluate(rows, model, done)
-    first = impscore.headline(numbers)
-    tell(numbers, first, as_json)
+    tell(impscore.overview(numbers), {**impscore.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
 
 
 def default_groups() -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """What several commands take and do alike: the day, the encoding, trying a transaction again."""
 
 import datetime as dt
+import os
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
@@ -23,6 +24,11 @@ Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb1
 def today() -> str:
     """Today in UTC."""
     return dt.datetime.now(dt.UTC).date().isoformat()
+
+
+def this_run() -> str:
+    """A name for this call of a command: what a limit on cost holds for, and what rows say they come from."""
+    return f"cli-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
 
 
 def again(work: Callable[[], T]) -> T:

@@ -10,7 +10,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console, files
-from pipeline.commands.options import Day, Json, again, show, today
+from pipeline.commands.options import Day, Json, again, show, this_run, today
 from pipeline.errors import BadInput, Missing
 
 app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
@@ -98,15 +98,15 @@ def ask(
     how = asking.How(
         model, revision, _json(params), "cache-only" if cache_only else "live", concurrency, max_cost, asking.endpoint()
     )
-    sources = asking.wanted(source or ())
+    sources, run_id = asking.wanted(source or ()), this_run()
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, how, limit)._asdict()]), as_json)
         return
     if batch:
-        show(again(partial(asking.batch, sources, how, limit)), as_json)
+        show(again(partial(asking.batch, sources, how, limit, run_id)), as_json)
         return
     with console.progress("asking") as done:
-        told = [again(partial(asking.ask, one, how, limit, done)) for one in sources]
+        told = [again(partial(asking.ask, one, how, limit, done, run_id)) for one in sources]
     show(pl.DataFrame(told), as_json)
 
 
@@ -169,14 +169,14 @@ def audit(
     """
     from pipeline.examples import groups as graded
     from pipeline.metrics import artefacts
-    from pipeline.report import study_figures
+    from pipeline.report import model_figures
 
     if groups:
         show(artefacts.audit_groups(graded.read(groups)), as_json)
         return
     found = artefacts.audit(given(pairs))
     if figure:
-        figure.write_text(study_figures.audit(found), encoding="utf-8")
+        figure.write_text(model_figures.audit(found), encoding="utf-8")
     show(found, as_json)
 
 
@@ -200,7 +200,7 @@ def sample(
 ) -> None:
     """Write 20 pairs a source for a reader to judge, half of them negative, shuffled (ImpScore, appendix A.2).
 
-    The judge fills the column `appropriate` with 1 or 0.
+    The judge fills the columns `same_meaning` and `first_more_implicit` with 1 or 0, without the key.
 
     Example: `undertone pairs sample judge.csv key.csv`
     """
@@ -208,19 +208,21 @@ def sample(
 
     rows = quality.sample(given(pairs), seed=seed)
     with files.Writer(out) as writer, files.Writer(key) as hidden:
-        writer.write(rows.drop("kind").with_columns(appropriate=pl.lit("")))
+        asked = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
+        writer.write(rows.select("item", "first", "second", **asked))
         hidden.write(rows.select("item", "source", "kind"))
 
 
 @app.command()
 def rate(
-    judged: Annotated[Path, typer.Argument(help="The file of `pairs sample`, with its column appropriate filled.")],
+    judged: Annotated[Path, typer.Argument(help="The judge's file of `pairs sample`, filled.")],
+    key: Annotated[Path, typer.Argument(help="Its key.")],
     as_json: Json = False,
 ) -> None:
     """Rate each source from 1 to 5 by the share of appropriate pairs, beside the ratings of the paper's table 7.
 
-    Example: `undertone pairs rate judge.csv`
+    Example: `undertone pairs rate judge.csv key.csv`
     """
     from pipeline.examples import quality
 
-    show(quality.rate(quality.judged(judged)), as_json)
+    show(quality.rate(quality.judged(judged, key)), as_json)

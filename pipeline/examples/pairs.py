@@ -90,9 +90,29 @@ def build(
     told, same = positives_of_sentences(sentences)
     written, unparsed = positives(completions)
     pairs, again = _first(pl.concat([told, written]).with_columns(row_key="completion_id"))
-    triples, alone = with_negatives(pairs, seed)
-    rows = with_split(with_clusters(triples), profile, seed)
+    rows, alone = split_with_negatives(pairs, profile, seed)
     return rows.select(TABLES["pairs"].schema.column_names()), pl.concat([same, unparsed, again, alone])
+
+
+def split_with_negatives(pairs: pl.DataFrame, profile: str, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pairs with clusters, split and negatives; and those without a negative.
+
+    The paper and its code draw negatives before they split, so that most foreign sentences of the held-out parts also
+    stand in train; the grouped split draws them within each part.
+    """
+    clustered = with_clusters(pairs)
+    if profile != "grouped":
+        triples, alone = with_negatives(clustered, seed)
+        return with_split(triples, profile, seed), alone
+    parts = with_split(clustered, profile, seed).partition_by("split", maintain_order=True)
+    found = [with_negatives(part, seed) for part in parts]
+    none = clustered.clear().with_columns(split=pl.lit("", pl.String), negative=pl.lit("", pl.String))
+    gone = pl.DataFrame(schema=DROPPED)
+    columns = none.columns
+    return (
+        pl.concat([none, *(rows.select(columns) for rows, _ in found)]).sort("pair_id"),
+        pl.concat([gone, *(alone for _, alone in found)]),
+    )
 
 
 def statistics(pairs: pl.DataFrame) -> pl.DataFrame:

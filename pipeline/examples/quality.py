@@ -5,10 +5,15 @@ a negative pair, they do not. Published ratings are of the paper's pairs, judged
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.collect.rows import chunks
+from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
 
 PER_SOURCE = 20
@@ -18,6 +23,9 @@ PUBLISHED = {
     "ludwig": 5, "absa": 4, "semeval_irony": 5, "snarks": 5, "r3": 5, "pdtb": 4,
 }  # fmt: skip
 """Ratings of table 7, from 1 to 5, by the names of our readers; `ishate` is its Adversarial."""
+VERDICTS = {
+    "": None, **dict.fromkeys(("1", "1.0", "yes", "true"), True), **dict.fromkeys(("0", "0.0", "no", "false"), False),
+}  # fmt: skip
 
 
 def sample(pairs: pl.DataFrame, per_source: int = PER_SOURCE, seed: int = SEED) -> pl.DataFrame:
@@ -54,13 +62,53 @@ def scale(share: float) -> int:
     return bisect_right(BOUNDS, share) + 1
 
 
-def rate(judged: pl.DataFrame) -> pl.DataFrame:
+def judged(path: Path, key: Path) -> pl.DataFrame:
+    """A judge's file with its key, as `rate` takes it: source, appropriate (null where an answer was left blank).
+
+    A pair is appropriate if its first sentence is the more implicit one and both mean the same just if it is positive.
+
+    Args:
+        path: the file of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0.
+        key: item, source, kind.
+
+    Raises:
+        BadInput: naming file, row and field.
+    """
+    kinds = {_text(row, "item"): row for _, row in _rows(key)}
+    rows = []
+    for number, row in _rows(path):
+        entry = kinds.get(_text(row, "item"))
+        if entry is None:
+            raise BadInput(f"{path}, row {number}: field 'item' is {_text(row, 'item')!r}, which {key} does not have")
+        same, implicit = (_verdict(path, number, row, name) for name in ("same_meaning", "first_more_implicit"))
+        known = same is not None and implicit is not None
+        fits = bool(implicit) and same == (_text(entry, "kind") == "positive")
+        rows.append((_text(entry, "source"), fits if known else None))
+    return pl.DataFrame(rows, schema={"source": pl.String, "appropriate": pl.Boolean}, orient="row")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for chunk in chunks(path):
+        yield from enumerate(chunk.rows, chunk.first)
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    return "" if row.get(name) is None else str(row[name]).strip()
+
+
+def _verdict(path: Path, number: int, row: dict[str, Any], name: str) -> bool | None:
+    if name not in row or (said := _text(row, name).lower()) not in VERDICTS:
+        raise BadInput(f"{path}, row {number}: field {name!r} should be 1 or 0, found {row.get(name)!r}")
+    return VERDICTS[said]
+
+
+def rate(answers: pl.DataFrame) -> pl.DataFrame:
     """Ratings by source of judged pairs (source, appropriate: bool): source, n, share, rating, published.
 
     Pairs whose judgement is null are left out; published is null for sources that table 7 does not have.
     """
     return (
-        judged.drop_nulls("appropriate")
+        answers.drop_nulls("appropriate")
         .group_by("source")
         .agg(n=pl.len().cast(pl.Int64), share=pl.col("appropriate").mean())
         .sort("source")

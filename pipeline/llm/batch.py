@@ -157,12 +157,12 @@ def _claimed(
     )  # fmt: skip
     others = [owner.removeprefix(BATCH) for owner in claimed.others.values() if owner.startswith(BATCH)]
     if claimed.over or not claimed.mine:
-        _drop(engine, id_, "over the limit" if claimed.over else "nothing to ask")
+        with ledger.writing(engine) as con:
+            ledger.free(con, BATCH + id_)
+            con.execute(sa.delete(batches).where(batches.c.id == id_))
     if claimed.over:
         about = sum(reserved[key] for key in [*claimed.mine, *claimed.over])
-        raise BadInput(
-            f"the batch would cost about ${about:.2f}, and that is over what ${max_cost:g} leaves to {run_id}"
-        )
+        raise BadInput(f"the batch would cost about ${about:.2f}, over what ${max_cost:g} leaves to run {run_id}")
     _change(engine, id_, requests=len(claimed.mine))
     return (id_ if claimed.mine else None), others
 

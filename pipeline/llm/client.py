@@ -8,7 +8,6 @@ identifies an answer.
 
 import json
 import logging
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ from pipeline.errors import BadInput, Missing, Refused, Retry, UndertoneError
 from pipeline.llm import cost, ledger
 from pipeline.llm.cost import Price
 from pipeline.llm.ledger import Answer, Call, Reply
-from pipeline.llm.request import Request, as_json
+from pipeline.llm.request import MODERATION, Request, as_json
 
 if TYPE_CHECKING:
     import openai
@@ -106,8 +105,8 @@ def ask(
     until then is in the ledger. Requests that failed for now are in `missing`, and `stopped` says so.
     """
     table = cost.prices() if prices is None else prices
-    run = _Run(engine, endpoint or Endpoint(), run_id, concurrency, max_cost, table, expected_output_tokens, done)
-    run.lease = (max_retries + 1) * (timeout + 120) + 60
+    lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
+    run = _Run(engine, run_id, lease, concurrency, max_cost, table, expected_output_tokens, done)
     if mode == "cache-only":
         for _, request in run.unanswered(requests):
             run.miss(request, "not in the ledger, and nothing may be asked", is_open=False)
@@ -152,12 +151,18 @@ def call(client: "openai.OpenAI", endpoint: Endpoint, request: Request) -> Reply
 
     began = time.time()
     try:
-        raw = client.chat.completions.with_raw_response.create(
-            model=request.model,
-            messages=request.messages,  # type: ignore[arg-type]
-            extra_body=request.params,
-        )
-        reply = reading(raw.text, raw.status_code)._replace(retries=raw.retries_taken)
+        if request.prompt == MODERATION:
+            said = client.moderations.with_raw_response.create(
+                model=request.model, input=request.messages[-1]["content"], extra_body=request.params
+            )
+            reply = flagged(said.text, said.status_code)._replace(retries=said.retries_taken)
+        else:
+            raw = client.chat.completions.with_raw_response.create(
+                model=request.model,
+                messages=request.messages,  # type: ignore[arg-type]
+                extra_body=request.params,
+            )
+            reply = reading(raw.text, raw.status_code)._replace(retries=raw.retries_taken)
     except openai.APIStatusError as why:
         detail = endpoint.clean(why.message)
         outcome = outcome_of(why.status_code, f"{why.code} {why.type} {why.message}")
@@ -190,6 +195,19 @@ def reading(body: str | Any, status: int = 200) -> Reply:
     return reply._replace(response=_text(content))
 
 
+def flagged(body: str, status: int = 200) -> Reply:
+    """An answer of a moderation endpoint, as the answer yes or no to whether the text is problematic (IMP-42)."""
+    try:
+        found = json.loads(body)
+        is_flagged = found["results"][0]["flagged"]
+    except (ValueError, LookupError, TypeError) as why:
+        return Reply("malformed", status=status, detail=f"no moderation: {type(why).__name__}: {why}")
+    if not isinstance(is_flagged, bool):
+        return Reply("malformed", status=status, detail="no moderation: flagged is neither true nor false")
+    served = _text(found.get("model"))
+    return Reply("answered", served_model=served, status=status, response="yes" if is_flagged else "no")
+
+
 def error(reply: Reply) -> UndertoneError:
     """The error that a refused or unusable reply means for all requests."""
     kind = Refused if reply.outcome == "refused" else BadInput
@@ -217,12 +235,11 @@ class _Run:
     """One asking: the only thread that uses the ledger; the pool's threads only wait for the endpoint."""
 
     def __init__(
-        self, engine: sa.Engine, endpoint: Endpoint, run_id: str, concurrency: int, max_cost: float | None,
+        self, engine: sa.Engine, run_id: str, lease: float, concurrency: int, max_cost: float | None,
         prices: Mapping[str, Price], expected: int, done: Callable[[int], None],
     ) -> None:  # fmt: skip
-        self.engine, self.endpoint, self.run_id, self.me = engine, endpoint, run_id, ledger.me()
+        self.engine, self.run_id, self.lease, self.me, self.done = engine, run_id, lease, ledger.me(), done
         self.concurrency, self.max_cost, self.prices, self.expected = concurrency, max_cost, prices, expected
-        self.done, self.lease = done, math.inf
         self.asked = Asked()
         self.todo: deque[tuple[str, Request]] = deque()
         self.elsewhere: deque[tuple[str, Request]] = deque()  # asked by another process just now
@@ -236,7 +253,10 @@ class _Run:
     def all(self, source: Iterator[tuple[str, Request]], send: Callable[[Request], Future[Reply]]) -> None:
         try:
             while self.error is None and self.asked.stopped is None and self._fill(source, send):
-                self._land() if self.flying else time.sleep(POLL)
+                if self.flying:
+                    self._land()
+                elif self.asked.stopped is None:
+                    time.sleep(POLL)
         except BaseException:
             self.done = lambda _: None  # it may be what raised
             raise

@@ -4,6 +4,8 @@ import hashlib
 import json
 from typing import Any, NamedTuple, Self
 
+MODERATION = "moderation"  # the prompt of a request that goes to the moderation endpoint: there is no prompt
+
 
 class Request(NamedTuple):
     """A question: what is asked, of which model, how, and the how-manieth time."""

@@ -32,7 +32,11 @@ def sample_pairs(count_of_texts: int, pairs: int = PAIRS, seed: int = SEED) -> I
     if not 0 <= pairs <= possible:
         raise BadInput(f"{count_of_texts} texts have {possible} distinct pairs; {pairs} were asked for")
     number = np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64)
+    return _pairs_of(number)
+
+
+def _pairs_of(number: Ints) -> Ints:
+    """The pairs of such numbers: [n, 2]."""
     upper = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
-    upper -= upper * (upper - 1) // 2 > number  # the root is a rounding off where the numbers are great
-    upper += upper * (upper + 1) // 2 <= number
+    upper -= upper * (upper - 1) // 2 > number  # at the end of a row of great numbers the root is rounded up
     return np.stack([number - upper * (upper - 1) // 2, upper], axis=1)

@@ -12,12 +12,13 @@ import polars as pl
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import batch as batches
-from pipeline.llm import client, cost, explicit, ledger, prompt
+from pipeline.llm import client, cost, explicit, graded, ledger, problematic, prompt
 from pipeline.llm.client import Asked, Endpoint
 from pipeline.llm.cost import Estimate
-from pipeline.llm.request import Request, as_json
+from pipeline.llm.request import MODERATION, Request, as_json
 from pipeline.tables import empty
 from pipeline.tasks import pairs
+from pipeline.text.language import language
 
 Mode = Literal["live", "cache-only"]
 Done = Callable[[int], None]
@@ -159,3 +160,69 @@ def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
         if (answer := asked.answers.get(request.key))
     ]  # fmt: skip
     return pl.DataFrame(found, schema=empty("completions").schema).unique("completion_id", maintain_order=True)
+
+
+def verdicts(
+    source: str, texts: Sequence[str], how: How, done: Done = lambda _: None, run_id: str = "cli"
+) -> list[bool | None]:
+    """Whether a model finds each text problematic; None for an answer that is neither yes nor no (IMP-42).
+
+    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes.
+
+    Raises:
+        Retry: some requests failed for now; those answered are kept.
+    """
+    langs = pl.DataFrame({"text": list(texts)}).select(lang=language())["lang"].to_list()
+    every = [_question(text, "zh" if lang == "zh" else "en", how) for text, lang in zip(texts, langs, strict=True)]
+    asked = _ask(every, how, done, run_id)
+    pairs.add(source, _rows(source, every, asked), run_id)
+    asked.check()
+    said = {"yes": True, "no": False}
+    return [
+        said.get(problematic.parse(answer.response)) if (answer := asked.answers.get(request.key)) else None
+        for request in every
+    ]
+
+
+def _question(text: str, lang: str, how: How) -> Request:
+    kind, _, model = how.model.partition(":")
+    if kind == MODERATION and model:
+        said = [{"role": "user", "content": text}]
+        return Request(model, said, MODERATION, "1", dict(how.params), revision=how.revision)
+    folder = settings.llm_prompts()
+    name = f"problematic_{lang}"
+    return Request(
+        model=how.model, revision=how.revision, params=dict(how.params), prompt=name,
+        prompt_version=prompt.load(name, folder).version, messages=problematic.messages(text, lang, folder),
+    )  # fmt: skip
+
+
+def groups(
+    intents: Sequence[str], lang: str, how: How, done: Done = lambda _: None, run_id: str = "cli"
+) -> pl.DataFrame:
+    """Graded groups that a model writes for intents: group, intent, sentences; or the reason there is none.
+
+    Returns:
+        A row an intent: intent, sentences (null if there are none), reason.
+    """
+    folder = settings.llm_prompts()
+    name = f"graded_{lang}"
+    every = [
+        Request(
+            model=how.model, revision=how.revision, params=dict(how.params), prompt=name,
+            prompt_version=prompt.load(name, folder).version, messages=graded.messages(intent, lang, folder),
+        )
+        for intent in intents
+    ]  # fmt: skip
+    asked = _ask(every, how, done, run_id)
+    pairs.add("graded_groups", _rows("graded_groups", every, asked), run_id)
+    found = []
+    for intent, request in zip(intents, every, strict=True):
+        answer = asked.answers.get(request.key)
+        parsed = graded.parse(answer.response, lang) if answer else None
+        sentences, reason = (parsed.sentences, parsed.reason) if parsed else (None, "no_answer")
+        found.append((intent, sentences, reason))
+    asked.check()
+    return pl.DataFrame(
+        found, schema={"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String}, orient="row"
+    )

@@ -14,6 +14,7 @@ import pipeline
 from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import Missing
 from pipeline.examples import groups as graded
+from pipeline.examples.splits import SEED
 from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 KIND = "impscore"
 PROFILE = "undertone"
 SHIPPED = Path(pipeline.__file__).parent / "models" / "shipped"  # trained on text of our own alone
+SHOWN = {
+    "implicitness_accuracy": "implicitness", "pragmatics_accuracy": "pragmatics", "kendall_tau": "tau",
+    "spearman_rho": "rho", "choice_accuracy": "choice",
+}  # fmt: skip
 HEX = re.compile(r"[0-9a-f]{6,64}")
 
 Done = Callable[[int], None]
@@ -114,10 +119,15 @@ def split_of(profile: str) -> str:
 def evaluate(rows: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
     """Numbers of a model on rows of `pairs`: rows of `evaluations` without their keys. None: the shipped model."""
     from pipeline.tasks import score
+
+    return evaluate_triples(rows, score.triples(rows, model, done))
+
+
+def evaluate_triples(rows: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
+    """The same of what a model said of the rows (`score.triples`)."""
     from pipeline.training import evaluation
 
-    measured = score.triples(rows, model, done)
-    return evaluation.evaluate(rows, measured, 42).drop("epoch")
+    return evaluation.evaluate(rows, measured, SEED).drop("epoch")
 
 
 def headline(numbers: pl.DataFrame) -> dict[str, object]:
@@ -127,6 +137,19 @@ def headline(numbers: pl.DataFrame) -> dict[str, object]:
     named = {row["metric"]: row["value"] for row in part.iter_rows(named=True)}
     found = {name: named.get(name) for name in ("implicitness_accuracy", "pragmatics_accuracy")}
     return {"accuracy": found["implicitness_accuracy"], **found}
+
+
+def overview(numbers: pl.DataFrame) -> pl.DataFrame:
+    """Numbers as people read them: a row a subset of the held-out part, the best artefact baseline beside."""
+    split = "test" if (numbers["split"] == "test").any() else numbers["split"][0]
+    rows = numbers.filter((pl.col("split") == split) & pl.col("metric").is_in(SHOWN)).with_columns(
+        pl.col("metric").replace_strict(SHOWN)
+    )
+    best = rows.filter(pl.col("baseline").is_not_null()).select("subset", "baseline", by="baseline_name")
+    wide = rows.pivot("metric", index=["subset", "pair_count"], values="value", maintain_order=True)
+    wide = wide.join(best.unique("subset", keep="first"), on="subset", how="left", maintain_order="left")
+    order = ["subset", "pair_count", "implicitness", "pragmatics", "tau", "rho", "choice", "baseline", "by"]
+    return wide.select(name for name in order if name in wide.columns)
 
 
 def fitted(

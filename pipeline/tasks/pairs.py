@@ -15,6 +15,7 @@ from pipeline.slices import parse_day
 from pipeline.tables import empty
 
 ORIGIN = "pairs"
+OTHER_QUESTIONS = "^(problematic_|graded_|moderation$)"  # prompts that do not ask for an explicit form
 
 
 def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = False) -> int:
@@ -75,7 +76,8 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     seed = SEED if seed is None else seed
     mine = pl.col("source") == source
     sentences = warehouse.scan("sentences", mine).sort("item_id").collect()
-    completions = warehouse.scan("completions", mine).sort("completion_id").collect()
+    rewritten = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
+    completions = warehouse.scan("completions", mine).filter(rewritten).sort("completion_id").collect()
     rows, gone = examples.build(sentences, completions, profile, seed)
     _tell(source, day, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id)
     return warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)

@@ -37,11 +37,15 @@ def write(day: str) -> str:
     """Write the day's page below the reports folder, complete or not at all; return its path."""
     from pipeline.report import page
 
-    text = page.render(_contents(day))
+    return keep(path_of(day).name, page.render(_contents(day)))
+
+
+def keep(name: str, text: str) -> str:
+    """Write a page below the reports folder, complete or not at all; return its path."""
     folder = settings.reports()
     folder.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(prefix=".draft-", suffix=".html", dir=folder)
-    path = path_of(day)
+    path = folder / name
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

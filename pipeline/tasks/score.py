@@ -19,6 +19,7 @@ from pipeline.text.language import language
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
+    from pipeline.models.impscore import Meaning
     from pipeline.score.implicitness import Head
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
@@ -61,16 +62,16 @@ def values(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None]
 
     loaded = heads(model_id)
     names = list(loaded.heads)
-    rows = rows.with_row_index("_row")
-    found = [pl.DataFrame(schema={"_row": pl.UInt32, **VALUES})]
+    rows = rows.with_row_index("_at")
+    found = [pl.DataFrame(schema={"_at": pl.UInt32, **VALUES})]
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
         head = loaded.heads[signature.head_for(str(lang), names)]
         by = signature.implicitness(
             loaded.model_id, head.encoder.name, head.encoder.revision, head.encoder.precision, str(lang)
         )
         scored = pl.Series(scoring.implicitness(part["text"].to_list(), head, done), dtype=pl.Float64)
-        found.append(part.select("_row", "text_hash", value=scored, signature=pl.lit(by)))
-    return pl.concat(found).sort("_row").select(list(VALUES))
+        found.append(part.select("_at", "text_hash", value=scored, signature=pl.lit(by)))
+    return pl.concat(found).sort("_at").select(list(VALUES))
 
 
 def triples(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
@@ -83,6 +84,14 @@ def triples(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None
         head = loaded.heads[signature.head_for(str(lang), list(loaded.heads))]
         found.append(part.select("pair_id", "source", "split").hstack(scoring.triples(part, head, done)))
     return pl.concat(found) if found else rows.select("pair_id", "source", "split")
+
+
+def meanings(said: Sequence[str], lang: str, model_id: str | None) -> "Meaning":
+    """Meanings of texts of one language by a model."""
+    from pipeline.score import implicitness as scoring
+
+    known = heads(model_id).heads
+    return scoring.meanings(said, known[signature.head_for(lang, list(known))])
 
 
 class Loaded(NamedTuple):

@@ -25,7 +25,10 @@ PROPERTIES = {
     # The manifest of a deletion keeps the bounds of the files it removed: the first letters of what was erased. So
     # there are none, but for the columns by which slices are cut: with theirs, writers of two slices do not collide.
     "write.metadata.metrics.default": "counts",
-    **{f"write.metadata.metrics.column.{c}": "truncate(16)" for c in ("source", "day", "origin", "step", "kind")},
+    **{
+        f"write.metadata.metrics.column.{c}": "truncate(16)"
+        for c in ("source", "day", "origin", "step", "kind", "study")
+    },
 }
 
 

@@ -127,10 +127,10 @@ def bench_score(texts: list[str]) -> None:
 
     from pipeline.models import encoder as encoders
     from pipeline.models.impscore import ImpScore
-    from pipeline.score.implicitness import implicitness
+    from pipeline.score.implicitness import Head, implicitness
 
     encoder = encoders.load(threads=1)
-    model = ImpScore(encoder.dim, generator=torch.Generator().manual_seed(1))
+    head = Head(encoder, ImpScore(encoder.dim, generator=torch.Generator().manual_seed(1)))
     tokenizer = encoder.module.tokenizer
     ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
     order = np.argsort([-len(i) for i in ids], kind="stable")
@@ -146,7 +146,7 @@ def bench_score(texts: list[str]) -> None:
             for features in batches:
                 encoder.module(dict(features))
 
-    ours = lambda: implicitness(texts, encoder, model)
+    ours = lambda: implicitness(texts, head)
     against("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized", 3)
     usual = lambda: encoder.module.encode(texts, show_progress_bar=False)
     against("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts", 3)
@@ -154,11 +154,74 @@ def bench_score(texts: list[str]) -> None:
         encoder.module.encode(texts[i : i + 32], show_progress_bar=False) for i in range(0, len(texts), 32)
     ]
     against("score end to end", len(texts), ours, piecemeal, "SentenceTransformer.encode, 32 at a time", 3)
-    half = encoders.load(precision="bfloat16", threads=1)
-    quick = lambda: implicitness(texts, half, model)
+    half = head._replace(encoder=encoders.load(precision="bfloat16", threads=1))
+    quick = lambda: implicitness(texts, half)
     against("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts", 3)
-    moved = np.abs(implicitness(texts, half, model) - implicitness(texts, encoder, model)).max()
+    moved = np.abs(implicitness(texts, half) - implicitness(texts, head)).max()
     print(f"{'':34} bfloat16 moves scores by at most {moved:.4f}")
+
+
+def bench_train(triples: int) -> None:
+    """Training on embeddings made once, beside the released code's way: all four texts of a triple at every step."""
+    import numpy as np
+    import polars as pl
+    import torch
+
+    from pipeline.examples import pairs as examples
+    from pipeline.llm import cassette
+    from pipeline.models import encoder as encoders
+    from pipeline.models.impscore import ImpScore, loss
+    from pipeline.sample import COMPLETIONS
+    from pipeline.tables import empty
+    from pipeline.training import heads, impscore
+
+    rows, _ = examples.build(empty("sentences"), cassette.read(COMPLETIONS))
+    rows = rows.filter(pl.col("lang") == "en").head(triples)
+    train = rows.filter(pl.col("split") == "train")
+    encoder = encoders.load(threads=1)
+    accuracies = []
+
+    def released() -> None:
+        model = ImpScore(encoder.dim, generator=torch.Generator().manual_seed(42))
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        said = lambda side: model(torch.tensor(encoder.module.encode(train[side].to_list(), show_progress_bar=False)))
+        for _ in range(30):
+            optimiser.zero_grad()
+            s1, s2, again, s3 = said("implicit"), said("explicit"), said("implicit"), said("negative")
+            assert torch.allclose(s1.implicitness, again.implicitness, atol=1e-5)
+            loss(s1, s2, s3).backward()
+            optimiser.step()
+        s1, s2, s3 = (said(side).implicitness.detach() for side in ("implicit", "explicit", "negative"))
+        accuracies.append(float(torch.cat([s1 > s2, s1 > s3]).float().mean()))
+
+    def ours() -> None:
+        folder = Path(tempfile.mkdtemp(dir=HOME))  # no embeddings from an earlier round
+        head = heads.fit(train, None, impscore.recipe_of("paper"), encoder, folder)
+        i1, i2, i3 = (head.triples[name].to_numpy() for name in ("i1", "i2", "i3"))
+        accuracies.append(float(np.mean(np.r_[i1 > i2, i1 > i3])))
+
+    against("train ImpScore, 30 epochs", train.height, ours, released, "re-encoding at every step (released code)", 1)
+    print(f"{'':34} accuracy on its training part: {accuracies[1]:.3f}, the reference {accuracies[0]:.3f}")
+
+
+def bench_grid(triples: int) -> None:
+    """One training of the sensitivity grid on cached embeddings, told as the whole grid of 360."""
+    import polars as pl
+    import torch
+
+    from pipeline.training import impscore
+    from pipeline.training.corpus import Corpus
+    from pipeline.training.embedding import Frozen
+
+    texts = 2 * triples
+    vectors = torch.nn.functional.normalize(torch.randn(texts, 384), dim=1).numpy()
+    rows = torch.stack([torch.arange(triples), triples + torch.arange(triples), triples + torch.randperm(triples)], 1)
+    split = pl.Series(["train"] * (8 * triples // 10) + ["validation"] * (triples - 8 * triples // 10))
+    none = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
+    corpus = Corpus([""] * texts, pl.DataFrame({"split": split}), rows, none, torch.empty(0, dtype=torch.int64))
+    seconds = cpu(lambda: impscore.fit(corpus, Frozen(vectors), impscore.recipe_of("paper")))
+    print(f"{'one training of the grid':34} {triples:,} triples: {seconds:.1f} cpu-s; 360 of them on 2 cores: "
+          f"{360 * seconds / 2 / 60:.0f} minutes", flush=True)  # fmt: skip
 
 
 def bench_warehouse(rows: int) -> None:
@@ -242,7 +305,7 @@ def generated(rows: int) -> Path:
 
 def main() -> None:
     """Everything, or the benches named on the command line."""
-    wanted = sys.argv[1:] or ["import", "tokenize", "score", "warehouse", "memory"]
+    wanted = sys.argv[1:] or ["import", "tokenize", "score", "train", "grid", "warehouse", "memory"]
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
           f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}")  # fmt: skip
     texts = comments()
@@ -252,6 +315,10 @@ def main() -> None:
         bench_tokenize(texts[:20_000])
     if "score" in wanted:
         bench_score(texts[:1_000])
+    if "train" in wanted:
+        bench_train(100)
+    if "grid" in wanted:
+        bench_grid(13_000)
     if "warehouse" in wanted:
         from pipeline import warehouse
 

@@ -14,8 +14,14 @@ from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
 DAY = sample.DAY
-COMMANDS = ["init", "import", "collect", "tokenize", "train", "score", "rank", "tables", "query", "check", "report",
+COMMANDS = ["init", "import", "collect", "tokenize", "rank", "choose", "distance", "tables", "query", "check", "report",
             "heal", "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
+GROUPS = {
+    "pairs": ["import", "play", "ask", "build", "stats", "audit", "leakage", "sample", "rate"],
+    "train": ["impscore"],
+    "evaluate": ["impscore"],
+    "score": ["implicitness", "day"],
+}
 
 
 def undertone(*words: str) -> str:
@@ -41,18 +47,19 @@ def test_every_command_has_help_with_an_example() -> None:
     listed = undertone("--help")
     for command in COMMANDS:
         assert command in listed
-        if command in ("train", "score"):
-            continue
         assert "Example" in undertone(command, "--help"), command
-    assert "Example" in undertone("score", "implicitness", "--help")
-    assert "Example" in undertone("train", "impscore", "--help")
+    for group, commands in GROUPS.items():
+        within = undertone(group, "--help")
+        for command in commands:
+            assert command in within
+            assert "Example" in undertone(group, command, "--help"), (group, command)
 
 
-def test_sample_to_report_without_airflow(home: Path, tmp_path: Path) -> None:
+def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Collect, tokenize, train, score, check, report and query work one after another with no Airflow running."""
     undertone("collect", "--path", "sample", "--day", DAY)
     undertone("tokenize", "--day", DAY)
-    undertone("train", "impscore", "--sample", "--day", DAY, "--epochs", "2")
+    undertone("train", "impscore", "--sample", "--day", DAY, "--epochs", "2", "--profile", "paper", "--promote")
     undertone("score", "day", DAY)
     assert "FAILED" not in undertone("check")
     page = Path(undertone("report", "--day", DAY).strip())
@@ -86,7 +93,7 @@ def test_sample_to_report_without_airflow(home: Path, tmp_path: Path) -> None:
         (("import", __file__), 2, ".py"),
         (("query", "select nonsense"), 4, "undertone init"),
         (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"),
-        (("train", "impscore"), 2, "--sample"),
+        (("train", "impscore"), 4, "undertone pairs build"),
         (("collect", "--source", "bilibili", "--live", "--thread", "1"), 2, "files only"),
         (("nonsense",), 2, "nonsense"),
     ],
@@ -102,7 +109,6 @@ def test_failures_are_one_line_and_an_exit_code(words: tuple[str, ...], code: in
 
 def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
     """A file without the column is named with the columns it has; a row without text is kept, unscored and counted."""
-    undertone("train", "impscore", "--sample", "--epochs", "1")
     file = tmp_path / "reviews.csv"
     file.write_text("id,body\n1,hello there\n2,\n3,goodbye\n", encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file)])
@@ -134,7 +140,6 @@ def test_doctor_names_what_is_missing() -> None:
 
 def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
-    undertone("train", "impscore", "--sample", "--epochs", "1")
     monkeypatch.setattr("pipeline.commands.files.chunks", lambda path, encoding: rows.chunks(path, encoding, 2))
     file, out = tmp_path / "r.csv", tmp_path / "out.csv"
     file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import datetime as dt
+import json
 import urllib.parse
 from collections.abc import Callable, Iterator
 from functools import partialmethod
@@ -15,6 +16,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.collect import fetch, netease
 from pipeline.sample.site import Answer, Site
+from pipeline.tasks import impscore, pairs
 
 DAY = sample.DAY
 Run = Callable[..., Any]
@@ -53,10 +55,12 @@ def states(run: Any) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("logical_date", [None, dt.datetime(2026, 11, 20, tzinfo=dt.UTC)], ids=["no date", "a date"])
-def test_sample_through_all_dags_twice(run: Run, home: Path, logical_date: dt.datetime | None) -> None:
+def test_sample_through_all_dags_twice(
+    run: Run, home: Path, tiny_encoder: Path, logical_date: dt.datetime | None
+) -> None:
     """The sample goes through every DAG; going through again changes no row, with and without a logical date."""
     chain = [
-        ("impscore", {"epochs": 2, "cassette": "sample"}),
+        ("impscore", {"epochs": 2, "cassette": "sample", "profile": "paper"}),
         ("collect", {"path": "sample"}),
         ("tokenize", {}),
         ("score", {}),
@@ -111,12 +115,24 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
     assert all(warehouse.snapshot(name) is None for name in warehouse.names())
 
 
-def test_score_without_a_model_says_what_to_do(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    """Scoring before any training fails at once and names the DAG and the command that train."""
+def test_score_without_a_model_of_ones_own(run: Run) -> None:
+    """Before any training a day is scored by the shipped model."""
     run("collect", day=DAY, path="sample", source="zhihu")
     done = run("score", day=DAY)
-    assert states(done)["pin"] == "failed"
-    assert "undertone train impscore" in "".join(capfd.readouterr())
+    assert done.state == "success", states(done)
+    rows = warehouse.scan("scores").collect()
+    assert rows["model_id"].unique().to_list() == [impscore.opened(None).model_id]
+    assert rows.height == warehouse.scan("comments").collect().height
+
+
+def test_score_by_a_model_that_is_not_there(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """A model asked for by an id that nobody knows fails at once, and nothing is published."""
+    run("collect", day=DAY, path="sample", source="zhihu")
+    done = run("score", day=DAY, model_id="f" * 64)
+    assert done.state == "failed"
+    assert [ti.try_number for ti in done.get_task_instances() if str(ti.state) == "failed"] == [1]
+    assert "0 models in" in "".join(capfd.readouterr())
+    assert warehouse.snapshot("scores") is None
 
 
 def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
@@ -155,11 +171,82 @@ def test_a_refusal_half_way_is_announced(run: Run, monkeypatch: pytest.MonkeyPat
     assert warehouse.scan("comments").select(pl.len()).collect().item() > 0
 
 
-def test_training_waits_for_completions(run: Run) -> None:
-    """Without completions the weekly training is skipped, not failed."""
+def test_training_waits_for_pairs(run: Run) -> None:
+    """With no sentences and no completions the weekly training is skipped, not failed, and nobody is asked."""
     done = run("impscore", day=DAY)
     assert done.state == "success"
-    assert states(done)["train"] == "skipped"
+    found = states(done)
+    assert {found[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
+    assert {found[task] for task in ("data_sets", "questions", "sources")} == {"success"}
+    assert all(warehouse.snapshot(name) is None for name in warehouse.names())
+
+
+def latent_hatred(folder: Path, count: int = 12) -> Path:
+    """Below `folder`, Latent Hatred in its layout with sentences of our own; and something that is no data set."""
+    (folder / "latent_hatred").mkdir(parents=True)
+    (folder / "notes").mkdir()
+    posts = [
+        f"they brought {n} dishes again\tneighbours\tthe neighbours cook too much, {n} times" for n in range(count)
+    ]
+    stages = {1: ["post\tclass", "nice day\tnot_hate"], 3: ["post\ttarget\timplied_statement", *posts]}
+    for stage, lines in stages.items():
+        path = folder / "latent_hatred" / f"implicit_hate_v1_stg{stage}_posts.tsv"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Data sets of a folder become sentences, pairs and a promoted model with its numbers; again nothing changes."""
+    conf = {"day": DAY, "data": str(latent_hatred(tmp_path / "sets")), "profile": "paper", "epochs": 2}
+    before: dict[str, pl.DataFrame] = {}
+    for _ in range(2):
+        done = run("impscore", **conf)
+        assert done.state == "success", states(done)
+        now = contents()
+        for name, frame in before.items():
+            assert frame.equals(now[name]), name
+        before = now
+    assert states(done)["answers"] == "skipped"
+    assert [before[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
+    assert before["models"].select("is_promoted").rows() == [(True,)]
+    assert {"implicitness_accuracy", "length_baseline"} <= set(before["evaluations"]["metric"])
+    assert impscore.model_for(DAY) == before["models"]["model_id"][0]
+
+
+def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
+    """A mistyped folder fails the first task on its first try, and nothing is trained."""
+    done = run("impscore", day=DAY, data=str(tmp_path / "none"))
+    assert states(done)["data_sets"] == "failed"
+    assert states(done)["train"] == "upstream_failed"
+    assert [ti.try_number for ti in done.get_task_instances() if ti.task_id == "data_sets"] == [1]
+
+
+def test_a_language_model_is_asked(
+    run: Run,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Named in the form, a model is asked for what is missing, once; its key shows nowhere, its answers train."""
+    from llm.server import Server
+
+    key = "kanarienvogel-llm-0042"
+    path = tmp_path / "own.csv"
+    path.write_text("text,prompt\n" + "".join(f"nice hat {n},explicit_en\n" for n in range(12)), encoding="utf-8")
+    pairs.bring("mine", str(path), DAY, own=True)
+    conf = {"day": DAY, "model": "small-model", "profile": "paper", "epochs": 1}
+    with Server() as server:
+        connection = {"conn_type": "generic", "host": server.url, "password": key}
+        monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_LLM", json.dumps(connection))
+        for _ in range(2):
+            done = run("impscore", **conf)
+            assert done.state == "success", states(done)
+        assert (server.sent.total(), server.paid, server.keys) == (12, 0, {f"Bearer {key}"})
+    assert warehouse.scan("pairs").collect().height == 12
+    assert warehouse.scan("models").collect()["completion_models"].to_list() == [["small-model"]]
+    assert key not in "".join(capfd.readouterr()) + caplog.text
 
 
 def test_secrets_stay_secret(

@@ -11,7 +11,7 @@ import pytest
 from conftest import DAGS, load
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
-IDS = {"collect", "tokenize", "impscore", "score", "report", "heal", "maintain"}
+IDS = {"collect", "tokenize", "impscore", "score", "report", "studies", "heal", "maintain"}
 HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "jieba", "polars", "pyiceberg", "duckdb",
          "pyarrow", "matplotlib", "sklearn")  # fmt: skip
 
@@ -82,13 +82,19 @@ def test_house_rules(bag: Any) -> None:
 def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     """What imports torch goes to the queue and the pool `gpu`, so that it waits as scheduled and never starves."""
     gpu = {(dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.queue == "gpu"}
-    assert gpu == {("impscore", "train"), ("score", "implicitness")}
+    assert gpu >= {("impscore", "train"), ("score", "implicitness"), ("studies", "train"), ("studies", "describe")}
+    assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions")]
     assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
 
 
 def test_reducers_run_on_empty_days(bag: Any) -> None:
-    """The task after a mapped one runs when nothing was mapped, or an empty day would keep its stale rows."""
-    for dag_id, task_id in (("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")):
+    """The task after a mapped one runs when nothing was mapped, or an empty day would keep its stale rows.
+
+    In `impscore` neither a folder of data sets nor a model to ask is needed to train on what is in the tables.
+    """
+    every = [("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")]
+    every += [("impscore", "questions"), ("impscore", "sources"), ("studies", "publish")]
+    for dag_id, task_id in every:
         assert bag.dags[dag_id].get_task(task_id).trigger_rule == "none_failed"
 
 
@@ -111,3 +117,18 @@ def test_params_explain_themselves(bag: Any) -> None:
             schema = dag.params.get_param(name).schema
             assert schema.get("title"), f"{dag.dag_id}.{name}"
             assert schema.get("description") or dag.params.get_param(name).description, f"{dag.dag_id}.{name}"
+
+
+def test_profiles_on_the_form_are_those_there_are(bag: Any) -> None:
+    """The form of `impscore` offers the profiles of the library, ours first."""
+    from pipeline.training.impscore import PROFILES
+
+    schema = bag.dags["impscore"].params.get_param("profile").schema
+    assert schema["enum"][0] == bag.dags["impscore"].params["profile"] == "undertone"
+    assert set(schema["enum"]) == set(PROFILES)
+
+
+def test_asking_is_never_the_default(bag: Any) -> None:
+    """Nobody is asked, so nothing is paid for, unless the form names a model."""
+    assert bag.dags["impscore"].params["model"] is None
+    assert bag.dags["impscore"].params["promote"] is False

@@ -1,11 +1,15 @@
 """The reader's judgement of pairs: what is shown, and the scale (ImpScore, appendix A.2)."""
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.examples.quality import PUBLISHED, rate, sample, scale
+from pipeline.errors import BadInput
+from pipeline.examples.quality import PUBLISHED, judged, rate, sample, scale
 from pipeline.examples.sources import SOURCES
 
 
@@ -76,12 +80,44 @@ def test_scale_wants_a_share(share: float) -> None:
 
 def test_rate_by_hand() -> None:
     """Shares and ratings by source beside the published one; what was not judged does not count."""
-    judged = pl.DataFrame({
+    answers = pl.DataFrame({
         "source": ["absa"] * 5 + ["own"] * 3,
         "appropriate": [True, True, True, False, None, True, False, False],
     })  # fmt: skip
-    assert rate(judged).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
-    assert rate(judged.clear()).columns == ["source", "n", "share", "rating", "published"]
+    assert rate(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
+    assert rate(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
+
+
+KEY = "item,source,kind\n1,a,positive\n2,a,negative\n3,b,positive\n4,b,negative\n5,b,positive\n"
+
+
+def test_a_judges_file(tmp_path: Path) -> None:
+    """A pair is appropriate if the first is more implicit and both mean the same just if it is positive."""
+    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
+    key.write_text(KEY, encoding="utf-8")
+    path.write_text(
+        "item,same_meaning,first_more_implicit\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n", encoding="utf-8"
+    )
+    assert judged(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
+    path.write_text("item,same_meaning,first_more_implicit\n2,0,0\n", encoding="utf-8")
+    assert judged(path, key).rows() == [("a", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("item,same_meaning,first_more_implicit\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
+        ("item,same_meaning\n1,1\n", "row 2: field 'first_more_implicit' should be 1 or 0, found None"),
+        ("item,same_meaning,first_more_implicit\n9,1,1\n", "row 2: field 'item' is '9', which"),
+    ],
+)
+def test_a_bad_verdict_is_named(tmp_path: Path, text: str, told: str) -> None:
+    """An answer or item that is none is named by row and field."""
+    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
+    key.write_text(KEY, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=re.escape(told)):
+        judged(path, key)
 
 
 def test_published_ratings() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.llm import cassette, explicit
+from pipeline.llm import cassette, explicit, prompt
 from pipeline.tables import TABLES
 
 CALL: dict[str, Any] = {
-    "model": "m", "revision": None, "messages": "[]", "params": "{}", "prompt": "explicit_en", "prompt_version": "1", "attempt": 0,
+    "model": "m", "revision": None, "messages": "[]", "params": "{}", "prompt": "explicit_en", "prompt_version": "1",
+    "attempt": 0,
 }  # fmt: skip
 ENTRY = {"source": "own", "model": "m", "prompt": "explicit_en", "input": "Nice hat.", "response": "I dislike the hat."}
 
@@ -43,7 +44,7 @@ def written(path: Path, *entries: object) -> Path:
     ],
 )
 def test_id_changes_with_each_part(part: str, other: object) -> None:
-    """Another model, revision, message, parameter, prompt, prompt version or attempt is another call, with an id of its own."""
+    """Another model, revision, message, parameter, prompt, version of it or attempt is another call, of its own id."""
     assert cassette.completion_id(**CALL) == cassette.completion_id(**CALL)
     assert cassette.completion_id(**{**CALL, part: other}) != cassette.completion_id(**CALL)
 
@@ -58,7 +59,7 @@ def test_id_keeps_the_parts_apart() -> None:
 def test_row_holds_the_whole_call(path: Path) -> None:
     """An entry becomes a row with its messages, prompt version and id; an answer not from the sample is an import."""
     row = cassette.read(written(path, ENTRY)).row(0, named=True)
-    version = explicit.prompt.load("explicit_en").version
+    version = prompt.load("explicit_en").version
     messages = json.dumps(explicit.messages("Nice hat.", "explicit_en"), ensure_ascii=False, sort_keys=True)
     assert row == {
         "completion_id": cassette.completion_id("m", None, messages, "{}", "explicit_en", version, 0),
@@ -72,7 +73,7 @@ def test_sample_keeps_the_contract_and_says_what_it_is() -> None:
     """The shipped cassette fulfils the contract of `completions`, and every row is marked as the sample."""
     rows = cassette.read(sample.COMPLETIONS)
     assert TABLES["completions"].schema.is_valid(rows.select(TABLES["completions"].schema.column_names()))
-    assert rows["model"].unique().to_list() == [cassette.SAMPLE_MODEL]
+    assert rows["model"].unique().to_list() == [sample.MODEL]
     assert rows["mode"].unique().to_list() == ["sample"]
     assert rows.height == len(sample.COMPLETIONS.read_text(encoding="utf-8").splitlines())
 

@@ -121,16 +121,30 @@ def test_equal_requests_are_one(engine: sa.Engine, served: Callable[..., Server]
 
 def test_requests_are_taken_as_they_are_needed(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """A long stream is not read ahead by more than one look into the ledger."""
-    server, taken = served(), []
+    server, taken, ahead = served(), [], []
+    complete = server.completion
+
+    def watched(body: dict[str, Any]) -> Any:
+        ahead.append(len(taken) - server.sent.total())
+        return complete(body)
 
     def stream() -> Iterator[Request]:
-        for i in range(2_000):
+        for i in range(ledger.PART + 20):
             taken.append(i)
-            yield request(f"hint {i}", params={"max_tokens": 1})
+            yield request(f"hint {i}")
 
-    asked = live(stream(), engine, server, concurrency=2, max_cost=0.0)
+    server.completion = watched  # type: ignore[method-assign]
+    asked = live(stream(), engine, server, concurrency=4)
+    assert len(asked.answers) == ledger.PART + 20
+    assert max(ahead) <= ledger.PART
+
+
+def test_over_the_limit_all_the_rest_is_named(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """With nothing to spend nothing is sent or claimed, and each request is in `missing`."""
+    server, told = served(), []
+    asked = live(requests(1_200), engine, server, max_cost=0.0, done=told.append)
     assert server.sent.total() == 0
-    assert (len(asked.missing), len(taken)) == (2_000, 2_000)  # they are named as open, but never claimed
+    assert len(asked.missing) == sum(told) == 1_200
     with engine.connect() as con:
         assert con.exec_driver_sql("select count(*) from claims").scalar() == 0
 

@@ -53,6 +53,7 @@ class Server:
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     finish_batches: bool = True  # else they stay in progress until `finish`
     lose_create: int = 0  # replies to a batch's creation that are lost on their way
+    refuse_batches: int = 0  # the status they are turned down with
     batch_status: str = "completed"
     unanswered: set[str] = field(default_factory=set)  # prompts that a batch leaves out
 
@@ -190,7 +191,7 @@ class _Http(ThreadingHTTPServer):
             with contextlib.suppress(OSError):  # its own thread, waiting to read, then ends
                 request.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, *_: Any) -> None:
         """A client that was killed is no news; anything else is a fault of this file."""
         if not isinstance(why := sys.exception(), ConnectionError):
             self.bugs.append(why)
@@ -219,6 +220,8 @@ class _Handler(BaseHTTPRequestHandler):
             lines = parts[0].partition(b"\r\n\r\n")[2].removesuffix(b"\r\n").decode().splitlines()
             id_ = server.keep(lines)
             self._json({"id": id_, "object": "file", "bytes": 1, "created_at": 0, "filename": "f", "purpose": "batch"})
+        elif self.path == "/v1/batches" and server.refuse_batches:
+            self._send(server.refuse_batches, {}, b'{"error": {"message": "turned down"}}')
         elif self.path == "/v1/batches":
             batch = server.create_batch(json.loads(data))
             if server.lose_create:

@@ -1,5 +1,6 @@
 """The frozen encoder: the same numbers as its library, from files that are checked first."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,24 +27,16 @@ def embedded() -> Encoder:
     return load(device="cpu")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sentence-transformers folder with a tiny BertModel of random weights."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    """A sentence-transformers folder of our own, to be changed."""
+    return shutil.copytree(tiny_folder, tmp_path / "encoder")
 
-    inner, outer = tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("encoder")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "what", "a", "day", "nice", "hat", "今", "天", ".", "，"]
-    (inner / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    torch.manual_seed(5)
-    config = BertConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                        intermediate_size=16, max_position_embeddings=32)  # fmt: skip
-    BertModel(config).save_pretrained(inner)
-    BertTokenizerFast(vocab=str(inner / "vocab.txt"), model_max_length=32).save_pretrained(inner)
-    transformer = Transformer(str(inner), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu").save(str(outer))
-    return outer
+
+@pytest.fixture(scope="module")
+def layered() -> Encoder:
+    """The same encoder, every layer's words pooled."""
+    return load(device="cpu", pooling="layers")
 
 
 @pytest.fixture
@@ -89,6 +82,40 @@ def test_no_texts(embedded: Encoder) -> None:
     assert encode(embedded, ()).dtype == np.float32
 
 
+def test_layers_stand_side_by_side(layered: Encoder) -> None:
+    """Pooled by layers, a text has 7 x 384 numbers: the embedding layer's and six layers', each of length 1."""
+    rows = encode(layered, TEXTS)
+    assert (layered.dim, rows.shape, layered.pooling) == (2688, (len(TEXTS), 2688), "layers")
+    assert np.linalg.norm(rows.reshape(len(TEXTS), 7, 384), axis=2) == pytest.approx(1, abs=1e-5)
+
+
+def test_layers_are_means_over_words(layered: Encoder) -> None:
+    """Each part is the mean of a layer's hidden states over the words of the text alone."""
+    text = "Nice hat, as he said."
+    inputs = layered.module.tokenizer([text], return_tensors="pt")
+    with torch.inference_mode():
+        states = layered.module[0].model(**inputs, output_hidden_states=True).hidden_states
+    means = torch.cat([state[0].mean(0) / state[0].mean(0).norm() for state in states])
+    assert np.abs(encode(layered, [*TEXTS, text])[-1] - means.numpy()).max() < 1e-5
+
+
+@pytest.mark.parametrize("tokens", [1, 4096])
+def test_batches_do_not_matter_to_layers(layered: Encoder, tokens: int) -> None:
+    """One text a batch or all in one: what pads a batch is no word, so that no number moves by more than 1e-5."""
+    assert np.abs(encode(layered, TEXTS, tokens=tokens) - encode(layered, TEXTS)).max() < 1e-5
+
+
+def test_last_layer_is_the_models_own_pooling(embedded: Encoder, layered: Encoder) -> None:
+    """The embedded encoder pools the mean of its last layer and makes it of length 1: the last part is that."""
+    assert np.abs(encode(layered, TEXTS)[:, -384:] - encode(embedded, TEXTS)).max() < 1e-5
+
+
+def test_unknown_pooling() -> None:
+    """A pooling that is not offered is BadInput and the message lists those that are."""
+    with pytest.raises(BadInput, match="no pooling 'max'; there are model, layers"):
+        load(pooling="max")
+
+
 def test_embedded_weights_must_be_the_pinned_ones(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights whose SHA-256 is not the one written in the code are refused before they are loaded."""
     monkeypatch.setattr(encoders, "EMBEDDED_SHA256", "0" * 64)
@@ -112,7 +139,7 @@ def test_unknown_precision() -> None:
 def test_encoder_from_a_folder(folder: Path) -> None:
     """A local sentence-transformers folder is loaded and encodes as its library does; its hash is its revision."""
     tiny = load(str(folder), device="cpu")
-    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 16, encoders.folder_hash(folder))
+    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, encoders.folder_hash(folder))
     theirs = tiny.module.encode(TEXTS, show_progress_bar=False)
     assert np.abs(encode(tiny, TEXTS) - theirs).max() < 1e-6
 

@@ -9,20 +9,23 @@ from hypothesis import strategies as st
 
 from pipeline.models.impscore import (
     ALPHA,
+    DESIGNS,
     GAMMA_IMPLICITNESS,
     GAMMA_PRAGMATICS,
+    Design,
     ImpScore,
     Meaning,
     loss,
     pragmatic_distance,
+    ranking_loss,
 )
 
 seeds = st.integers(0, 2**31 - 1)
 
 
-def model_of(seed: int = 0, dim: int = 12, features: int = 4) -> ImpScore:
+def model_of(seed: int = 0, dim: int = 12, features: int = 4, design: Design | None = None) -> ImpScore:
     """A model with random weights."""
-    return ImpScore(dim, features, torch.Generator().manual_seed(seed))
+    return ImpScore(dim, features, torch.Generator().manual_seed(seed), design or Design())
 
 
 def vectors(seed: int, count: int = 5, dim: int = 12) -> torch.Tensor:
@@ -35,6 +38,7 @@ def meaning(implicitness: list[float], pragmatic: list[list[float]]) -> Meaning:
     return Meaning(
         torch.tensor(implicitness, dtype=torch.float64, requires_grad=True),
         torch.tensor(pragmatic, dtype=torch.float64, requires_grad=True),
+        torch.zeros(len(implicitness), 2, dtype=torch.float64),
     )
 
 
@@ -44,8 +48,7 @@ def test_shapes() -> None:
     assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {
         "pragmatic": (768, 64), "semantic": (768, 64), "transform": (64, 64),
     }  # fmt: skip
-    implicitness, pragmatic = model(torch.zeros(7, 768))
-    assert (tuple(implicitness.shape), tuple(pragmatic.shape)) == ((7,), (7, 64))
+    assert [tuple(field.shape) for field in model(torch.zeros(7, 768))] == [(7,), (7, 64), (7, 64)]
     assert model(torch.zeros(0, 768)).implicitness.shape == (0,)
 
 
@@ -56,9 +59,55 @@ def test_score_by_hand() -> None:
         model.semantic.copy_(torch.eye(2))
         model.pragmatic.copy_(torch.tensor([[4.0, 3.0], [0.0, 1.0]]))
         model.transform.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    implicitness, pragmatic = model(torch.tensor([[1.0, 0.0]]))
-    assert implicitness.item() == pytest.approx(0.4, abs=1e-6)
-    assert pragmatic.tolist() == [[4.0, 3.0]]
+    found = model(torch.tensor([[1.0, 0.0]]))
+    assert found.implicitness.item() == pytest.approx(0.4, abs=1e-6)
+    assert (found.pragmatic.tolist(), found.semantic.tolist()) == ([[4.0, 3.0]], [[1.0, 0.0]])
+
+
+# Embedding (1, 0); h_p = (4, 3), h_s = (1, 0); W_t swaps the coordinates, W_t2 of the third space doubles them.
+# p2s: h_s = (1, 0) with h_p W_t = (3, 4); s2p: h_p = (4, 3) with h_s W_t = (0, 1); third: (3, 4) with (2, 0)
+BY_HAND = {
+    ("cosine", "p2s"): 1 - 3 / 5,
+    ("cosine", "s2p"): 1 - 3 / 5,
+    ("cosine", "third"): 1 - 6 / 10,
+    ("euclidean", "p2s"): math.hypot(2, 4),
+    ("euclidean", "s2p"): math.hypot(4, 2),
+    ("euclidean", "third"): math.hypot(1, 4),  # equation 10 as it is printed
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids="-".join)
+def test_variants_by_hand(design: Design) -> None:
+    """Each metric and space of table 2 compares what it should, the third space by equation 10 (IMP-29)."""
+    model = model_of(dim=2, features=2, design=design)
+    with torch.no_grad():
+        model.semantic.copy_(torch.eye(2))
+        model.pragmatic.copy_(torch.tensor([[4.0, 3.0], [0.0, 1.0]]))
+        model.transform.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        if design.space == "third":
+            model.transform_semantic.copy_(2 * torch.eye(2))
+    found = model(torch.tensor([[1.0, 0.0]])).implicitness.item()
+    assert found == pytest.approx(BY_HAND[design.implicitness, design.space], abs=1e-6)
+
+
+def test_there_are_12_variants() -> None:
+    """Two metrics of implicitness, two of pragmatics, three spaces; the first is the paper's choice (IMP-29)."""
+    assert len(set(DESIGNS)) == 12
+    assert Design() == ("cosine", "euclidean", "p2s")
+    assert Design() in DESIGNS
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids="-".join)
+def test_every_variant_runs(design: Design) -> None:
+    """Each variant has l x l matrices as its space needs, one number a sentence, and gradients in all its weights."""
+    model = model_of(design=design)
+    assert len(list(model.parameters())) == (4 if design.space == "third" else 3)
+    s1, s2, s3 = (model(vectors(seed)) for seed in range(3))
+    assert s1.implicitness.shape == (5,)
+    if design.implicitness == "euclidean":
+        assert (s1.implicitness > 0).all()
+    loss(s1, s2, s3, 9.0, 9.0, pragmatics=design.pragmatics).backward()  # margins that nothing keeps
+    assert all(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
 
 
 @given(seeds)
@@ -114,6 +163,19 @@ def test_distance_by_hand() -> None:
     assert pragmatic_distance(meaning([0], [[0, 0]]), meaning([0], [[3, 4]])).tolist() == [5.0]
 
 
+def test_cosine_distance_by_hand() -> None:
+    """Its cosine variant is 1 - cos: (3, 4) and (4, 3) are 1 - 24 / 25 apart, whatever their lengths (table 2)."""
+    one, other = meaning([0, 0], [[3, 4], [6, 8]]), meaning([0, 0], [[4, 3], [40, 30]])
+    assert pragmatic_distance(one, other, "cosine").tolist() == pytest.approx([0.04, 0.04])
+
+
+def test_meanings_by_row() -> None:
+    """`at` takes rows of all fields, in the order asked for, repeats included."""
+    some = Meaning(torch.tensor([1.0, 2.0]), torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
+    found = some.at(torch.tensor([1, 0, 1]))
+    assert [field.flatten().tolist() for field in found] == [[2, 1, 2], [2, 1, 2], [4, 3, 4]]
+
+
 def test_defaults_are_the_papers() -> None:
     """Margins 0.5 and 0.7, alpha 1.0, as in section 5.1 (IMP-24)."""
     assert (GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ALPHA) == (0.5, 0.7, 1.0)
@@ -143,6 +205,37 @@ def test_loss_is_the_mean_over_the_batch() -> None:
     s2 = meaning([1.0, 1.0], [[0.5, 0], [0.1, 0]])
     s3 = meaning([0.9, 0.9], [[0.6, 0], [0.9, 0]])
     assert loss(s1, s2, s3).item() == pytest.approx(0.55)
+    assert loss(s1, s2, s3, reduction="sum").item() == pytest.approx(1.1)
+
+
+@given(seeds, st.integers(1, 20))
+def test_the_sum_is_n_times_the_mean(seed: int, count: int) -> None:
+    """Equation 9 prints a sum over the batch; it is n times the mean of the released code (IMP-10)."""
+    model = model_of(seed)
+    s1, s2, s3 = (model(vectors(seed + i, count)) for i in range(3))
+    assert loss(s1, s2, s3, reduction="sum").item() == pytest.approx(count * loss(s1, s2, s3).item(), rel=1e-5)
+
+
+def test_loss_of_the_cosine_variant_by_hand() -> None:
+    """With cosine pragmatics near is 0.04 and far 1: .7 - .96 is below zero, so only .3 + .2 of implicitness stay."""
+    s1, s2, s3 = (meaning([i], [p]) for i, p in ((1.2, [3, 4]), (1.0, [4, 3]), (0.9, [4, -3])))
+    assert loss(s1, s2, s3, pragmatics="cosine").item() == pytest.approx(0.5)
+
+
+def test_ranking_loss_by_hand() -> None:
+    """The mean over comparisons of max(0, margin x steps - rise): of .1 - .2, .2 - .1 and .1 + .1 that is .3 / 3."""
+    values = torch.tensor([0.5, 0.7, 0.6], dtype=torch.float64)
+    higher, lower, steps = torch.tensor([1, 2, 2]), torch.tensor([0, 0, 1]), torch.tensor([1, 2, 1])
+    assert ranking_loss(values, higher, lower, steps, 0.1).item() == pytest.approx(0.1)
+
+
+def test_ranking_loss_rests_once_the_steps_are_kept() -> None:
+    """A group that rises by the margin at every step teaches nothing, a falling one does."""
+    for values, teaches in (([0.0, 0.16, 0.32], False), ([0.0, 0.32, 0.16], True)):
+        scores = torch.tensor(values, requires_grad=True)
+        ranking_loss(scores, torch.tensor([1, 2, 2]), torch.tensor([0, 0, 1]), torch.tensor([1, 2, 1]), 0.15).backward()
+        assert scores.grad is not None
+        assert bool(scores.grad.any()) is teaches
 
 
 def test_gradient_is_zero_once_the_margins_are_kept() -> None:
@@ -166,6 +259,14 @@ def test_initial_weights_are_xavier_uniform() -> None:
         assert 0.99 * bound < weights.abs().max().item() <= bound * (1 + 1e-6)
         assert weights.var().item() == pytest.approx(bound**2 / 3, rel=0.05)  # 4,096 draws: s.d. of the ratio 1.4 %
         assert abs(weights.mean().item()) < 0.04 * bound
+
+
+def test_the_third_space_is_drawn_alike() -> None:
+    """Both matrices of the third space fill the bound 0.2165 of l x l, and are not the same (IMP-11, IMP-29)."""
+    model = ImpScore(768, 64, torch.Generator().manual_seed(42), Design(space="third"))
+    for weights in (model.transform, model.transform_semantic):
+        assert 0.214 < weights.abs().max().item() <= 0.21651
+    assert not torch.equal(model.transform, model.transform_semantic)
 
 
 def test_initial_weights_follow_from_the_generator() -> None:

@@ -1,6 +1,7 @@
-"""Implicitness of texts: rounded, whatever their order, signed."""
+"""Implicitness and pragmatic distance of texts: rounded, whatever their order, by the head of their language."""
 
-import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,12 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import __version__
 from pipeline.errors import BadInput
-from pipeline.models.encoder import Encoder, load
+from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
-from pipeline.score import signature
-from pipeline.score.implicitness import implicitness, model_from
+from pipeline.score.implicitness import Head, distances, heads_from, implicitness, meanings, triples
 
 TEXTS = [
     "Nice hat.",
@@ -26,6 +25,8 @@ TEXTS = [
 ]
 MODEL_ID = "0123456789abcdef" * 4
 
+some_texts = st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10)
+
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
@@ -34,23 +35,42 @@ def encoder() -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def model(encoder: Encoder) -> ImpScore:
+def head(encoder: Encoder) -> Head:
     """A model with random weights: scores of texts differ, and that is all that is needed here."""
-    return ImpScore(encoder.dim, 8, torch.Generator().manual_seed(3)).eval()
+    return Head(encoder, ImpScore(encoder.dim, 8, torch.Generator().manual_seed(3)).eval())
 
 
-def test_rounded_to_six_decimals(encoder: Encoder, model: ImpScore) -> None:
+@pytest.fixture(scope="module")
+def tiny(tiny_folder: Path) -> Encoder:
+    """The tiny encoder."""
+    return load(str(tiny_folder), device="cpu")
+
+
+def config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
+    """The configuration of a model with these heads."""
+    about = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, **recipe}}
+    return {"heads": dict.fromkeys(names, about)}
+
+
+def weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
+    """Tensors of a head with random weights."""
+    model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
+    return {f"{name}.{key}": value for key, value in model.state_dict().items()}
+
+
+def test_rounded_to_six_decimals(head: Head) -> None:
     """Scores are float64 in [0, 2] with at most six decimals, one a text."""
-    scores = implicitness(TEXTS, encoder, model)
+    scores = implicitness(TEXTS, head)
     assert (scores.dtype, scores.shape) == (np.dtype(np.float64), (len(TEXTS),))
     assert np.array_equal(scores, np.round(scores, 6))
     assert ((scores >= 0) & (scores <= 2)).all()
     assert len(set(scores)) == len(TEXTS)
 
 
-def test_no_texts(encoder: Encoder, model: ImpScore) -> None:
-    """No text, no score."""
-    assert implicitness([], encoder, model).shape == (0,)
+def test_no_texts(head: Head) -> None:
+    """No text, no score and no distance."""
+    assert implicitness([], head).shape == (0,)
+    assert distances([], [], head).shape == (0,)
 
 
 def test_rounding_stays_in_range(encoder: Encoder) -> None:
@@ -60,37 +80,96 @@ def test_rounding_stays_in_range(encoder: Encoder) -> None:
         model.pragmatic.copy_(model.semantic)
         for transform, expected in ((torch.eye(8), 0.0), (-torch.eye(8), 2.0)):
             model.transform.copy_(transform)
-            scores = implicitness(TEXTS, encoder, model)
+            scores = implicitness(TEXTS, Head(encoder, model))
             assert scores == pytest.approx(expected, abs=2e-6)
             assert ((scores >= 0) & (scores <= 2)).all()
 
 
 @settings(deadline=None, max_examples=8)
-@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
-def test_order_and_company_do_not_matter(encoder: Encoder, model: ImpScore, texts: list[str]) -> None:
+@given(some_texts)
+def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
     """A text's score is the same within 1e-6 whatever other texts it is scored with."""
-    alone = dict(zip(TEXTS, implicitness(TEXTS, encoder, model), strict=True))
-    scores = implicitness(texts, encoder, model)
+    alone = dict(zip(TEXTS, implicitness(TEXTS, head), strict=True))
+    scores = implicitness(texts, head)
     assert scores == pytest.approx([alone[text] for text in texts], abs=1.5e-6)  # 1e-6 and the last rounding
 
 
-def test_model_belongs_to_its_encoder(encoder: Encoder, model: ImpScore) -> None:
+def test_many_texts_are_taken_in_parts(head: Head, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More texts than are held at a time give the same scores in the same order, and all are told as done."""
+    whole = implicitness(TEXTS, head)
+    monkeypatch.setattr("pipeline.score.implicitness.ROWS", 4)
+    told: list[int] = []
+    assert implicitness(TEXTS, head, told.append) == pytest.approx(whole, abs=1.5e-6)
+    assert sum(told) == len(TEXTS)
+
+
+def test_distances_agree_with_equation_6(head: Head) -> None:
+    """Pragmatic distance is the length of the difference of e W_p, here from the matrices themselves (IMP-08)."""
+    one, other = TEXTS, TEXTS[::-1]
+    w = head.model.pragmatic.detach().numpy()
+    expected = np.linalg.norm((encode(head.encoder, one) - encode(head.encoder, other)) @ w, axis=1)
+    assert distances(one, other, head) == pytest.approx(expected, abs=2e-6)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.lists(st.sampled_from(TEXTS), min_size=3, max_size=3))
+def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
+    """From a text to itself it is 0, it is symmetric, and no way round is shorter (IMP-08)."""
+    head = Head(tiny, ImpScore(tiny.dim, 8, torch.Generator().manual_seed(3)).eval())
+    a, b, c = texts
+    there = distances([a, b, a, a], [b, c, c, a], head)
+    back = distances([b, c, c, a], [a, b, a, a], head)
+    assert there == pytest.approx(back, abs=2e-6)
+    assert there[3] == 0.0
+    assert there[2] <= there[0] + there[1] + 3e-6
+
+
+def test_numbers_of_pairs(head: Head) -> None:
+    """A row of pairs has I of its three sentences and both distances, as each function says by itself."""
+    rows = pl.DataFrame({"implicit": TEXTS[:2], "explicit": TEXTS[2:4], "negative": TEXTS[4:]})
+    found = triples(rows, head)
+    assert found.columns == ["i1", "i2", "i3", "near", "far"]
+    for name, side in (("i1", "implicit"), ("i2", "explicit"), ("i3", "negative")):
+        assert found[name].to_list() == pytest.approx(implicitness(rows[side].to_list(), head), abs=2e-6)
+    for name, side in (("near", "explicit"), ("far", "negative")):
+        apart = distances(rows["implicit"].to_list(), rows[side].to_list(), head)
+        assert found[name].to_list() == pytest.approx(apart, abs=2e-6)
+
+
+def test_heads_of_a_model(tiny: Encoder) -> None:
+    """A model's heads come by language, each with its own weights; one head may serve any language."""
+    tensors = {**weights(tiny, "en", 1), **weights(tiny, "zh", 2)}
+    found = heads_from(tensors, config(tiny, "en", "zh"), lambda _: tiny)
+    assert list(found) == ["en", "zh"]
+    for name in found:
+        assert torch.equal(found[name].model.semantic, tensors[f"{name}.semantic"])
+    assert implicitness(["nice hat"], found["en"]) != implicitness(["nice hat"], found["zh"])
+    assert list(heads_from(weights(tiny, "any", 1), config(tiny, "any"), lambda _: tiny)) == ["any"]
+
+
+def test_half_precision_weights_are_widened(tiny: Encoder) -> None:
+    """Weights kept in half precision, as shipped ones may be, compute in single."""
+    tensors = {name: value.half() for name, value in weights(tiny, "any", 1).items()}
+    found = heads_from(tensors, config(tiny, "any"), lambda _: tiny)["any"]
+    assert meanings(["nice hat"], found).implicitness.dtype == torch.float32
+
+
+def test_model_belongs_to_its_encoder(head: Head) -> None:
     """A model trained on another encoder's revision is refused; on its own it gives the same scores."""
-    config = {"encoder": "embedded", "encoder_revision": encoder.revision, "recipe": {"features": 8}}
-    same = model_from(dict(model.state_dict()), config, encoder)
-    assert np.array_equal(implicitness(TEXTS, encoder, same), implicitness(TEXTS, encoder, model))
+    encoder = head.encoder
+    tensors = {f"any.{name}": value for name, value in head.model.state_dict().items()}
+    same = heads_from(tensors, config(encoder, "any"), lambda _: encoder)["any"]
+    assert np.array_equal(implicitness(TEXTS, same), implicitness(TEXTS, head))
+    other = config(encoder, "any")
+    other["heads"]["any"] |= {"encoder": "other", "encoder_revision": "f" * 40}
     with pytest.raises(BadInput, match=f"trained on encoder other at {'f' * 12}, not on embedded at"):
-        model_from(dict(model.state_dict()), config | {"encoder": "other", "encoder_revision": "f" * 40}, encoder)
+        heads_from(tensors, other, lambda _: encoder)
 
 
-def test_signature(encoder: Encoder) -> None:
-    """A score says metric, model, encoder, precision, language and version; Chinese is marked an extension (X-07)."""
-    rows = (
-        pl.DataFrame({"lang": ["en", "zh", "und"]})
-        .select(signature.implicitness(MODEL_ID, encoder.name, encoder.revision, encoder.precision))
-        .to_series()
-        .to_list()
-    )
-    stem = f"implicitness|model:0123456789ab|encoder:embedded@{encoder.revision[:12]}|float32|lang:"
-    assert re.fullmatch("[0-9a-f]{12}", encoder.revision[:12])
-    assert rows == [f"{stem}{lang}|undertone:{__version__}" for lang in ("en", "zh(extension)", "und(extension)")]
+def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
+    """A model of Euclidean implicitness has no bound, so it is for comparison only and refused; pragmatics may be."""
+    with pytest.raises(BadInput, match="Euclidean distance, for comparison only; it has no bound"):
+        heads_from(weights(tiny, "any", 1), config(tiny, "any", implicitness="euclidean"), lambda _: tiny)
+    cosine = heads_from(weights(tiny, "any", 1), config(tiny, "any", pragmatics="cosine"), lambda _: tiny)["any"]
+    assert cosine.model.design.pragmatics == "cosine"
+    assert distances(["nice hat"], ["cold day"], cosine)[0] <= 2

@@ -11,26 +11,31 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks import collect, impscore, score, segment
+from pipeline.tasks import collect, impscore, pairs, score, segment
 
 DAY = sample.DAY
 
 Bring = Callable[[str, dict[str, str]], None]
-Enlist = Callable[[str, int], str]
+Enlist = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """A home, a copy with the sample imported and a model trained, and a copy with tokens and scores as well."""
+def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[Path, Path, Path]:
+    """A home, a copy with the sample imported and a model trained, and a copy with tokens and scores as well.
+
+    The model stands on the tiny encoder and is not promoted, so scores are by the shipped model.
+    """
     folder = tmp_path_factory.mktemp("stock")
     place, imported, scored = folder / "home", folder / "imported", folder / "scored"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(place))
         warehouse.create()
         collect.import_files(collect.files("sample", None, DAY), None, DAY, origin="sample")
-        for source in impscore.play(DAY):
-            impscore.build_pairs(source, DAY)
-        impscore.train(DAY, epochs=5)
+        for source in pairs.play(DAY):
+            pairs.build(source, DAY)
+        with pytest.MonkeyPatch.context() as small:
+            small.setenv("UNDERTONE_ENCODER", str(tiny_folder))
+            impscore.train(DAY, profile="paper", changes={"epochs": 5})
         warehouse.close()
         shutil.copytree(place, imported)
         segment.run(DAY)
@@ -51,7 +56,7 @@ def put_back(place: Path, copy: Path, patch: pytest.MonkeyPatch) -> Iterator[Pat
 
 @pytest.fixture
 def imported(stock: tuple[Path, Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home with the sample's comments, pairs and one model."""
+    """A home with the sample's comments, pairs and one model that is not promoted."""
     yield from put_back(stock[0], stock[1], monkeypatch)
 
 
@@ -77,7 +82,7 @@ def bring(tmp_path: Path) -> Bring:
 
 
 @pytest.fixture
-def enlist() -> Enlist:
+def enlist(tiny_folder: Path) -> Enlist:
     """Put a model with random weights into the registry and the table: for a day, from a seed; gives its id."""
     import torch
 
@@ -87,20 +92,19 @@ def enlist() -> Enlist:
     from pipeline.tables import empty
     from pipeline.training import registry
 
-    def keep(day: str, seed: int) -> str:
-        encoder = load()
+    def keep(day: str, seed: int, *, is_promoted: bool = True) -> str:
+        encoder = load(str(tiny_folder), device="cpu")
         model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
+        about = {
+            "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, "seed": seed},
+        }  # fmt: skip
         config = {
-            "kind": impscore.KIND,
-            "encoder": encoder.name,
-            "encoder_revision": encoder.revision,
-            "recipe": {"features": 8, "seed": seed},
-            "data_hash": "1",
-            "completion_models": ["someone"],
-        }
-        model_id = registry.keep(settings.models(), model.state_dict(), config)
+            "kind": impscore.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
+        }  # fmt: skip
+        tensors = {f"any.{name}": value for name, value in model.state_dict().items()}
+        model_id = registry.keep(settings.models(), tensors, config)
         numbers = empty("evaluations").drop("kind", "day", "model_id")
-        impscore._publish(day, model_id, config, numbers, "test")
+        impscore.publish(day, model_id, config, numbers, "test", is_promoted=is_promoted)
         return model_id
 
     return keep

@@ -1,6 +1,7 @@
 """Heal: days that lack tokens or scores are found and made good."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from pipeline.tables import empty
 from pipeline.tasks import heal, segment
 
 Bring = Callable[[str, dict[str, str]], None]
+Enlist = Callable[..., str]
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 
@@ -40,10 +42,12 @@ def test_comments_that_come_late_make_a_hole(scored: object, bring: Bring) -> No
     assert heal.holes() == {"tokens": [DAY], "scores": [DAY]}
 
 
-def test_without_model_tokens_are_healed_all_the_same(tables: object, bring: Bring) -> None:
-    """Without a model the tokens are made, and then the error says what the scores lack."""
+def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring, enlist: Enlist) -> None:
+    """Where the model in force is gone the tokens are made, and then the error says what the scores lack."""
     bring(DAY, {"1": "Nice hat, sir."})
-    with pytest.raises(Missing, match="there is no trained model"):
+    model_id = enlist(DAY, 8)
+    (tables / "models" / model_id).rename(tables / "gone")
+    with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models"):
         heal.heal(heal.holes())
     assert heal.holes() == {"tokens": [], "scores": [DAY]}
 

@@ -1,4 +1,4 @@
-"""ImpScore as tasks: completions, pairs, the model in force."""
+"""ImpScore as tasks: training from the tables and from files, promotion, the model in force."""
 
 import json
 from collections.abc import Callable
@@ -10,21 +10,12 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks import impscore
+from pipeline.tasks import impscore, pairs, score
+from pipeline.training import registry
 
-Enlist = Callable[[str, int], str]
+Enlist = Callable[..., str]
 
 DAY = sample.DAY
-
-
-def cassette(path: Path, answers: list[tuple[str, str]], source: str = "own") -> str:
-    """The path of a cassette with these (sentence, answer)."""
-    lines = [
-        json.dumps({"source": source, "model": "someone", "prompt": "explicit_en", "input": said, "response": answer})
-        for said, answer in answers
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
 
 
 def table(name: str) -> pl.DataFrame:
@@ -33,87 +24,60 @@ def table(name: str) -> pl.DataFrame:
     return rows.sort([c for c in rows.columns if rows[c].dtype != pl.List(pl.String)])
 
 
-def test_sample_is_played_and_paired_twice_alike(tables: object) -> None:
-    """The sample gives two sources; played and paired a second time, the tables are the same."""
-    seen = []
-    for _ in range(2):
-        assert impscore.play(DAY) == ["sample_en", "sample_zh"]
-        counts = [impscore.build_pairs(source, DAY) for source in ("sample_en", "sample_zh")]
-        seen.append([table(name) for name in ("completions", "pairs", "dropped", "runs")])
-    assert sum(counts) == seen[0][1].height
-    for one, other in zip(*seen, strict=True):
-        assert_frame_equal(one, other)
+def own_pairs(source: str = "mine", day: str = DAY) -> None:
+    """Forty pairs of one's own in the table."""
+    rows = table("completions").filter(pl.col("source") == "sample_en").head(40)
+    answers = rows.with_columns(
+        source=pl.lit(source),
+        model=pl.lit("someone"),
+        completion_id=pl.col("completion_id").str.replace("^........", "00000000"),
+    )
+    pairs.add(source, answers, "test")
+    pairs.build(source, day)
 
 
-def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
-    """Every completion is a pair or a dropped row with its reason, and the run's counts say so."""
-    answers = [
-        ("Nice hat.", "I dislike the hat."), ("Cold in here.", "Please close the window."),
-        ("Is it five already?", "Explicit: I want to go home."), ("Nice weather.", "I cannot comply."),
-        ("Bless him.", "Bless him."), ("Well done.", ""), ("Nice hat.", 'Explicit: "I dislike the hat."'),
-    ]  # fmt: skip
-    path = tmp_path / "answers.jsonl"
-    lines = cassette(path, answers)
-    text = path.read_text(encoding="utf-8").splitlines()
-    text[-1] = text[-1].replace('"someone"', '"another"')  # the same pair by another model: another call
-    path.write_text("\n".join(text), encoding="utf-8")
-    assert impscore.play(DAY, lines) == ["own"]
-    assert impscore.build_pairs("own", DAY, run_id="r1") == 3
-    reasons = warehouse.scan("dropped").select("step", "reason").collect().sort("reason").rows()
-    assert reasons == [("pairs", "echo"), ("pairs", "empty"), ("pairs", "refusal"), ("pairs", "same_pair")]
-    run = warehouse.scan("runs").collect().row(0, named=True)
-    assert (run["step"], run["read_count"], run["kept_count"], run["dropped_count"]) == ("pairs", 7, 3, 4)
+def trained(**changes: object) -> str:
+    """A training of profile paper, with few epochs."""
+    promote = bool(changes.pop("promote", False))
+    return impscore.train(DAY, profile="paper", changes={"epochs": 1, **changes}, promote=promote)
 
 
-def test_source_with_one_text_has_no_pairs(tables: object, tmp_path: Path) -> None:
-    """A source that always says the same is dropped whole as `no_negative` (IMP-19)."""
-    path = cassette(tmp_path / "answers.jsonl", [("Nice hat.", "I am cold."), ("Nice coat.", "I am cold.")])
-    impscore.play(DAY, path)
-    assert impscore.build_pairs("own", DAY) == 0
-    assert warehouse.scan("dropped").collect()["reason"].to_list() == ["no_negative"] * 2
-
-
-def test_another_cassette_replaces_the_source(tables: object, tmp_path: Path) -> None:
-    """A cassette is all of what its sources answered; other sources are left alone."""
-    impscore.play(DAY)
-    for answer in ("I am cold.", "I am freezing."):
-        impscore.play(DAY, cassette(tmp_path / "answers.jsonl", [("Brr.", answer)]))
-    rows = table("completions")
-    assert rows.filter(pl.col("source") == "own")["response"].to_list() == ["I am freezing."]
-    assert rows["source"].unique().sort().to_list() == ["own", "sample_en", "sample_zh"]
-
-
-def test_broken_cassette_changes_nothing(tables: object, tmp_path: Path) -> None:
-    """A cassette with one broken line is refused before any source is written."""
-    path = tmp_path / "answers.jsonl"
-    cassette(path, [("Brr.", "I am cold.")])
-    path.write_text(path.read_text(encoding="utf-8") + "{\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="line 2: broken JSON"):
-        impscore.play(DAY, str(path))
-    assert warehouse.snapshot("completions") is None
+def shipped() -> str:
+    """Id of the shipped model."""
+    return registry.read(impscore.SHIPPED).model_id
 
 
 def test_days_are_checked_first(tables: object) -> None:
-    """A day written otherwise is refused by each task, before anything is read or trained."""
-    for task in (impscore.play, impscore.train):
-        with pytest.raises(BadInput, match="not a day"):
-            task("yesterday")
+    """A day written otherwise is refused before anything is read or trained."""
+    with pytest.raises(BadInput, match="not a day"):
+        impscore.train("yesterday")
 
 
 def test_training_without_pairs(tables: object) -> None:
-    """Without pairs training is Missing and says how to bring completions in."""
-    with pytest.raises(Missing, match=r"the table pairs is empty; .*`undertone train impscore --sample`"):
+    """Without pairs training is Missing and says how to bring some in."""
+    with pytest.raises(Missing, match="the table pairs is empty; bring some in first: `undertone pairs build --help`"):
         impscore.train(DAY)
 
 
-def test_training_again_gives_the_same_model(imported: object) -> None:
-    """The same pairs and numbers give the same id, one row of `models`, the same evaluations (and no second folder)."""
+def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
+    """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder."""
     known = [table(name) for name in ("models", "evaluations")]
-    model_id = impscore.train(DAY, epochs=5)
+    model_id = trained(epochs=5)
     assert known[0]["model_id"].to_list() == [model_id]
     for name, before in zip(("models", "evaluations"), known, strict=True):
         assert_frame_equal(table(name), before)
     assert [p.name for p in settings.models().iterdir()] == [model_id]
+
+
+def test_other_numbers_give_another_model(imported: object, tiny_encoder: Path) -> None:
+    """Another seed, or other pairs, are another model with rows of its own."""
+    first = table("models")["model_id"][0]
+    second = trained(epochs=5, seed=7)
+    own_pairs()
+    third = trained(epochs=5)
+    assert len({first, second, third}) == 3
+    rows = table("models")
+    assert rows.filter(pl.col("model_id") == third)["data_hash"][0] != rows["data_hash"].mode()[0]
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
@@ -121,13 +85,60 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     row = table("models").row(0, named=True)
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"
-    assert json.loads(row["config"])["epochs"] == 5
+    assert not row["is_promoted"]
+    assert json.loads(row["config"])["any"]["epochs"] == 5
     assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
+
+
+def test_evaluations_have_their_baselines(imported: object) -> None:
+    """Of a model there are both accuracies by split and source, those of each epoch, and the surface baselines."""
     numbers = table("evaluations")
-    assert numbers["model_id"].unique().to_list() == [row["model_id"]]
+    assert numbers["model_id"].unique().to_list() == table("models")["model_id"].to_list()
     assert numbers.filter(pl.col("epoch") > 0).height == 5
     final = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("epoch") == 0))
-    assert final["baseline"].is_not_null().all()
+    assert {"all", "sample_en", "sample_zh"} <= set(final["subset"])
+    beside = final.filter((pl.col("split") == "test") & ~pl.col("subset").str.contains("length_matched"))
+    assert beside["baseline"].is_not_null().all()
+    assert {f"{n}_baseline" for n in ("length", "punctuation", "words", "source")} <= set(numbers["metric"])
+
+
+def test_a_model_of_the_sample_is_not_promoted(imported: object, tiny_encoder: Path) -> None:
+    """A training on the sample alone is for trying out: days go on being scored by the shipped model."""
+    assert table("models")["is_promoted"].to_list() == [False]
+    assert impscore.model_for(DAY) == shipped()
+
+
+def test_it_is_promoted_if_asked(imported: object, tiny_encoder: Path) -> None:
+    """With `promote` it scores days although it saw the sample alone."""
+    model_id = trained(promote=True)
+    assert impscore.model_for(DAY) == model_id
+
+
+def test_a_model_of_pairs_of_ones_own_is_promoted(imported: object, tiny_encoder: Path) -> None:
+    """A model trained on others' answers scores the day, with no need to ask."""
+    own_pairs()
+    model_id = trained()
+    assert table("models").filter(pl.col("is_promoted"))["model_id"].to_list() == [model_id]
+    assert table("models").filter(pl.col("is_promoted"))["completion_models"].to_list() == [["someone"]]
+    assert impscore.model_for(DAY) == impscore.model_for(None) == model_id
+
+
+def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
+    """Both models keep their rows, the last one trained is promoted, and training the first again promotes it again."""
+    first, second = (trained(seed=seed, promote=True) for seed in (1, 2))
+    assert first != second
+    assert impscore.model_for(DAY) == second
+    assert trained(seed=1, promote=True) == first == impscore.model_for(DAY)
+    assert table("models")["is_promoted"].sum() == 1
+    assert table("models").height == 3
+
+
+def test_a_trial_does_not_take_the_place_of_a_promoted_model(imported: object, tiny_encoder: Path) -> None:
+    """A model that is not promoted leaves the one in force as it is."""
+    first = trained(seed=1, promote=True)
+    second = trained(seed=2)
+    assert first != second
+    assert impscore.model_for(DAY) == first
 
 
 @pytest.mark.parametrize(
@@ -142,44 +153,157 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     ],
 )
 def test_model_for_a_day(tables: object, enlist: Enlist, day: str | None, expected: str) -> None:
-    """A day is scored by the newest model not younger than it, else by the oldest; no day means the newest."""
+    """A day is scored by the newest model promoted for it or before, else by the oldest; no day means the newest."""
     known = {"fifteen": enlist("2026-11-15", 1), "ten": enlist("2026-11-10", 2)}
+    enlist("2026-11-12", 3, is_promoted=False)
     assert impscore.model_for(day) == known[expected]
 
 
 def test_no_model_for_a_day(tables: object) -> None:
-    """Without any model the answer is Missing and says how to train one."""
-    with pytest.raises(Missing, match="there is no trained model"):
-        impscore.model_for(DAY)
+    """Without any model of one's own, days are scored by the shipped one."""
+    assert impscore.model_for(DAY) == impscore.model_for(None) == shipped()
 
 
-def test_two_trainings_of_a_day(tables: Path) -> None:
-    """Both models keep their rows, the last one trained is promoted, and training the first again promotes it again."""
-    for source in impscore.play(DAY):
-        impscore.build_pairs(source, DAY)
-    first, second = (impscore.train(DAY, epochs=1, seed=seed) for seed in (1, 2))
-    assert first != second
-    assert warehouse.scan("models").collect().height == 2
-    assert impscore.model_for(DAY) == second
-    assert impscore.train(DAY, epochs=1, seed=1) == first == impscore.model_for(DAY)
+def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
+    """A model is found by its folder, its id or the beginning of it; None is the shipped one, as is its id."""
+    model_id = enlist(DAY, 1)
+    enlist(DAY, 2)
+    folder = settings.models() / model_id
+    for ref in (model_id, model_id[:12], str(folder)):
+        assert impscore.opened(ref).model_id == model_id
+    assert impscore.opened(None).model_id == impscore.opened(shipped()).model_id == shipped()
+    assert impscore.opened(str(impscore.SHIPPED)).model_id == shipped()
 
 
-def test_answers_paid_for_are_kept(tables: Path, tmp_path: Path) -> None:
-    """A second cassette of a source adds to the first; and the sample's pairs are left out once there are others."""
-    for n in range(2):
-        line = {
-            "source": "mine",
-            "model": "m",
-            "prompt": "explicit_en",
-            "input": f"Is it {n} already?",
-            "response": f"Leave {n}.",
+@pytest.mark.parametrize("ref", ["0123456", "nowhere/model", "*", "..", "abc"])
+def test_models_that_are_not_there(tables: object, enlist: Enlist, ref: str) -> None:
+    """What names no model is told so, also where it looks like a pattern of names."""
+    enlist(DAY, 1)
+    with pytest.raises((Missing, BadInput), match=r"no folder, and 0 models|no model here"):
+        impscore.opened(ref)
+
+
+def test_a_beginning_that_two_models_share(tables: object, tmp_path: Path) -> None:
+    """The beginning of an id that fits two models is refused, with their number."""
+    for tail in ("0", "1"):
+        (settings.models() / ("abcdef" + tail * 58)).mkdir(parents=True)
+    with pytest.raises(Missing, match="2 models"):
+        impscore.opened("abcdef")
+
+
+def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Rows of a file are trained on without the tables; twice the same rows give the same model and numbers."""
+    rows = pairs.every().head(40)
+    before = {name: warehouse.snapshot(name) for name in ("models", "evaluations")}
+    found = [
+        impscore.train_file(rows, tmp_path / name, "paper", {"epochs": 2}) for name in ("one", "two")
+    ]  # fmt: skip
+    assert found[0][0] == found[1][0] == registry.read(tmp_path / "one").model_id
+    assert_frame_equal(found[0][1], found[1][1])
+    assert {name: warehouse.snapshot(name) for name in before} == before
+    config = registry.read(tmp_path / "one").config
+    assert list(config["heads"]) == ["any"]
+    assert config["heads"]["any"]["recipe"]["epochs"] == 2
+    measured = score.triples(rows, str(tmp_path / "one"))
+    accuracy = ((measured["i1"] > measured["i2"]).mean() + (measured["i1"] > measured["i3"]).mean()) / 2  # type: ignore[operator]
+    assert 0 <= accuracy <= 1
+
+
+def test_a_head_for_each_language_with_groups(
+    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Profile undertone fits a head a language with groups; English has the pairs of languages without a head."""
+    shipped_groups = impscore.shipped_groups
+    monkeypatch.setattr(impscore, "shipped_groups", lambda lang: shipped_groups(lang).head(100))
+    rows = pl.concat([pairs.every().filter(pl.col("lang") == lang).head(20) for lang in ("en", "zh")])
+    rows = pl.concat([rows, rows.head(1).with_columns(lang=pl.lit("ja"), pair_id=pl.lit("f" * 32))])
+    model_id, numbers = impscore.train_file(rows, tmp_path / "m", "undertone", {"epochs": 2})
+    model = registry.read(tmp_path / "m")
+    assert (model.model_id, list(model.config["heads"])) == (model_id, ["en", "zh"])
+    assert model.config["profile"] == "undertone"
+    subsets = set(numbers["subset"])
+    assert {"groups:en", "groups:zh", "head:en", "head:zh", "all"} <= subsets
+    whole = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("subset") == "all"))
+    assert whole["pair_count"].sum() == 41
+    taus = numbers.filter(pl.col("metric") == "kendall_tau")
+    assert set(taus["baseline_name"]) == {"words"}
+
+
+def test_groups_of_ones_own(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Groups from a file take the place of the shipped ones, by the language of their script."""
+    path = tmp_path / "g.jsonl"
+    lines = [
+        {"group": f"g{n}", "sentences": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)]} for n in range(9)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    rows = pairs.every().head(30)
+    _, numbers = impscore.train_file(rows, tmp_path / "m", "undertone", {"epochs": 1}, [path])
+    assert list(registry.read(tmp_path / "m").config["heads"]) == ["en"]
+    assert numbers.filter(pl.col("metric") == "kendall_tau")["pair_count"].sum() == 9
+
+
+def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after its second epoch, a training begun again ends with the same id and leaves no state behind."""
+    from pipeline.training import impscore as fitting
+
+    keep, kept = fitting._keep, []
+
+    def killed(path: Path, best: object, history: list[object], *rest: object) -> None:
+        keep(path, best, history, *rest)  # type: ignore[arg-type]
+        kept.append(len(history))
+        if kept == [1, 2]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "_keep", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(epochs=5)
+    assert len(list((settings.home() / "scratch" / "training").iterdir())) == 1
+    assert trained(epochs=5) == table("models")["model_id"][0]
+    assert kept == [1, 2, 3, 4, 5]
+    assert list((settings.home() / "scratch" / "training").iterdir()) == []
+
+
+def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Measured again from its folder, a model has the numbers it was published with."""
+    rows = pairs.every().head(60)
+    _, numbers = impscore.train_file(rows, tmp_path / "m", "paper", {"epochs": 2})
+    again = impscore.evaluate(rows, str(tmp_path / "m"))
+    key = ["metric", "split", "subset"]
+    both = numbers.filter(pl.col("epoch") == 0).join(again, on=key, how="full", suffix="_again")
+    assert both["value"].null_count() == both["value_again"].null_count() == 0
+    assert both["value"].to_list() == pytest.approx(both["value_again"].to_list(), abs=1e-5)
+
+
+def test_headline() -> None:
+    """The two accuracies of the test part over all pairs; of whatever part there is where nothing is kept for test."""
+    rows = pl.DataFrame(
+        {
+            "metric": [
+                "implicitness_accuracy",
+                "pragmatics_accuracy",
+                "implicitness_accuracy",
+                "implicitness_accuracy",
+            ],
+            "split": ["test", "test", "train", "test"],
+            "subset": ["all", "all", "all", "mine"],
+            "value": [0.9, 0.8, 0.99, 0.1],
         }
-        path = tmp_path / f"{n}.jsonl"
-        path.write_text(json.dumps(line) + "\n", encoding="utf-8")
-        impscore.play(DAY, str(path))
-    assert warehouse.scan("completions").collect().height == 2
-    impscore.play(DAY)
-    for source in impscore.answered():
-        impscore.build_pairs(source, DAY)
-    impscore.train(DAY, epochs=1)
-    assert warehouse.scan("models").collect()["completion_models"].to_list() == [["m"]]
+    )
+    expected = {"accuracy": 0.9, "implicitness_accuracy": 0.9, "pragmatics_accuracy": 0.8}
+    assert impscore.headline(rows) == expected
+    assert impscore.headline(rows.filter(pl.col("split") == "train"))["accuracy"] == 0.99
+
+
+def test_split_of_a_profile() -> None:
+    """Each profile has its split, and an unknown one is BadInput."""
+    assert [impscore.split_of(p) for p in ("paper", "official", "undertone")] == ["paper", "official", "grouped"]
+    with pytest.raises(BadInput, match="no profile 'papr'"):
+        impscore.split_of("papr")
+
+
+def test_hash_of_rows() -> None:
+    """Rows are known by their values and order; a table beside them counts too."""
+    one = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
+    assert impscore.hash_of(one) == impscore.hash_of(one.clone())
+    others = [one.reverse(), one.with_columns(b=pl.lit(3)), one.head(1)]
+    assert len({impscore.hash_of(f) for f in (one, *others)} | {impscore.hash_of(one, one)}) == 5

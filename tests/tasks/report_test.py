@@ -10,7 +10,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.report import page
 from pipeline.tables import empty
-from pipeline.tasks import report, score
+from pipeline.tasks import impscore, report, score
 
 Bring = Callable[[str, dict[str, str]], None]
 
@@ -28,16 +28,24 @@ def test_same_rows_same_bytes(scored: object) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_page_shows_the_day(scored: object) -> None:
+def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
     """The page has the model, its recorded numbers, the warnings of the sample, and the most implicit comment."""
+    model_id = impscore.train(DAY, profile="paper", changes={"epochs": 1}, promote=True)
+    score.run(DAY)
     html = Path(report.write(DAY)).read_text(encoding="utf-8")
-    model_id = warehouse.scan("models").collect()["model_id"][0]
     most, least = report.extremes(DAY)
     assert model_id in html
     assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
     assert f"{most['implicitness'][0]:.3f}" in html
     assert f"{least['implicitness'][0]:.3f}" in html
     assert "implicitness_accuracy" in html
+
+
+def test_page_of_the_shipped_model(scored: object) -> None:
+    """Scored by the shipped model, the page names it in its signatures and warns of Chinese only, not of the sample."""
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert f"model:{impscore.opened(None).model_id[:12]}" in html
+    assert html.count('<p class="warn">') == 1
 
 
 def test_extremes(scored: object) -> None:

@@ -13,9 +13,10 @@ from pipeline.errors import Missing, Retry
 from pipeline.score import implicitness as scoring
 from pipeline.tables import empty
 from pipeline.tasks import collect, impscore, score
+from pipeline.training import registry
 
 Bring = Callable[[str, dict[str, str]], None]
-Enlist = Callable[[str, int], str]
+Enlist = Callable[..., str]
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 KEY = ["source", "day", "thread_id", "comment_id", "model_id"]
@@ -51,9 +52,11 @@ def test_run_twice(scored: object) -> None:
 
 def test_signatures_mark_chinese_as_extension(scored: object) -> None:
     """The signature says which model and encoder, and that a Chinese score is an extension (X-07)."""
+    shipped = registry.read(impscore.SHIPPED).model_id
+    assert impscore.model_for(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
-        assert signature.startswith(f"implicitness|model:{impscore.model_for(DAY)[:12]}|encoder:embedded@")
+        assert signature.startswith(f"implicitness|model:{shipped[:12]}|encoder:embedded@")
         assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
 
 
@@ -128,18 +131,62 @@ def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> 
 def test_frame_gets_scores(scored: object) -> None:
     """Any frame with a text column gets implicitness and signature, in its order, as the table has them."""
     rows = warehouse.scan("comments").select("source", "comment_id", said="text").sort("comment_id").head(6).collect()
-    found = score.frame(rows, "said", impscore.model_for(DAY))
+    found = score.frame(rows, "said", None)
     assert found.columns == ["source", "comment_id", "said", "implicitness", "signature"]
     known = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
     assert found["implicitness"].to_list() == pytest.approx(known["value"].to_list(), abs=2e-6)
     assert found["signature"].to_list() == known["signature"].to_list()
 
 
-def test_no_model(tables: object, bring: Bring) -> None:
-    """Without a trained model the task is Missing and says how to train one."""
-    bring(DAY, {"1": "Nice hat, sir."})
-    with pytest.raises(Missing, match="no trained model; run the DAG impscore or `undertone train impscore --sample`"):
-        score.run(DAY)
+def test_frame_keeps_what_a_frame_has(scored: object) -> None:
+    """Rows without text have neither score nor signature; a frame that was scored before is scored anew."""
+    rows = pl.DataFrame({"said": ["Nice hat.", None, "  ", "今天真冷。"], "implicitness": [9.0, 9.0, 9.0, 9.0]})
+    found = score.frame(rows, "said", None)
+    assert found.columns == ["said", "implicitness", "signature"]
+    assert found["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
+    assert found["signature"].is_null().to_list() == [False, True, True, False]
+    assert score.frame(rows.head(0), "said", None).height == 0
+
+
+def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
+    """The shipped model scores Chinese by its Chinese head, anything else by its English one; `any` scores all."""
+    texts = pl.DataFrame({"text": ["Nice hat, sir.", "今天真冷，某人又迟到了。", "ん、そうですね。"]})
+    heads = score.heads(None).heads
+    expected = [
+        float(scoring.implicitness([text], heads[name])[0])
+        for text, name in zip(texts["text"], ("en", "zh", "en"), strict=True)
+    ]
+    found = score.frame(texts, "text", None)
+    assert found["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
+    langs = [signature.split("|lang:")[1].split("|")[0] for signature in found["signature"]]
+    assert langs == ["en", "zh(extension)", "ja(extension)"]
+    assert list(score.heads(enlist(DAY, 1)).heads) == ["any"]
+
+
+def test_a_day_is_scored_by_the_shipped_model_until_one_is_promoted(
+    imported: object, bring: Bring, enlist: Enlist
+) -> None:
+    """Where no model is promoted the shipped one scores; a promoted one takes its place."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    score.run(NEXT)
+    shipped = registry.read(impscore.SHIPPED).model_id
+    assert scores()["model_id"].to_list() == [shipped]
+    enlist(NEXT, 4, is_promoted=False)
+    assert score.pin(NEXT)["model_id"] == shipped
+    promoted = enlist(NEXT, 1)
+    assert score.pin(NEXT)["model_id"] == promoted
+
+
+def test_numbers_of_pairs_by_language(imported: object) -> None:
+    """What a model says of pairs comes with their ids, whichever language's head they went through."""
+    rows = warehouse.scan("pairs").sort("pair_id").collect()
+    rows = pl.concat([rows.filter(pl.col("lang") == lang).head(3) for lang in ("zh", "en")])
+    found = score.triples(rows, None)
+    assert found.columns == ["pair_id", "source", "split", "i1", "i2", "i3", "near", "far"]
+    assert sorted(found["pair_id"]) == sorted(rows["pair_id"])
+    scored = score.frame(rows, "implicit", None)
+    both = found.join(scored, on="pair_id")
+    assert both["i1"].to_list() == pytest.approx(both["implicitness"].to_list(), abs=2e-6)
 
 
 def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> None:
@@ -147,7 +194,7 @@ def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> N
     bring(NEXT, {"1": "Nice hat, sir."})
     model_id = enlist(NEXT, 9)
     (imported / "models" / model_id).rename(imported / "gone")
-    with pytest.raises(Missing, match=f"model {model_id[:12]} is not in"):
+    with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models in .* have such an id"):
         score.run(NEXT)
 
 

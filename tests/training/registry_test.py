@@ -20,8 +20,10 @@ def tensors(value: float = 1.0) -> dict[str, torch.Tensor]:
 
 def test_kept_and_fetched(tmp_path: Path) -> None:
     """Weights and configuration come back as they were, transposed views included."""
-    weights, config = registry.fetch(tmp_path, registry.keep(tmp_path, tensors(), CONFIG))
-    assert config == CONFIG
+    model_id = registry.keep(tmp_path, tensors(), CONFIG)
+    model = registry.fetch(tmp_path, model_id)
+    weights = model.tensors()
+    assert (model.model_id, model.config) == (model_id, CONFIG)
     assert weights.keys() == {"one", "two"}
     assert all(torch.equal(weights[name], tensor) for name, tensor in tensors().items())
 
@@ -53,7 +55,7 @@ def test_tampered_files_are_refused(tmp_path: Path, name: str) -> None:
     content = bytearray(path.read_bytes())
     content[-2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(BadInput, match="the files were changed"):
+    with pytest.raises(BadInput, match=r"the files were changed|not a model of ours"):
         registry.fetch(tmp_path, model_id)
 
 
@@ -79,7 +81,7 @@ def test_concurrent_keep(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         ids = set(pool.map(lambda _: registry.keep(tmp_path, tensors(), CONFIG), range(24)))
     assert [p.name for p in tmp_path.iterdir()] == list(ids)
-    assert registry.fetch(tmp_path, ids.pop())[1] == CONFIG
+    assert registry.fetch(tmp_path, ids.pop()).config == CONFIG
 
 
 def test_losing_the_race_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def test_losing_the_race_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "rename", late)
     model_id = registry.keep(tmp_path, tensors(), CONFIG)
     assert [p.name for p in tmp_path.iterdir()] == [model_id]
-    assert registry.fetch(tmp_path, model_id)[1] == CONFIG
+    assert registry.fetch(tmp_path, model_id).config == CONFIG
 
 
 def test_a_failed_rename_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +109,44 @@ def test_a_failed_rename_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(PermissionError):
         registry.keep(tmp_path, tensors(), CONFIG)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_folder_of_ones_own(tmp_path: Path, is_there: bool) -> None:
+    """A model is written to a folder that is absent, empty or holds a model, which it replaces; its id is the same."""
+    out = tmp_path / "deep" / "model"
+    if is_there:
+        out.mkdir(parents=True)
+    for value in (1.0, 2.0):
+        model_id = registry.write(out, tensors(value), CONFIG)
+        assert registry.read(out).model_id == model_id
+        assert registry.read(out).tensors()["one"][0, 0] == value
+        assert sorted(p.name for p in out.iterdir()) == ["config.json", "model.safetensors"]
+    assert [p.name for p in out.parent.iterdir()] == ["model"]
+    assert model_id == registry.keep(tmp_path / "registry", tensors(2.0), CONFIG)
+
+
+def test_what_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
+    """A file, and a folder that holds anything else, are refused and left as they are."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("ten years of work")
+    (tmp_path / "notes" / "config.json").write_text("{}")
+    for path in (tmp_path / "notes", tmp_path / "notes" / "thesis.txt"):
+        with pytest.raises(BadInput, match="is there and is no model; choose another folder"):
+            registry.write(path, tensors(), CONFIG)
+    assert (tmp_path / "notes" / "thesis.txt").read_text() == "ten years of work"
+    assert (tmp_path / "notes" / "config.json").read_text() == "{}"
+    assert len(list((tmp_path / "notes").iterdir())) == 2
+
+
+def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
+    """Reading one says which files a model has; broken files are named as such."""
+    with pytest.raises(BadInput, match=r"no model here; expected config\.json and model\.safetensors"):
+        registry.read(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    (tmp_path / "model.safetensors").write_bytes(b"not a model at all")
+    with pytest.raises(BadInput, match="not a model of ours"):
+        registry.read(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(BadInput, match="not a safetensors file"):
+        registry.read(tmp_path).tensors()

@@ -93,3 +93,31 @@ def test_a_home_that_addresses_cannot_hold_is_refused(
     with pytest.raises(BadInput, match="UNDERTONE_HOME"):
         warehouse.create()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`create` adds the columns that a table lacks, empty in its old rows; new rows have them, and nothing is lost."""
+    import dataframely as dy
+
+    from pipeline import tables as contracts
+
+    columns = TABLES["completions"].schema.columns()
+    new = ("revision", "input_tokens", "output_tokens")
+    then: type[dy.Schema] = type("Then", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
+    row = filled("completions", {"response": "old"})
+    with monkeypatch.context() as patch:
+        patch.setitem(contracts.TABLES, "completions", TABLES["completions"]._replace(schema=then))
+        warehouse.create()
+        warehouse.overwrite("completions", warehouse.slice_of(source="weibo"), row.drop(new))
+        assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
+    assert warehouse.create() == []
+    assert warehouse.scan("completions").collect().equals(row)
+    more = filled("completions", {"response": "new", "revision": "r1", "input_tokens": 3, "source": "zhihu"})
+    warehouse.overwrite("completions", warehouse.slice_of(source="zhihu"), more)
+    rows = warehouse.scan("completions").sort("response").collect()
+    assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
+    assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]
+    before = warehouse.table("completions").schema().schema_id
+    assert warehouse.create() == []
+    assert warehouse.table("completions").schema().schema_id == before  # widened once
+    warehouse.close()

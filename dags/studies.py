@@ -1,0 +1,92 @@
+"""Studies of ImpScore, by hand: ablation, sensitivity, data sets, detection, and a page that shows them.
+
+Reads `pairs` (ablation and sensitivity train on all of them with the paper's profile), `sentences` and the model in
+force (data sets, detection); writes `studies` and `<home>/reports/studies-<day>.html`. Each study is put in place as a
+whole; running it again replaces its rows of the day.
+
+**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `detected`: some requests failed for
+now; a new try asks those alone. Detection asks a language model (connection `undertone_llm`) and costs money unless the
+ledger has the answers.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, TriggerRule, dag, task
+
+from house import DAY, HOUSE, Tag, service, the_day
+
+PARAMS = {
+    "day": DAY,
+    "studies": Param(
+        ["ablation", "data_sets"],
+        type="array",
+        items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection"]},
+        title="Studies",
+        description="sensitivity trains 360 times; detection asks a language model",
+    ),
+    "runs": Param(3, type="integer", minimum=1, title="Runs", description="Trainings of each design or setting"),
+    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
+    "cells_per_task": Param(15, type="integer", minimum=1, title="Trainings a task", description="Of the grids"),
+    "model_id": Param(None, type=["null", "string"], title="Model", description="Empty: the one in force for the day"),
+    "ask": Param(None, type=["null", "string"], title="Detector", description="Language model for detection"),
+    "detect": Param([], type="array", items={"type": "string"}, title="Detection in", description="Sources"),
+    "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Of a source at most"),
+    "max_cost": Param(None, type=["null", "number"], minimum=0, title="Limit", description="USD at which asking stops"),
+}
+
+
+@dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **HOUSE)
+def studies() -> None:
+    @task
+    def trainings(params: Any = None) -> list[Any]:
+        from pipeline.tasks import studies
+
+        asked = [study for study in studies.STUDIES if study in params["studies"]]
+        plans = {study: studies.plan(study, params["runs"], params["cells_per_task"]) for study in asked}
+        return [{"study": study, "some": part} for study, plan in plans.items() for part in plan]
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ part['study'] }}")
+    def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import studies
+
+        return {"study": part["study"], **studies.train(part["study"], part["some"], day, params["epochs"])}
+
+    @task
+    def data_sets(params: Any = None) -> list[str]:
+        from pipeline.tasks import studies
+
+        return studies.sources() if "data_sets" in params["studies"] else []
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
+    def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import studies
+
+        return {"study": "data_sets", **studies.data_set(source, day, params["model_id"] or studies.model_for(day))}
+
+    @task
+    def detectors(params: Any = None) -> list[str]:
+        return list(params["detect"]) if "detection" in params["studies"] else []
+
+    @task(map_index_template="{{ source }}")
+    def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import asking, studies
+
+        endpoint = asking.endpoint(*service("undertone_llm"))
+        how = asking.How(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
+        model_id = params["model_id"] or studies.model_for(day)
+        staged = studies.detected(source, day, how, model_id, params["limit"], run_id=run_id)
+        return {"study": "detection", **staged}
+
+    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> str:
+        from pipeline.tasks import studies
+
+        return studies.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
+
+    day = the_day()
+    trained = train.partial(day=day).expand(part=trainings())
+    described = describe.partial(day=day).expand(source=data_sets())
+    publish(trained, described, detected.partial(day=day).expand(source=detectors()), day)
+
+
+studies()

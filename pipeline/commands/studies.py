@@ -1,0 +1,198 @@
+"""Commands for studies: ablation, sensitivity, data sets, detection, and their page; graded groups by prompting."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console
+from pipeline.commands.options import Day, Json, Model, again, show, this_run, today
+from pipeline.errors import BadInput
+
+app = typer.Typer(
+    no_args_is_help=True, help="Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7."
+)
+groups_app = typer.Typer(no_args_is_help=True, help="Graded groups: one intent said in several ways.")
+
+
+@app.command()
+def ablation(
+    day: Day = "",
+    runs: Annotated[int, typer.Option(min=1, help="Trainings of each design.")] = 3,
+    epochs: Annotated[int | None, typer.Option(min=1, help="30 unless given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the twelve designs of table 2 on the table `pairs`.
+
+    Example: `undertone study ablation`
+    """
+    _grid("ablation", day, runs, epochs, as_json)
+
+
+@app.command()
+def sensitivity(
+    day: Day = "",
+    runs: Annotated[int, typer.Option(min=1, help="Trainings of each setting.")] = 3,
+    epochs: Annotated[int | None, typer.Option(min=1, help="30 unless given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train 120 settings of the two margins and α (figure 4) on the table `pairs`.
+
+    Example: `undertone study sensitivity --runs 1`
+    """
+    _grid("sensitivity", day, runs, epochs, as_json)
+
+
+def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) -> None:
+    from pipeline.tasks import studies
+
+    warehouse.create()
+    every = studies.cells(study, runs)
+    with console.progress("training", len(every)) as done:
+        staged = [studies.train(study, every, day or today(), epochs, done)]
+    again(lambda: studies.publish(study, staged, day or today()))
+    means = warehouse.query(
+        "select setting, metric, avg(value) as mean, coalesce(stddev(value), 0) as sd, count(*) as runs from studies "
+        "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
+        [study, day or today()],
+    )
+    show(means, as_json)
+
+
+@app.command("data-sets")
+def data_sets(
+    day: Day = "",
+    source: Annotated[list[str] | None, typer.Option(help="One source; repeat it. All by default.")] = None,
+    model: Model = None,
+    as_json: Json = False,
+) -> None:
+    """Implicitness of whole data sets, their implicit part apart, and how far their sentences lie from each other.
+
+    Example: `undertone study data-sets`
+    """
+    from pipeline.tasks import studies
+
+    warehouse.create()
+    with console.progress("scoring") as done:
+        staged = [studies.data_set(one, day or today(), model, done) for one in source or studies.sources()]
+    for study in ("data_sets", "diversity"):
+        again(partial(studies.publish, study, staged, day or today()))
+    show(
+        warehouse.query(
+            "select study, subset, value as mean, row_count from studies where study in ('data_sets', 'diversity') "
+            "and metric = 'mean' and day = cast(? as date) order by study, mean desc",
+            [day or today()],
+        ),
+        as_json,
+    )
+
+
+@app.command()
+def detection(
+    asked: Annotated[str, typer.Option("--ask", help="Language model to ask whether each text is problematic.")],
+    source: Annotated[list[str], typer.Option(help="Source of the table `sentences`; repeat it.")],
+    day: Day = "",
+    model: Model = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
+    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """How often a language model sees a problematic text, in eight bins of implicitness (figure 7).
+
+    Example: `undertone study detection --ask gpt-4o-mini --source toxigen --limit 500`
+    """
+    from pipeline.tasks import asking, studies
+
+    warehouse.create()
+    how = asking.How(asked, mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint())
+    run_id = this_run()
+    with console.progress("asking") as done:
+        work = partial(
+            studies.detected, day=day or today(), how=how, model=model, limit=limit, done=done, run_id=run_id
+        )
+        staged = [again(partial(work, one)) for one in source]
+    again(lambda: studies.publish("detection", staged, day or today()))
+    show(
+        warehouse.query(
+            "select setting, subset, value as accuracy, low, high, row_count, effective_count from studies "
+            "where study = 'detection' and day = cast(? as date) order by setting, subset",
+            [day or today()],
+        ),
+        as_json,
+    )
+
+
+@app.command()
+def page(day: Day = "", model: Model = None) -> None:
+    """Write the page of a day's studies and print its path.
+
+    Example: `undertone study page`
+    """
+    from pipeline.tasks import study_page
+
+    with console.working("drawing"):
+        typer.echo(study_page.write(day or today(), model))
+
+
+@groups_app.command("ask")
+def ask_groups(
+    intents: Annotated[Path, typer.Argument(help="A text file, one intent a line.")],
+    out: Annotated[Path, typer.Argument(help="The .jsonl file to write.")],
+    model: Annotated[str, typer.Option(help="Model to ask.")],
+    lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
+    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
+) -> None:
+    """Have a language model write a graded group for each intent, and check that the surface gives no level away.
+
+    Example: `undertone groups ask intents.txt groups.jsonl --model gpt-4o-mini`
+    """
+    from pipeline.tasks import asking
+
+    if lang not in {"en", "zh"}:
+        raise BadInput(f"--lang should be en or zh, not {lang!r}")
+    lines = [line.strip() for line in intents.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    warehouse.create()
+    how = asking.How(model, mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint())
+    run_id = this_run()
+    with console.progress("asking", len(lines)) as done:
+        found = again(lambda: asking.groups(list(dict.fromkeys(lines)), lang, how, done, run_id))
+    written = found.filter(pl.col("sentences").is_not_null())
+    rows = [
+        json.dumps({"group": f"g{n}", "intent": row["intent"], "sentences": row["sentences"]}, ensure_ascii=False)
+        for n, row in enumerate(written.iter_rows(named=True), 1)
+    ]
+    out.write_text("\n".join(rows) + "\n" if rows else "", encoding="utf-8")
+    console.say(f"{written.height} groups in {out}")
+    for reason, count in found.drop_nulls("reason")["reason"].value_counts().iter_rows():
+        console.say(f"{count} intents gave none: {reason}")
+    if rows:
+        _check(out)
+
+
+@groups_app.command("check")
+def check_groups(
+    groups: Annotated[Path, typer.Argument(help="Graded groups as .jsonl.")], as_json: Json = False
+) -> None:
+    """Whether length, punctuation or words give the level away; exit code 1 if they do.
+
+    Example: `undertone groups check groups.jsonl`
+    """
+    if not _check(groups, as_json):
+        raise typer.Exit(1)
+
+
+def _check(path: Path, as_json: bool = False) -> bool:
+    from pipeline.examples import groups as graded
+    from pipeline.llm.graded import balance
+
+    found = balance(graded.read(path))
+    show(found.checks, as_json)
+    for fault in found.faults:
+        console.say(f"not balanced: {fault}")
+    return not found.faults

@@ -1,0 +1,211 @@
+"""Studies: the ablation and the sensitivity grid (section 5.3), what a model says of data sets (section 7).
+
+Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` puts a study's rows of a day in
+place, all or none.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, TypedDict
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.metrics import detection, diversity
+from pipeline.metrics.implicitness import QUANTILES, quantiles
+from pipeline.slices import Staged, parse_day
+from pipeline.tables import empty
+from pipeline.tasks import asking, impscore, pairs, score
+from pipeline.tasks.asking import How
+
+Done = Callable[[int], None]
+
+RUNS = 3  # of each cell (section 5.3)
+CELLS_PER_TASK = 15  # importing torch costs a task four seconds
+GRID = {  # section 5.3 and appendix A.4
+    "gamma_implicitness": (0.1, 0.3, 0.5, 0.7, 1.0, 1.5),
+    "gamma_pragmatics": (0.5, 0.7, 1.0, 1.5, 2.0),
+    "alpha": (0.5, 1.0, 1.5, 2.0),
+}
+STUDIES = ("ablation", "sensitivity")
+
+
+class Cell(TypedDict):
+    """One training of a grid."""
+
+    setting: dict[str, Any]
+    run: int
+
+
+def cells(study: str, runs: int = RUNS) -> list[Cell]:
+    """Trainings of a study: 12 designs, or 120 settings of margins and weight, each `runs` times."""
+    if study not in STUDIES:
+        raise BadInput(f"no study {study!r} of trainings; there are {', '.join(STUDIES)}")
+    if study == "ablation":
+        from pipeline.models.impscore import DESIGNS
+
+        varied = [design._asdict() for design in DESIGNS]
+    else:
+        varied = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+    return [Cell(setting=setting, run=run) for setting in varied for run in range(runs)]
+
+
+def plan(study: str, runs: int = RUNS, cells_per_task: int = CELLS_PER_TASK) -> list[list[Cell]]:
+    """The trainings of a study, cut into mapped tasks."""
+    every = cells(study, runs)
+    return [every[at : at + cells_per_task] for at in range(0, len(every), cells_per_task)]
+
+
+def train(study: str, some: Sequence[Cell], day: str, epochs: int | None = None, done: Done = lambda _: None) -> Staged:
+    """Train some cells with the paper's profile on all pairs, and stage both test accuracies of each."""
+    return warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done))
+
+
+def trained(
+    study: str,
+    some: Sequence[Cell],
+    rows: pl.DataFrame,
+    day: str,
+    epochs: int | None = None,
+    done: Done = lambda _: None,
+) -> pl.DataFrame:
+    """Rows of `studies` of some cells on rows of `pairs`; embeddings are made once and shared by all."""
+    from pipeline.metrics.implicitness import figure_3
+    from pipeline.models import encoder as encoders
+    from pipeline.training import heads, impscore
+
+    if not rows.height:
+        raise Missing("the table pairs is empty; `undertone pairs build`")
+    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
+    found = []
+    for cell in some:
+        recipe = impscore.recipe_of("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
+        head = heads.fit(rows, None, recipe, encoder, settings.scratch("embeddings"))
+        numbers = figure_3(head.triples.filter(pl.col("split") == "test"))
+        for metric, value, count in numbers.head(2).iter_rows():
+            found.append(_row(study, day, metric, "test", value, count, setting=cell["setting"], run=cell["run"]))
+        done(1)
+    return _frame(found)
+
+
+def sources() -> list[str]:
+    """Sources of the table `sentences`."""
+    rows = warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()
+    return [str(source) for source in rows["source"]]
+
+
+def data_set(source: str, day: str, model: str | None = None, done: Done = lambda _: None) -> Staged:
+    """Stage what a model says of a data set: implicitness with its implicit part apart, and pragmatic diversity."""
+    return warehouse.stage("studies", described(_sentences(source), source, day, model, done))
+
+
+def described(
+    rows: pl.DataFrame, source: str, day: str, model: str | None = None, done: Done = lambda _: None
+) -> pl.DataFrame:
+    """Rows of the studies `data_sets` (figure 6) and `diversity` (IMP-41) of one data set's distinct sentences.
+
+    The distances are of 2,000 random distinct pairs, or of all pairs there are if they are fewer.
+    """
+    model_id = impscore.opened(model).model_id
+    scored = score.frame(rows, "text", model, done)
+    found = []
+    for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
+        if part.height:
+            found += _summary("data_sets", day, subset, part["implicitness"], model_id)
+    most = rows.height * (rows.height - 1) // 2
+    drawn = diversity.sample_pairs(rows.height, min(diversity.PAIRS, most))
+    if len(drawn):
+        from pipeline.tasks import rank
+
+        texts = rows["text"].to_numpy()
+        sampled = pl.DataFrame({"one": texts[drawn[:, 0]], "other": texts[drawn[:, 1]]})
+        far = rank.distances(sampled, "one", "other", model)["pragmatic_distance"]
+        found += _summary("diversity", day, source, far, model_id)
+    return _frame(found)
+
+
+def detected(
+    source: str, day: str, how: How, model: str | None = None, limit: int | None = None, done: Done = lambda _: None,
+    run_id: str = "cli",
+) -> Staged:  # fmt: skip
+    """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin.
+
+    Sentences labelled implicit or explicit are the problematic ones (section 7.2).
+    """
+    rows = _sentences(source).filter(pl.col("label") != "neither").head(limit or 10**9)
+    scored = score.frame(rows, "text", model, done)
+    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
+    told = by_bin(scored.with_columns(is_detected=pl.Series(seen, dtype=pl.Boolean)))
+    model_id = impscore.opened(model).model_id
+    found = [
+        _row("detection", day, "accuracy", row["subset"], row["accuracy"], row["row_count"], model_id=model_id,
+             setting={"by": how.model, "source": source}, low=row["low"], high=row["high"],
+             effective_count=row["effective_count"])
+        for row in told.iter_rows(named=True)
+    ]  # fmt: skip
+    return warehouse.stage("studies", _frame(found))
+
+
+def by_bin(scored: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy in eight bins, near duplicates counted once. Columns: text, implicitness, is_detected."""
+    from pipeline.examples.clusters import near_duplicates
+
+    return detection.by_bin(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
+
+
+def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
+    """Put a study's rows of a day in place of what was there; those of other studies are left."""
+    rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
+    mine = rows.filter(pl.col("study") == study)
+    return warehouse.overwrite("studies", warehouse.slice_of(study=study, day=day), mine, run_id)
+
+
+def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> str:
+    """Put every study that has staged rows in place, and write the page of the day; return its path.
+
+    Args:
+        staged: of all tasks, each with its `study` beside; data sets and diversity come together.
+        day: of the run.
+        run_id: of Airflow.
+    """
+    from pipeline.tasks import study_page
+
+    for study in sorted({one["study"] for one in staged}):
+        mine = [Staged(path=one["path"], rows=one["rows"]) for one in staged if one["study"] == study]
+        for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
+            publish(part, mine, day, run_id)
+    return study_page.write(day)
+
+
+def model_for(day: str) -> str:
+    """The model in force for a day."""
+    return impscore.model_for(day)
+
+
+def _sentences(source: str) -> pl.DataFrame:
+    """A data set's distinct sentences: text, label."""
+    rows = warehouse.scan("sentences", pl.col("source") == source).sort("item_id").select("text", "label").collect()
+    if not rows.height:
+        raise Missing(f"no sentences of {source}; `undertone pairs import {source} PATH`")
+    return rows.unique("text", keep="first", maintain_order=True)
+
+
+def _summary(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
+    """Mean, deviation and quantiles."""
+    numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
+    numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles(values), strict=True)}
+    return [_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
+
+
+def _row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **others: Any) -> dict[str, Any]:
+    setting = json.dumps(others.pop("setting", {}), sort_keys=True)
+    rounded = None if value is None else round(float(value), 6)
+    return {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "value": rounded,
+            "row_count": count, "setting": setting, "run": 0, **others}  # fmt: skip
+
+
+def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = empty("studies").schema
+    return pl.DataFrame(rows, schema=schema, orient="row") if rows else empty("studies")

@@ -1,0 +1,68 @@
+"""Running a command in this process as a script would run it, and small files to run it on."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+from pipeline import cli, sample
+
+
+class Told(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Told]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("rank", "--json")`: exit code, standard output and standard error."""
+
+    def once(*words: object) -> Told:
+        monkeypatch.setattr(sys, "argv", ["undertone", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        return Told(int(code) if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return once
+
+
+def answers() -> pl.DataFrame:
+    """Forty English (implicit, explicit) of the sample."""
+    lines = [json.loads(line) for line in sample.COMPLETIONS.read_text(encoding="utf-8").splitlines()]
+    english = [line for line in lines if line["source"] == "sample_en"][:40]
+    return pl.DataFrame(
+        {"implicit": [line["input"] for line in english], "explicit": [line["response"] for line in english]}
+    )
+
+
+@pytest.fixture(scope="session")
+def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty pairs as csv."""
+    path = tmp_path_factory.mktemp("pairs") / "pairs.csv"
+    answers().write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def model_dir(pairs_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model trained on them with the paper's profile for two epochs, on the tiny encoder."""
+    from pipeline.examples import pairs
+    from pipeline.tasks import impscore
+
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(folder / "home"))
+        patch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
+        impscore.train_file(pairs.read(pairs_file), folder / "model", "paper", {"epochs": 2})
+    return folder / "model"

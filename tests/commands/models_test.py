@@ -1,0 +1,163 @@
+"""Commands that make and measure models: from a file to a folder, numbers as JSON, what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.tasks import impscore
+from pipeline.training import registry
+
+Run = Callable[..., Any]
+
+PAPER = ("--profile", "paper", "--epochs", 2)
+
+
+def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
+    """`train impscore --pairs F --out DIR` writes a model and prints its accuracies; no table is made for it."""
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == str(tmp_path / "model")
+    assert "implicitness" in done.out
+    config = registry.read(tmp_path / "model").config
+    assert (config["profile"], config["heads"]["any"]["recipe"]["epochs"]) == ("paper", 2)
+    assert not (home / "catalog.db").exists()
+
+
+def test_training_as_json(run: Run, tiny_encoder: Path, pairs_file: Path, model_dir: Path, tmp_path: Path) -> None:
+    """With --json it is one object; the same pairs and numbers give the same model."""
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER, "--json")
+    told = json.loads(done.out)
+    assert told["model"] == str(tmp_path / "model")
+    assert told["model_id"] == registry.read(model_dir).model_id
+    found = {(row["metric"], row["split"], row["subset"]): row for row in told["rows"]}
+    assert found["implicitness_accuracy", "test", "all"]["baseline_name"] in (
+        "length",
+        "punctuation",
+        "words",
+        "source",
+    )
+    assert found["implicitness_accuracy", "train", "all"]["pair_count"] == 32
+
+
+def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
+    """--set changes any number of the recipe, --seed and --tune have options of their own."""
+    done = run(
+        "train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", 7,
+        "--set", "features=8", "--set", "gamma_implicitness=0.7", "--set", "space=third",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    model = registry.read(tmp_path / "m")
+    recipe = model.config["heads"]["any"]["recipe"]
+    assert (recipe["features"], recipe["gamma_implicitness"], recipe["space"], recipe["seed"]) == (8, 0.7, "third", 7)
+    assert model.tensors()["any.transform_semantic"].shape == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--profile", "papr"), "no profile 'papr'; there are paper, official, undertone"),
+        (("--profile", "paper", "--set", "epochs"), "--set epochs: expected name=value"),
+        (("--profile", "paper", "--set", "epoch=3"), "a recipe has no epoch"),
+        (("--profile", "paper", "--set", "batch=many"), "batch should be a number"),
+        (("--profile", "paper", "--tune", "some"), "tune should be one of none, adapter, full"),
+    ],
+)
+def test_numbers_that_are_refused(
+    run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    """What a recipe does not know exits with 2, says what there is, and writes no model."""
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *words)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("implicit,explicit\nBrr.,I am cold.\nOh.,\n", "row 3: field 'explicit' is empty"),
+        ("implicit\nBrr.\n", "row 2: field 'explicit' is absent"),
+        ("implicit,explicit,split\nBrr.,I am cold.,dev\n", "row 2: field 'split' should be one of train, validation"),
+        ("implicit,explicit\nBrr.,Brr.\n", "row 2: field 'explicit' should say it in other words"),
+    ],
+)  # fmt: skip
+def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path, content: str, said: str) -> None:
+    """A bad row exits with 2 and names file, row and field; neither a model nor anything else is written."""
+    path = tmp_path / "mine.csv"
+    path.write_text(content, encoding="utf-8")
+    for words in (("train", "impscore", "--out", tmp_path / "m", *PAPER), ("evaluate", "impscore")):
+        done = run(*words, "--pairs", path)
+        assert done.code == 2
+        assert f"mine.csv, {said}" in " ".join(done.err.split())
+        assert done.out == ""
+    assert not (tmp_path / "m").exists()
+    assert not home.exists()
+
+
+def test_a_folder_that_is_no_model_is_not_overwritten(
+    run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path
+) -> None:
+    """--out on a folder with other things in it exits with 2 and leaves them; on a model it replaces it."""
+    thesis = tmp_path / "notes" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("ten years of work")
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER)
+    assert done.code == 2
+    assert "is there and is no model; choose another folder" in " ".join(done.err.split())
+    assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
+    for seed in (1, 2):
+        assert (
+            run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", seed).code == 0
+        )
+    assert registry.read(tmp_path / "m").config["heads"]["any"]["recipe"]["seed"] == 2
+
+
+def test_a_file_without_a_folder_is_refused(run: Run, tiny_encoder: Path, pairs_file: Path) -> None:
+    """Pairs of a file are not what the registry keeps models of: --out says where the model should go."""
+    done = run("train", "impscore", "--pairs", pairs_file)
+    assert done.code == 2
+    assert "say where the model should go: --out DIR" in " ".join(done.err.split())
+
+
+def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -> None:
+    """Without --pairs the table is trained on; the sample's pairs alone give a model that days are not scored by."""
+    done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19")
+    assert done.code == 0, done.err
+    model_id = done.out.splitlines()[-1]
+    assert (tables / "models" / model_id / "model.safetensors").is_file()
+    assert impscore.model_for("2026-11-19") != model_id
+    done = run("train", "impscore", "--promote", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19", "--json")
+    assert json.loads(done.out)["model_id"] == impscore.model_for("2026-11-19") == model_id
+
+
+def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:
+    """`evaluate impscore` gives both accuracies on top, by source with the best baseline beside them, and all numbers."""
+    done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir, "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["accuracy"] == told["implicitness_accuracy"]
+    assert 0 <= told["pragmatics_accuracy"] <= 1
+    assert {row["subset"] for row in told["rows"]} == {"all", "own"}
+    assert told["rows"][0]["implicitness"] == told["accuracy"]
+    assert told["rows"][0]["by"] in ("length", "punctuation", "words", "source")
+    assert {"all", "own", "length_matched:all"} <= {row["subset"] for row in told["numbers"]}
+    assert any(row["metric"] == "length_baseline" for row in told["numbers"])
+    assert "pragmatics" in run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
+
+
+def test_the_shipped_model_is_measured(run: Run, pairs_file: Path) -> None:
+    """Without --model it is the shipped one that is measured."""
+    told = json.loads(run("evaluate", "impscore", "--pairs", pairs_file, "--json").out)
+    assert told["accuracy"] > 0.5
+
+
+@pytest.mark.parametrize(("ref", "code"), [("nowhere", 4), ("0123456789ab", 4), (".", 2)])
+def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, ref: str, code: int) -> None:
+    """A folder that is no model exits with 2, a model that is not there with 4, and both say what was looked for."""
+    where = tmp_path if ref == "." else ref
+    done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", where)
+    assert done.code == code
+    assert str(where)[:20] in done.err

@@ -1,0 +1,161 @@
+"""Commands about pairs: data sets in, answers in, pairs out; statistics, audit, leakage, judgement."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import warehouse
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def own_file(tmp_path: Path, pairs_file: Path) -> Path:
+    """Forty sentences of one's own with their explicit form."""
+    path = tmp_path / "own.csv"
+    pl.read_csv(pairs_file).rename({"implicit": "text"}).write_csv(path)
+    return path
+
+
+def rows(told: str) -> list[dict[str, Any]]:
+    """One JSON object a line."""
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Path) -> None:
+    """`pairs import` and `pairs build` make pairs of one's own sentences; built again they are the same."""
+    done = run("pairs", "import", "mine", own_file, "--own", "--day", "2026-11-19")
+    assert (done.code, done.err.strip()) == (0, "mine: 40 sentences")
+    out = tmp_path / "pairs.parquet"
+    seen = []
+    for _ in range(2):
+        done = run("pairs", "build", "--split", "grouped", "--day", "2026-11-19", "--out", out)
+        assert "mine: 40 pairs" in done.err
+        seen.append(pl.read_parquet(out))
+    assert seen[0].equals(seen[1])
+    assert seen[0].columns == warehouse.scan("pairs").collect_schema().names()
+
+
+def test_the_sample_is_played(run: Run, tables: Path) -> None:
+    """`pairs play` adds the shipped answers; building one source leaves the other alone."""
+    assert "answers about sample_en, sample_zh" in run("pairs", "play").err
+    assert run("pairs", "build", "--source", "sample_zh").err.startswith("sample_zh: ")
+    assert warehouse.scan("pairs").collect()["source"].unique().to_list() == ["sample_zh"]
+
+
+def test_statistics(run: Run, pairs_file: Path) -> None:
+    """`pairs stats` has a line a source and one for all: counts, mean lengths and their deviation (IMP-20)."""
+    told = rows(run("pairs", "stats", "--pairs", pairs_file, "--json").out)
+    assert [row["source"] for row in told] == ["own", "all"]
+    assert told[0]["positives"] == told[0]["negatives"] == 40
+    lengths = pl.read_csv(pairs_file)["implicit"].str.len_chars()
+    assert told[0]["implicit_mean"] == pytest.approx(lengths.mean())
+    assert told[0]["implicit_sd"] == pytest.approx(lengths.std())
+
+
+def test_audit(run: Run, pairs_file: Path, tmp_path: Path) -> None:
+    """`pairs audit` says what length, punctuation, words and source alone reach, and draws it if asked."""
+    told = rows(run("pairs", "audit", "--pairs", pairs_file, "--figure", tmp_path / "a.svg", "--json").out)
+    assert {row["baseline"] for row in told} == {"length", "punctuation", "words", "source"}
+    assert {row["subset"] for row in told} == {"all", "own"}
+    source = next(row for row in told if row["baseline"] == "source" and row["subset"] == "all")
+    assert source["accuracy"] == 0.5  # within one source it tells nothing
+    assert "<svg" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_audit_of_groups(run: Run, tmp_path: Path) -> None:
+    """Graded groups are audited by the same baselines, and by the plain number of characters."""
+    path = tmp_path / "g.jsonl"
+    lines = [{"group": str(n), "sentences": [f"a{n}", f"bb{n}", f"ccc{n}"]} for n in range(6)]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    told = {row["baseline"]: row for row in rows(run("pairs", "audit", "--groups", path, "--json").out)}
+    assert told["longer"]["kendall_tau"] == 1.0
+    assert set(told) == {"longer", "length", "punctuation", "words"}
+
+
+def test_leakage(run: Run, tmp_path: Path) -> None:
+    """`pairs leakage` counts what of the held-out parts stands in train: here one explicit sentence of two."""
+    path = tmp_path / "p.csv"
+    path.write_text(
+        "implicit,explicit,negative,split\nBrr.,I am cold.,Hurry up.,train\nTick tock.,Hurry up.,I am cold.,train\n"
+        "So chilly.,I am cold.,Hush.,test\nSome hat.,I dislike your hat.,Hush.,test\n",
+        encoding="utf-8",
+    )
+    told = rows(run("pairs", "leakage", "--pairs", path, "--json").out)
+    found = {(row["split"], row["source"], row["check"]): row for row in told}
+    assert (found["test", "all", "explicit"]["count"], found["test", "all", "explicit"]["share"]) == (1, 0.5)
+    assert found["test", "all", "implicit"]["count"] == 0
+
+
+def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
+    """`pairs sample` writes 20 pairs to judge and a key apart; judged as the key says, a source has a 5 (IMP-21)."""
+    judge, key = tmp_path / "judge.csv", tmp_path / "key.csv"
+    assert run("pairs", "sample", judge, key, "--pairs", pairs_file).code == 0
+    asked, kinds = pl.read_csv(judge), pl.read_csv(key)
+    assert asked.columns == ["item", "first", "second", "same_meaning", "first_more_implicit"]
+    assert sorted(kinds["kind"].value_counts()["count"]) == [10, 10]
+    same = asked.join(kinds, on="item", maintain_order="left")["kind"].replace_strict({"positive": 1, "negative": 0})
+    asked.with_columns(same_meaning=same, first_more_implicit=pl.lit(1)).write_csv(judge)
+    told = rows(run("pairs", "rate", judge, key, "--json").out)
+    assert [(row["source"], row["rating"]) for row in told] == [("own", 5)]
+
+
+def test_without_pairs(run: Run, tables: Path) -> None:
+    """Where the table is empty and no file is given, it is Missing (4) and says what to do."""
+    for command in ("stats", "audit", "leakage"):
+        done = run("pairs", command)
+        assert done.code == 4
+        assert "undertone pairs build" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("import", "latent_hatred", "nowhere"), "nowhere"),
+        (("import", "no_such_set", "."), "there is no source 'no_such_set'; expected one of toxigen, latent_hatred"),
+        (("build", "--source", "mine", "--split", "thirds"), "no split profile 'thirds'"),
+        (("ask", "--model", "m", "--params", "{"), "--params: broken JSON"),
+        (("ask", "--model", "m", "--params", "[]"), "--params should be a JSON object"),
+        (("ask", "--model", "m", "--source", "mine"), "nothing to ask about mine"),
+    ],
+)
+def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: str) -> None:
+    """Bad input exits with 2, says what is wrong, and writes nothing."""
+    done = run("pairs", *words)
+    assert done.code == 2, done.err
+    assert said in " ".join(done.err.split())
+    assert all(warehouse.snapshot(name) is None for name in ("sentences", "completions", "pairs", "runs"))
+
+
+def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
+    """A bad row is named by file and row, and nothing is written."""
+    path = tmp_path / "mine.csv"
+    path.write_text("text,label\nBrr.,implicit\nOh.,sarcastic\n", encoding="utf-8")
+    done = run("pairs", "import", "mine", path, "--own")
+    assert done.code == 2
+    assert "mine.csv" in done.err
+    assert "label" in done.err
+    assert warehouse.snapshot("sentences") is None
+
+
+def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--dry-run says what asking would take and sends nothing; asking then fills the table, a second time nothing."""
+    from llm.server import Server
+
+    pl.read_csv(own_file).select("text", prompt=pl.lit("explicit_en")).head(3).write_csv(own_file)
+    run("pairs", "import", "mine", own_file, "--own")
+    with Server() as server:
+        monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
+        words = ("pairs", "ask", "--model", "small-model", "--json")
+        told = json.loads(run(*words, "--dry-run").out)
+        assert (told["requests"], told["to_send"], server.sent.total()) == (3, 3, 0)
+        assert json.loads(run(*words, "--limit", 2).out)["calls_sent"] == 2
+        assert json.loads(run(*words).out)["calls_sent"] == 1
+        assert json.loads(run(*words).out)["calls_sent"] == 0
+        assert json.loads(run(*words, "--cache-only").out)["cached"] == 3
+        assert server.sent.total() == 3
+    assert warehouse.scan("completions").collect().height == 3

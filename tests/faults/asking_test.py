@@ -1,0 +1,97 @@
+"""Asking a language model survives kill -9: what was answered stays, and is never paid for again."""
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from llm.server import Faults, Server
+from pipeline.llm import ledger
+
+from .asking import requests, start
+
+COUNT, CONCURRENCY, KILLS = 1_200, 8, 5
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that takes its time, and fails now and then."""
+    with Server(Faults(too_many=0.02, broken=0.01, malformed=0.02, seconds=0.03)) as running:
+        yield running
+
+
+def rows(path: Path) -> dict[str, str]:
+    """The answers in a ledger, read beside Undertone."""
+    with closing(sqlite3.connect(path)) as con:
+        return dict(con.execute("select key, response from answers").fetchall())
+
+
+def until(served: int, server: Server) -> None:
+    """Wait until the server has served so many in all."""
+    limit = time.monotonic() + 60
+    while server.served.total() < served and time.monotonic() < limit:
+        time.sleep(0.002)
+    assert server.served.total() >= served
+
+
+@pytest.mark.slow
+def test_killed_at_random_it_pays_at_most_what_was_in_flight(server: Server, tmp_path: Path) -> None:
+    """After each kill no answer is lost; in the end all are there, and each kill cost at most what was in flight."""
+    path = tmp_path / "ledger.db"
+    uri = f"sqlite:///{path}"
+    chance = random.Random(7)
+    before: dict[str, str] = {}
+    for kill in range(KILLS):
+        child = start(uri, server.url, COUNT, CONCURRENCY)
+        until(int(COUNT * (kill + chance.random()) / (KILLS + 1)) + 20, server)
+        time.sleep(chance.random() * 0.05)
+        child.kill()
+        assert child.communicate()[0] == "", "it had ended before it was killed"
+        time.sleep(0.1)  # what is on its way to the dead still counts as served
+        after = rows(path)
+        assert before.items() <= after.items()
+        assert server.served.total() - len(after) <= CONCURRENCY * (kill + 1)
+        before = after
+    child = start(uri, server.url, COUNT, CONCURRENCY)
+    assert child.communicate()[0].startswith(f"{COUNT} answers, ")
+    found = rows(path)
+    assert before.items() <= found.items()
+    assert found == {r.key: f"answer to {r.messages[0]['content']}" for r in requests(COUNT)}
+    assert server.paid <= CONCURRENCY * KILLS
+    with closing(sqlite3.connect(path)) as con:
+        assert con.execute("select count(*) from claims").fetchone() == (0,)
+        lost = con.execute("select count(*) from calls where outcome = 'lost'").fetchone()[0]
+    assert server.paid <= lost <= CONCURRENCY * KILLS
+
+    sent = server.sent.total()
+    child = start(uri, server.url, COUNT, CONCURRENCY)
+    assert child.communicate()[0] == f"{COUNT} answers, 0 calls\n"
+    assert server.sent.total() == sent
+
+
+def test_two_processes_pay_once(server: Server, tmp_path: Path) -> None:
+    """Two processes that ask the same at once share the work: each request is answered once, and both have all."""
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    children = [start(uri, server.url, 200, CONCURRENCY) for _ in range(2)]
+    said = [child.communicate()[0] for child in children]
+    assert [line.split(",")[0] for line in said] == ["200 answers"] * 2
+    calls = [int(line.split()[2]) for line in said]
+    assert (server.paid, server.sent_after_success) == (0, [])
+    assert sum(calls) == 200 + server.kinds["malformed"]
+    assert len(ledger.answers(ledger.opened(uri), [r.key for r in requests(200)])) == 200
+    ledger.close()
+
+
+def test_the_other_goes_on_where_one_is_killed(server: Server, tmp_path: Path) -> None:
+    """A process that waits for what a killed one was asking asks it itself, without waiting for a lease."""
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    children = [start(uri, server.url, 200, CONCURRENCY) for _ in range(2)]
+    until(60, server)
+    children[0].kill()
+    children[0].communicate()
+    assert children[1].communicate()[0].startswith("200 answers, ")
+    assert server.paid <= CONCURRENCY

@@ -1,0 +1,104 @@
+"""Low-rank adapters: they begin where the frozen encoder is, and what they come to can be put back."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.models.adapter import RANK, SCALE, LowRank, adapt, adapted
+from pipeline.models.encoder import Encoder, encode, load
+from pipeline.training.embedding import Tuned
+
+TEXTS = ["nice hat", "close the door, please.", "what a day it was", "今天自然是好的", "cold in here"]
+POOLINGS = ("model", "layers")
+
+
+@pytest.fixture(params=POOLINGS)
+def encoder(tiny_folder: Path, request: pytest.FixtureRequest) -> Encoder:
+    """The tiny encoder, in both poolings."""
+    return load(str(tiny_folder), device="cpu", pooling=request.param)
+
+
+def tuned(encoder: Encoder, how: str, steps: int = 0) -> Tuned:
+    """Embeddings of `TEXTS` through a trained copy of the encoder, after some steps towards an arbitrary aim."""
+    embedding = Tuned(encoder, TEXTS, how, torch.Generator().manual_seed(1))
+    embedding.training(mode=True)
+    optimiser = torch.optim.Adam(list(embedding.parameters()), lr=0.01)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        embedding(torch.arange(len(TEXTS)))[:, -1].sum().backward()  # the first layer is below every adapter
+        optimiser.step()
+    embedding.training(mode=False)
+    return embedding
+
+
+def rows_of(embedding: Tuned) -> np.ndarray:
+    """All embeddings, without gradient."""
+    with torch.no_grad():
+        return embedding(torch.arange(len(TEXTS))).numpy()
+
+
+def test_low_rank_by_hand() -> None:
+    """W becomes W + scale B A: with B = (1, 0), A = (2, 3) and scale 2 the first row grows by (4, 6)."""
+    adapter = LowRank(2, 2, rank=1)
+    with torch.no_grad():
+        adapter.a.copy_(torch.tensor([[2.0, 3.0]]))
+        adapter.b.copy_(torch.tensor([[1.0], [0.0]]))
+    assert SCALE == 2.0
+    assert adapter(torch.ones(2, 2)).tolist() == [[5.0, 7.0], [1.0, 1.0]]
+
+
+def test_every_linear_layer_is_adapted(tiny_folder: Path) -> None:
+    """Six matrices a layer have A [8, in], drawn within 1/sqrt(in), and B [out, 8] of zeros; the pooler has none."""
+    model = copy.deepcopy(load(str(tiny_folder), device="cpu").module[0].model)
+    found = adapt(model, torch.Generator().manual_seed(1))
+    assert len(found) == 2 * 6 * 2
+    assert all(name.startswith("encoder.layer.") for name in found)
+    for name, value in found.items():
+        assert value.shape == ((RANK, 32) if name.endswith(".a") else (32, RANK))
+        assert value.requires_grad
+        assert value.abs().max().item() <= 1 / 32**0.5 if name.endswith(".a") else not value.any()
+
+
+@pytest.mark.parametrize("how", ["adapter", "full"])
+def test_training_starts_at_the_frozen_encoder(encoder: Encoder, how: str) -> None:
+    """Before the first step the embeddings are the frozen encoder's, with and without gradient."""
+    embedding = tuned(encoder, how)
+    known = encode(encoder, TEXTS)
+    assert np.abs(rows_of(embedding) - known).max() < 1e-6
+    through = embedding(torch.arange(len(TEXTS)))
+    assert through.requires_grad
+    assert np.abs(through.detach().numpy() - known).max() < 1e-5
+
+
+@pytest.mark.parametrize("how", ["adapter", "full"])
+def test_what_was_trained_can_be_put_back(encoder: Encoder, how: str) -> None:
+    """An encoder with the trained weights in place gives the embeddings that training ended with."""
+    embedding = tuned(encoder, how, steps=5)
+    after = rows_of(embedding)
+    assert np.abs(after - encode(encoder, TEXTS)).max() > 1e-2
+    weights = {name.removeprefix("encoder."): value.clone() for name, value in embedding.state().items()}
+    assert np.abs(encode(adapted(encoder, weights), TEXTS) - after).max() < 1e-5
+
+
+@pytest.mark.parametrize("how", ["adapter", "full"])
+def test_the_given_encoder_is_left_alone(encoder: Encoder, how: str) -> None:
+    """Neither training a copy nor putting weights in place changes a weight of the encoder that was given."""
+    model = encoder.module[0].model
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    embedding = tuned(encoder, how, steps=3)
+    adapted(encoder, {name.removeprefix("encoder."): value for name, value in embedding.state().items()})
+    assert model.state_dict().keys() == before.keys()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not encoder.module.training
+
+
+def test_only_what_is_trained_changes(tiny_folder: Path) -> None:
+    """With adapters the state holds them alone: a small part of what the whole encoder holds."""
+    encoder = load(str(tiny_folder), device="cpu")
+    small, whole = (tuned(encoder, how).state() for how in ("adapter", "full"))
+    assert all(name.endswith((".a", ".b")) for name in small)
+    assert set(whole) == {f"encoder.{name}" for name, _ in encoder.module[0].model.named_parameters()}
+    assert not set(small) & set(whole)

@@ -1,0 +1,99 @@
+"""Embeddings in a file: made once, mapped, never half."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.models import vectors
+from pipeline.models.encoder import Encoder, encode, load
+from pipeline.models.vectors import embedded
+
+TEXTS = ["nice hat", "close the door, please.", "what a day it was, as he said", "今天自然是好的", "cold", "cold"]
+
+
+@pytest.fixture
+def encoder(tiny_folder: Path) -> Encoder:
+    """The tiny encoder."""
+    return load(str(tiny_folder), device="cpu")
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is encoded while the test runs, in chunks of two."""
+    seen: list[str] = []
+
+    def counted(encoder: Encoder, texts: list[str], *rest: Any) -> Any:
+        seen.extend(texts)
+        return encode(encoder, texts, *rest)
+
+    monkeypatch.setattr(vectors, "encode", counted)
+    monkeypatch.setattr(vectors, "CHUNK", 2)
+    return seen
+
+
+def files(folder: Path) -> list[str]:
+    """Endings of the files that lie there."""
+    return sorted("draft" if path.name.startswith(".draft-") else path.suffix for path in folder.iterdir())
+
+
+def test_made_once_and_mapped(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
+    """The second call encodes nothing and reads the same rows from the file, which is mapped and cannot be changed."""
+    told: list[int] = []
+    first = embedded(tmp_path / "new", encoder, TEXTS, told.append)
+    assert sorted(encoded) == sorted(TEXTS)
+    second = embedded(tmp_path / "new", encoder, TEXTS, told.append)
+    assert len(encoded) == len(TEXTS)
+    assert sum(told) == 2 * len(TEXTS)  # progress goes to its end either way
+    for found in (first, second):
+        assert isinstance(found, np.memmap)
+        assert not found.flags.writeable
+    assert np.array_equal(first, second)
+    assert files(tmp_path / "new") == [".npy"]
+
+
+def test_rows_keep_their_order(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
+    """Rows stand in the order of the texts, whatever lengths the chunks are cut by; equal texts have equal rows."""
+    found = embedded(tmp_path, encoder, TEXTS)
+    assert encoded != TEXTS
+    assert np.abs(found - encode(encoder, TEXTS)).max() < 1e-6
+    assert np.array_equal(found[-1], found[-2])
+
+
+def test_other_texts_orders_and_poolings_are_other_files(tmp_path: Path, tiny_folder: Path, encoder: Encoder) -> None:
+    """A file is for these texts in this order by this encoder: anything else makes another one."""
+    layers = load(str(tiny_folder), device="cpu", pooling="layers")
+    assert embedded(tmp_path, encoder, TEXTS).shape == (6, 32)
+    assert embedded(tmp_path, encoder, TEXTS[::-1]).shape == (6, 32)
+    assert embedded(tmp_path, encoder, TEXTS[:-1]).shape == (5, 32)
+    assert embedded(tmp_path, encoder, ["ab", "c"]).shape == embedded(tmp_path, encoder, ["a", "bc"]).shape == (2, 32)
+    assert embedded(tmp_path, layers, TEXTS).shape == (6, 96)
+    assert files(tmp_path) == [".npy"] * 6
+
+
+def test_a_draft_is_never_read(
+    tmp_path: Path, encoder: Encoder, encoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an attempt left that was killed half-way is not taken for embeddings; the next attempt makes all rows."""
+    whole = vectors.encode
+
+    def killed(*given: Any) -> Any:
+        if len(encoded) >= 4:
+            raise KeyboardInterrupt
+        return whole(*given)
+
+    monkeypatch.setattr(vectors, "encode", killed)
+    with pytest.raises(KeyboardInterrupt):
+        embedded(tmp_path, encoder, TEXTS)
+    assert files(tmp_path) == ["draft"]
+    monkeypatch.setattr(vectors, "encode", whole)
+    found = embedded(tmp_path, encoder, TEXTS)
+    assert np.abs(found - encode(encoder, TEXTS)).max() < 1e-6
+    assert files(tmp_path) == [".npy", "draft"]
+
+
+def test_no_texts(tmp_path: Path, encoder: Encoder) -> None:
+    """Of no text there is no row, and no file either."""
+    assert embedded(tmp_path, encoder, []).shape == (0, 32)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+"""The shipped model: small, of open sources, and better than chance on groups it never saw."""
+
+import json
+
+import polars as pl
+import pytest
+
+from pipeline import sample
+from pipeline.examples.questions import from_groups
+from pipeline.models.encoder import load
+from pipeline.score.implicitness import Head, distances, heads_from, implicitness
+from pipeline.tasks.impscore import KIND, PROFILE, SHIPPED, shipped_groups
+from pipeline.tasks.rank import choose, rank
+from pipeline.training import registry
+
+ENCODERS = {"embedded"}  # Apache-2.0, shipped as a package
+SOURCES = {"undertone-sample"}  # written for Undertone
+
+
+@pytest.fixture(scope="module")
+def heads() -> dict[str, Head]:
+    """Its heads by language."""
+    model = registry.read(SHIPPED)
+    return heads_from(
+        model.tensors(), model.config, lambda about: load(about["encoder"], pooling=about["recipe"]["pooling"])
+    )
+
+
+def test_it_is_small() -> None:
+    """What is shipped stays under 5 MB."""
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*")) < 5_000_000
+
+
+def test_its_configuration_names_open_sources_only() -> None:
+    """It stands on the embedded encoder, and no language model but our own sample's wrote what it learnt from."""
+    config = json.loads((SHIPPED / "config.json").read_text(encoding="utf-8"))
+    assert (config["kind"], config["profile"]) == (KIND, PROFILE)
+    assert set(config["completion_models"]) <= SOURCES
+    assert {head["encoder"] for head in config["heads"].values()} <= ENCODERS
+    assert len(config["data_hash"]) == 64
+    assert set(config["heads"]) == set(sample.GROUPS)
+    assert all(path.suffix in (".json", ".safetensors") for path in SHIPPED.iterdir())
+
+
+def test_scores_of_every_script(heads: dict[str, Head]) -> None:
+    """It loads, and scores of English, Chinese, blank and odd texts lie in [0, 2]."""
+    texts = ["Nice hat.", "你可真准时。", "", "🙂" * 40, "a" * 3000]
+    for head in heads.values():
+        scores = implicitness(texts, head)
+        assert ((scores >= 0) & (scores <= 2)).all()
+        assert distances(texts[:2], texts[:2], head).tolist() == [0.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def held_out() -> pl.DataFrame:
+    """English groups that it was not trained on."""
+    groups = shipped_groups("en")
+    return groups.filter(groups["split"] == "test")
+
+
+def test_better_than_chance_on_groups_it_never_saw(held_out: pl.DataFrame) -> None:
+    """Held-out groups are ranked clearly better than by chance (tau 0), and than by length, punctuation or words."""
+    found = {row["by"]: row["kendall_tau"] for row in rank(held_out).iter_rows(named=True)}
+    assert found.pop("implicitness") > max(0.3, *found.values())
+
+
+def test_it_finds_what_is_meant(held_out: pl.DataFrame) -> None:
+    """Of three most implicit sentences the one of the reference's group is found more often than by chance (1/3)."""
+    assert choose(from_groups(held_out))["is_right"].mean() > 0.4

@@ -1,0 +1,34 @@
+"""Signatures, and which head a language is scored by."""
+
+import pytest
+
+from pipeline import __version__
+from pipeline.score import signature
+
+MODEL_ID = "0123456789abcdef" * 4
+REVISION = "fedcba9876543210" * 4
+
+
+@pytest.mark.parametrize(("lang", "scope"), [("en", "en"), ("zh", "zh(extension)"), ("und", "und(extension)")])
+def test_signature(lang: str, scope: str) -> None:
+    """A score says metric, model, encoder, precision, language and version; any but English is an extension (X-07)."""
+    assert signature.implicitness(MODEL_ID, "embedded", REVISION, "float32", lang) == (
+        f"implicitness|model:0123456789ab|encoder:embedded@fedcba987654|float32|lang:{scope}|undertone:{__version__}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lang", "names", "expected"),
+    [
+        ("zh", ["en", "zh"], "zh"),
+        ("en", ["zh", "en"], "en"),
+        ("und", ["zh", "en"], "en"),  # nobody's language: the English head
+        ("ja", ["any"], "any"),
+        ("en", ["any"], "any"),
+        ("ja", ["en", "any"], "any"),  # one for any goes before the English one
+        ("en", ["zh"], "zh"),  # the only one there is
+    ],
+)
+def test_head_of_a_language(lang: str, names: list[str], expected: str) -> None:
+    """A language is scored by its own head, else by the one for any, else by the English one, else by the first."""
+    assert signature.head_for(lang, names) == expected

@@ -1,0 +1,212 @@
+"""Asking as a task: answers into `completions`, each asked for once, a useless one once more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from llm.server import Faults, Server, chat
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput, Missing, Retry
+from pipeline.tasks import asking, pairs
+
+DAY = sample.DAY
+SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]
+
+
+class Stubborn(Server):
+    """Gives a useless answer to some prompts the first time they are sent, and a good one then."""
+
+    useless: dict[str, str] = {}  # noqa: RUF012 - set on the instance
+
+    def _drawn(self, prompt: str) -> Any:
+        if prompt in self.useless and self.sent[prompt] == 1:
+            return super()._drawn(prompt)[0], (200, {}, _json(chat(prompt, self.useless[prompt])))
+        return super()._drawn(prompt)
+
+
+def _json(body: Any) -> bytes:
+    import json
+
+    return json.dumps(body).encode()
+
+
+@pytest.fixture
+def server(tables: Path) -> Iterator[Stubborn]:
+    """A loopback service."""
+    with Stubborn() as running:
+        yield running
+
+
+@pytest.fixture
+def sentences(tables: Path, tmp_path: Path) -> str:
+    """Sentences of one's own, without their explicit form: the source's name. One of them stands twice."""
+    path = tmp_path / "own.csv"
+    lines = [f"{text},explicit_en" for text in (*SENTENCES, SENTENCES[0])]
+    path.write_text("text,prompt\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    pairs.bring("mine", str(path), DAY, own=True)
+    return "mine"
+
+
+def how(server: Server, **more: Any) -> asking.How:
+    """Ask a model at this service."""
+    return asking.How("small-model", endpoint=asking.endpoint(server.url, "secret"), **more)
+
+
+def completions() -> pl.DataFrame:
+    """The table in a fixed order."""
+    return warehouse.scan("completions").sort("completion_id").collect()
+
+
+def test_answers_fill_the_table(server: Stubborn, sentences: str) -> None:
+    """Each distinct sentence is asked about once; the answers, tokens and what was asked are in `completions`."""
+    told: list[int] = []
+    found = asking.ask(sentences, how(server, params={"temperature": 0}), done=told.append)
+    assert (found["answers"], found["calls_sent"], found["cached"], found["missing"]) == (3, 3, 0, 0)
+    assert (found["input_tokens"], found["output_tokens"]) == (30, 15)
+    assert server.sent == dict.fromkeys(SENTENCES, 1)
+    assert sum(told) == 3
+    rows = completions()
+    assert sorted(rows["response"]) == sorted(f"answer to {text}" for text in SENTENCES)
+    assert rows.select(
+        "source", "model", "params", "attempt", "mode", "input_tokens", "output_tokens"
+    ).unique().rows() == [("mine", "small-model", '{"temperature": 0}', 0, "live", 10, 5)]
+    assert server.requests[0]["temperature"] == 0
+    assert server.keys == {"Bearer secret"}
+
+
+def test_answers_become_pairs(server: Stubborn, sentences: str) -> None:
+    """What was answered gives pairs, each with the completion it came from."""
+    asking.ask(sentences, how(server))
+    assert pairs.build(sentences, DAY) == 3
+    rows = warehouse.scan("pairs").collect()
+    assert set(rows["implicit"]) == set(SENTENCES)
+    assert set(rows["completion_id"]) == set(completions()["completion_id"])
+
+
+def test_asked_again_nothing_is_sent(server: Stubborn, sentences: str) -> None:
+    """A second asking takes all answers from the ledger, and leaves the table as it was; so does cache-only."""
+    asking.ask(sentences, how(server))
+    before = completions()
+    for again in (how(server), how(server, mode="cache-only")):
+        found = asking.ask(sentences, again)
+        assert (found["answers"], found["calls_sent"], found["cached"], found["cost_usd"]) == (3, 0, 3, 0.0)
+    assert server.sent.total() == 3
+    assert completions().equals(before)
+
+
+def test_a_table_that_was_lost_is_filled_from_the_ledger(server: Stubborn, sentences: str) -> None:
+    """An answer that was paid for comes back without being paid for again."""
+    asking.ask(sentences, how(server))
+    before = completions()
+    warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
+    asking.ask(sentences, how(server, mode="cache-only"))
+    assert completions().equals(before)
+    assert server.sent.total() == 3
+
+
+@pytest.mark.parametrize("useless", ["I cannot comply.", "nice hat.", " ", "Explicit:"])
+def test_a_useless_answer_is_asked_for_once_more(server: Stubborn, sentences: str, useless: str) -> None:
+    """A refusal, an echo or an empty answer is asked for a second time, as attempt 1; both answers are kept."""
+    server.useless = {"Nice hat.": useless}
+    found = asking.ask(sentences, how(server))
+    assert found["calls_sent"] == 4
+    assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
+    rows = completions()
+    assert sorted(rows["attempt"]) == [0, 0, 0, 1]
+    assert pairs.build(sentences, DAY) == 3
+    asking.ask(sentences, how(server))
+    assert server.sent.total() == 4
+
+
+def test_a_refusal_that_stays_is_left(server: Stubborn, sentences: str) -> None:
+    """Refused twice, a sentence has no pair: both answers are kept and dropped, none is asked again."""
+    server.errors = {"Nice hat.": (200, chat("Nice hat.", "I cannot comply."))}
+    for _ in range(2):
+        asking.ask(sentences, how(server))
+    assert server.sent["Nice hat."] == 2
+    assert pairs.build(sentences, DAY) == 2
+    reasons = warehouse.scan("dropped", pl.col("step") == "pairs").collect()["reason"].to_list()
+    assert reasons == ["refusal", "refusal"]
+
+
+def test_a_limit_asks_about_the_first(server: Stubborn, sentences: str) -> None:
+    """With a limit only so many sentences are asked about, the same each time, in the order of their ids."""
+    for _ in range(2):
+        asking.ask(sentences, how(server), limit=1)
+    assert server.sent == {SENTENCES[0]: 1}
+    asking.ask(sentences, how(server))
+    assert server.sent.total() == 3
+
+
+def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the service breaks on a sentence it is Retry; what was answered is in the table, a new try asks the rest."""
+    from pipeline.llm import client
+
+    ask = client.ask
+    monkeypatch.setattr(client, "ask", lambda *given, **named: ask(*given, **named, max_retries=0))
+    with Server() as server:
+        server.errors = {"Nice hat.": (500, {"error": {"message": "oops"}})}
+        with pytest.raises(Retry, match="1 of 3 requests are open"):
+            asking.ask(sentences, how(server))
+        assert completions().height == 2
+        server.errors = {}
+        asking.ask(sentences, how(server))
+        assert completions().height == 3
+        assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
+
+
+def test_faults_of_the_service_lose_nothing(tables: Path, sentences: str) -> None:
+    """Through 429, 500 and malformed answers every sentence is answered once."""
+    with Server(Faults(too_many=0.2, broken=0.1, malformed=0.1, seed=3, retry_after=0.01)) as server:
+        asking.ask(sentences, how(server))
+        assert server.paid == 0
+    assert completions().height == 3
+
+
+def test_an_estimate_sends_nothing(server: Stubborn, sentences: str) -> None:
+    """The estimate counts what is open, before and after asking, and nothing reaches the service."""
+    before = asking.estimate([sentences], how(server))
+    assert server.sent.total() == 0
+    asking.ask(sentences, how(server))
+    after = asking.estimate([sentences], how(server))
+    assert server.sent.total() == 3
+    assert (before.requests, after.requests) == (3, 3)
+    assert (before.cached, after.cached) == (0, 3)
+
+
+def test_sources_to_ask_about(server: Stubborn, sentences: str) -> None:
+    """Sources with a prompt are asked about; another name is BadInput and says which there are."""
+    assert asking.wanted() == asking.wanted(["mine"]) == ["mine"]
+    with pytest.raises(BadInput, match="nothing to ask about yours; there is mine"):
+        asking.wanted(["yours"])
+
+
+def test_nobody_to_ask(tables: Path, sentences: str) -> None:
+    """Without an address or a key asking is Missing and names the settings; nothing is written."""
+    assert asking.endpoint() is None
+    with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
+        asking.ask(sentences, asking.How("small-model"))
+    assert warehouse.snapshot("completions") is None
+
+
+def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings say whom to ask unless a connection does; a key is never shown."""
+    monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("UNDERTONE_LLM_KEY", "kanarienvogel")
+    assert asking.endpoint() == ("http://127.0.0.1:1/v1", "kanarienvogel")
+    assert asking.endpoint("http://127.0.0.1:2/v1", "other") == ("http://127.0.0.1:2/v1", "other")
+    assert "kanarienvogel" not in repr(asking.endpoint())
+
+
+def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) -> None:
+    """Handed over once and answered by the next call, a batch fills the table and is not handed over twice."""
+    first = asking.batch([sentences], how(server))
+    assert first["status"].to_list() == ["submitted"]
+    asking.batch([sentences], how(server))
+    assert len(server.batches) == 1
+    assert completions()["mode"].unique().to_list() == ["batch"]
+    assert completions().height == 3
+    assert settings.llm_ledger().endswith("ledger.db")
