@@ -3,7 +3,7 @@
 Reads `comments` and the model of the day, writes `scores`; then `report` starts by itself. ImpScore is English: scores
 of other languages are marked an extension in their signature.
 
-**Triage.** *Missing: there is no trained model*: run `impscore` once, then clear. *BadInput: the model was trained on
+**Triage.** Until a model is promoted, the one shipped with Undertone scores. *BadInput: the model was trained on
 encoder …*: UNDERTONE_ENCODER differs between the training and the scoring machine. A task that waits in *scheduled*
 wants the pool `gpu`: `airflow pools set gpu 1 GPU`.
 """

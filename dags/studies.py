@@ -67,7 +67,7 @@ def studies() -> None:
     def detectors(params: Any = None) -> list[str]:
         return list(params["detect"]) if "detection" in params["studies"] else []
 
-    @task(map_index_template="{{ source }}")
+    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking, studies
 

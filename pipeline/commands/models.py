@@ -58,6 +58,8 @@ def train_impscore(
 
     changes = {**_changes(set_ or []), "epochs": epochs, "seed": seed, "tune": tune}
     if out:
+        if use_sample or promote or day:
+            raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
         rows = pairs.given(pairs_file, impscore.split_of(profile)) if pairs_file else pairs.given(None)
         with console.progress("encoding") as done:
             model_id, numbers = impscore.train_file(rows, out, profile, changes, groups, done)

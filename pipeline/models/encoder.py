@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from pipeline.errors import BadInput, Missing
+from pipeline.models import characters
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -38,10 +39,15 @@ class Encoder:
     revision: str
     precision: str
     dim: int
-    module: Any  # sentence_transformers.SentenceTransformer
+    module: Any  # sentence_transformers.SentenceTransformer; None for `characters`
     device: str
     threads: int
     pooling: str = "model"
+
+    @property
+    def last(self) -> int:
+        """Features of the last layer, which come last."""
+        return int(self.module.get_embedding_dimension()) if self.pooling == "layers" else self.dim
 
 
 @lru_cache(maxsize=4)
@@ -55,7 +61,8 @@ def load(
     """Load an encoder.
 
     Args:
-        name: `embedded`; a folder; or a hub name with a pinned revision, `{PAPER}@<commit>`.
+        name: `embedded`; `characters` (`models.characters`); a folder; or a hub name with a pinned revision,
+            `{PAPER}@<commit>`.
         precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
             by up to 4e-3.
         threads: batches worked on at once on a CPU; results do not depend on it.
@@ -63,6 +70,9 @@ def load(
         pooling: `model`, as its makers pool and normalise (errata E2); or `layers`, the mean over the words of every
             layer, each of length 1, side by side: what is said indirectly shows more in the middle layers.
     """
+    if name == characters.NAME:
+        listed, _ = characters.known()
+        return Encoder(name, characters.revision(), precision, len(listed), None, "cpu", 1)
     if pooling not in POOLINGS:
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
     if precision not in PRECISIONS:
@@ -142,6 +152,9 @@ def encode(
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
+    if encoder.module is None:
+        done(len(texts))
+        return characters.vectors(texts)
     distinct, inverse, times = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
 
     def told(batch: IndexArray) -> None:

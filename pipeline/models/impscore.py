@@ -61,6 +61,9 @@ class ImpScore(nn.Module):
         features: int = FEATURES,
         generator: torch.Generator | None = None,
         design: Design = Design(),  # noqa: B008 - immutable
+        hidden: int = 0,
+        dropout: float = 0.0,
+        last: int | None = None,
     ) -> None:
         """Draw the matrices.
 
@@ -69,18 +72,36 @@ class ImpScore(nn.Module):
             features: size l of the two meaning spaces, much less than d.
             generator: source of randomness.
             design: variant of table 2.
+            hidden: width of a layer before the projections, 0 for none. Not in the paper: it lets the score see
+                combinations of features, which on graded groups is worth more than any other change of the head.
+            dropout: share of embedding and hidden features left out at random while training.
+            last: with a hidden layer, the pragmatic projection sees the last so many features of an embedding, which
+                are those of the encoder's last layer where embeddings hold all layers; all of them by default.
         """
         super().__init__()
-        self.design = design
-        self.pragmatic = nn.Parameter(_xavier(dim, features, generator))
-        self.semantic = nn.Parameter(_xavier(dim, features, generator))
+        self.center: Tensor
+        self.scale: Tensor
+        self.design, self.dropout, self.last = design, dropout, last or dim
+        self.is_deep = hidden > 0
+        if hidden:
+            self.register_buffer("center", torch.zeros(dim))
+            self.register_buffer("scale", torch.ones(dim))
+            self.hidden = nn.Parameter(_xavier(dim, hidden, generator))
+            self.bias = nn.Parameter(torch.zeros(hidden))
+        self.pragmatic = nn.Parameter(_xavier(self.last if hidden else dim, features, generator))
+        self.semantic = nn.Parameter(_xavier(hidden or dim, features, generator))
         self.transform = nn.Parameter(_xavier(features, features, generator))
         if design.space == "third":
             self.transform_semantic = nn.Parameter(_xavier(features, features, generator))
 
     def forward(self, embeddings: Tensor) -> Meaning:
         """Implicitness, pragmatic and semantic features of embeddings [n, d]."""
-        pragmatic, semantic = embeddings @ self.pragmatic, embeddings @ self.semantic
+        deep = embeddings
+        if self.is_deep:
+            deep = self._dropped((embeddings - self.center) / self.scale)
+            deep = self._dropped(nn.functional.gelu(deep @ self.hidden + self.bias))
+            embeddings = embeddings[:, -self.last :]
+        pragmatic, semantic = embeddings @ self.pragmatic, deep @ self.semantic
         match self.design.space:
             case "p2s":
                 one, other = semantic, pragmatic @ self.transform
@@ -89,6 +110,25 @@ class ImpScore(nn.Module):
             case "third":
                 one, other = pragmatic @ self.transform, semantic @ self.transform_semantic
         return Meaning(_distance(one, other, self.design.implicitness), pragmatic, semantic)
+
+    @torch.no_grad()
+    def look_at(self, embeddings: Tensor) -> None:
+        """Start a model with a hidden layer from the embeddings [n, d] it will be trained on; others start at random.
+
+        Mean and deviation standardise what the hidden layer sees; features that hardly vary stay small. The pragmatic
+        projection starts as their principal directions, which keep the distances the encoder gives.
+        """
+        if not self.is_deep or len(embeddings) < 2:
+            return
+        deviation = embeddings.std(dim=0)
+        self.center.copy_(embeddings.mean(dim=0))
+        self.scale.copy_(deviation.clamp(min=float(deviation.mean()) or 1e-6))
+        features = min(*self.pragmatic.shape, len(embeddings))
+        _, _, directions = torch.svd_lowrank(embeddings[:, -self.last :], features)
+        self.pragmatic[:, :features] = directions
+
+    def _dropped(self, values: Tensor) -> Tensor:
+        return nn.functional.dropout(values, self.dropout, self.training)
 
 
 def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tensor:
@@ -138,14 +178,17 @@ def loss(
     return each.mean() if reduction == "mean" else each.sum()
 
 
-def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, margin: float) -> Tensor:
-    """Mean of max(0, margin * steps - (I(higher) - I(lower))) over comparisons within graded groups: a scalar.
+def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, sharpness: float) -> Tensor:
+    """Mean of steps * log(1 + exp(-sharpness (I(higher) - I(lower)))) over comparisons within graded groups: a scalar.
+
+    The pairwise logistic loss of RankNet (Burges et al. 2005), a comparison over more steps counting more.
 
     Args:
         implicitness: I of all sentences [n].
         higher: row of the more implicit sentence of each comparison [m].
         lower: row of the less implicit one [m].
         steps: levels between them [m].
-        margin: what one step should be worth.
+        sharpness: how fast the loss falls with the difference of two scores, which is at most 2.
     """
-    return torch.relu(margin * steps - (implicitness[higher] - implicitness[lower])).mean()
+    apart = implicitness[higher] - implicitness[lower]
+    return (steps * nn.functional.softplus(-sharpness * apart)).mean()

@@ -42,6 +42,8 @@ def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         BadInput: the encoder is another one than the head was fitted on, or the model is a variant that does not score
             within [0, 2].
     """
+    if config.get("kind") != "impscore" or not isinstance(config.get("heads"), dict):
+        raise BadInput("this is no ImpScore model of ours: config.json names no heads")
     found = {}
     for name, about in config["heads"].items():
         encoder, recipe = load(about), about["recipe"]
@@ -57,8 +59,13 @@ def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         mine = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
         weights = {key.removeprefix("encoder."): mine.pop(key) for key in list(mine) if key.startswith("encoder.")}
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
-        model = ImpScore(encoder.dim, recipe["features"], design=design)
-        model.load_state_dict({key: value.float() for key, value in mine.items()})
+        model = ImpScore(
+            encoder.dim, recipe["features"], design=design, hidden=recipe.get("hidden", 0), last=encoder.last
+        )
+        try:
+            model.load_state_dict({key: value.float() for key, value in mine.items()})
+        except RuntimeError as why:
+            raise BadInput(f"the weights of head {name!r} do not fit its configuration: {why}") from why
         found[name] = Head(adapted(encoder, weights) if weights else encoder, model.eval())
     return found
 

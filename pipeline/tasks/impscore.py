@@ -30,7 +30,7 @@ KIND = "impscore"
 PROFILE = "undertone"
 SHIPPED = Path(pipeline.__file__).parent / "models" / "shipped"  # trained on text of our own alone
 SHOWN = {
-    "implicitness_accuracy": "implicitness", "pragmatics_accuracy": "pragmatics", "kendall_tau": "tau",
+    "implicitness_accuracy": "implicit", "pragmatics_accuracy": "pragmatic", "kendall_tau": "tau",
     "spearman_rho": "rho", "choice_accuracy": "choice",
 }  # fmt: skip
 HEX = re.compile(r"[0-9a-f]{6,64}")
@@ -74,13 +74,14 @@ def train(
     rows = pairs_of.every()
     if not rows.height:
         raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
-    used = warehouse.scan("completions").select("completion_id", "model").unique().collect()
-    answered_by = rows.join(used, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
+    answered_by = _answered_by(rows)
     groups = {lang: shipped_groups(lang) for lang in sample.GROUPS}
     found = fitted(rows, groups, profile, changes, done)
     found.config["completion_models"] = answered_by
     model_id = registry.keep(settings.models(), found.tensors, found.config)
-    is_promoted = promote or set(answered_by) != {sample.MODEL}
+    is_for_trying = set(answered_by) == {sample.MODEL}
+    is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in found.config["heads"].values())
+    is_promoted = is_bounded and (promote or not is_for_trying)
     publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted)
     return model_id
 
@@ -99,13 +100,22 @@ def train_file(
     """
     from pipeline.training import registry
 
+    registry.writable(out)
     if groups:
         own = pl.concat([graded.with_split(graded.read(path)).with_columns(lang=language()) for path in groups])
         by_lang = {str(lang): part.drop("lang") for (lang,), part in own.partition_by("lang", as_dict=True).items()}
     else:
         by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS}
     found = fitted(rows, by_lang, profile, changes, done)
+    if rows["completion_id"].null_count() < rows.height:
+        found.config["completion_models"] = _answered_by(rows)
     return registry.write(out, found.tensors, found.config), found.evaluations
+
+
+def _answered_by(rows: pl.DataFrame) -> list[str]:
+    """Language models whose answers are among rows of `pairs`."""
+    used = warehouse.scan("completions").select("completion_id", "model").unique().collect()
+    return rows.join(used, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
 
 
 def split_of(profile: str) -> str:
@@ -132,23 +142,28 @@ def evaluate_triples(rows: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame
 
 def headline(numbers: pl.DataFrame) -> dict[str, object]:
     """The two accuracies over all pairs of the test part, or of whatever part there is."""
-    whole = numbers.filter(pl.col("subset") == "all")
-    part = whole.filter(pl.col("split") == "test") if (whole["split"] == "test").any() else whole
+    part = numbers.filter((pl.col("subset") == "all") & (pl.col("split") == _shown_split(numbers)))
     named = {row["metric"]: row["value"] for row in part.iter_rows(named=True)}
     found = {name: named.get(name) for name in ("implicitness_accuracy", "pragmatics_accuracy")}
     return {"accuracy": found["implicitness_accuracy"], **found}
 
 
+def _shown_split(numbers: pl.DataFrame) -> str:
+    """The split that baselines stand beside: test where there is one."""
+    splits = numbers.filter(pl.col("baseline").is_not_null())["split"]
+    return str(splits[0]) if len(splits) else "test"
+
+
 def overview(numbers: pl.DataFrame) -> pl.DataFrame:
     """Numbers as people read them: a row a subset of the held-out part, the best artefact baseline beside."""
-    split = "test" if (numbers["split"] == "test").any() else numbers["split"][0]
-    rows = numbers.filter((pl.col("split") == split) & pl.col("metric").is_in(SHOWN)).with_columns(
+    rows = numbers.filter((pl.col("split") == _shown_split(numbers)) & pl.col("metric").is_in(SHOWN)).with_columns(
         pl.col("metric").replace_strict(SHOWN)
     )
     best = rows.filter(pl.col("baseline").is_not_null()).select("subset", "baseline", by="baseline_name")
-    wide = rows.pivot("metric", index=["subset", "pair_count"], values="value", maintain_order=True)
+    rows = rows.rename({"pair_count": "n"})
+    wide = rows.pivot("metric", index=["subset", "n"], values="value", maintain_order=True)
     wide = wide.join(best.unique("subset", keep="first"), on="subset", how="left", maintain_order="left")
-    order = ["subset", "pair_count", "implicitness", "pragmatics", "tau", "rho", "choice", "baseline", "by"]
+    order = ["subset", "n", "implicit", "pragmatic", "tau", "rho", "choice", "baseline", "by"]
     return wide.select(name for name in order if name in wide.columns)
 
 
@@ -167,11 +182,12 @@ def fitted(
     from pipeline.training import evaluation, heads, impscore
 
     recipe = impscore.recipe_of(profile, **(changes or {}))
-    used = groups if recipe.group_margin else {}
+    used = groups if recipe.group_sharpness else {}
     data_hash = hash_of(pairs, *(used[lang] for lang in sorted(used)))
-    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads(), pooling=recipe.pooling)
     made = {}
     for name in sorted(used) or [ANY]:
+        of_name = encoder_for(name)
+        encoder = encoders.load(of_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
         mine = pairs.filter(_belongs(name, sorted(used)))
         key = hashlib.sha256(json.dumps([data_hash, name, encoder.revision, asdict(recipe)]).encode()).hexdigest()
         state = settings.scratch("training") / f"{key}.safetensors"
@@ -183,6 +199,12 @@ def fitted(
     }  # fmt: skip
     tensors = {f"{name}.{key}": value for name, head in made.items() for key, value in head.tensors.items()}
     return Trained(tensors, config, evaluation.evaluations(pairs, list(made.items()), recipe.seed))
+
+
+def encoder_for(head: str) -> str:
+    """The encoder a head is fitted on: the one that is set, but n-grams for Chinese where that is the embedded one."""
+    chosen = settings.encoder()
+    return "characters" if head == "zh" and chosen == "embedded" else chosen
 
 
 def _belongs(name: str, names: list[str]) -> pl.Expr:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import settings, warehouse
+from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
 
@@ -56,6 +56,22 @@ def keep(name: str, text: str) -> str:
     return str(path)
 
 
+def _shipped(model_id: str) -> dict[str, Any] | None:
+    """The shipped model as a row of `models`, or None for a model of which nothing is known here."""
+    from pipeline.tasks import impscore
+
+    shipped = impscore.opened(None)
+    if shipped.model_id != model_id:
+        return None
+    heads = shipped.config["heads"].values()
+    return {
+        "model_id": model_id, "day": "any day: it is shipped with Undertone", "config": shipped.config["profile"],
+        "encoder": ", ".join(head["encoder"] for head in heads), "data_hash": shipped.config["data_hash"],
+        "encoder_revision": ", ".join(head["encoder_revision"] for head in heads),
+        "completion_models": shipped.config["completion_models"], "code_version": __version__,
+    }  # fmt: skip
+
+
 def _contents(day: str) -> Any:
     at = [parse_day(day)]
     scores = warehouse.query(
@@ -81,7 +97,7 @@ def _contents(day: str) -> Any:
         "most": most,
         "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", at),
-        "model": models.row(0, named=True) if models.height else None,
+        "model": models.row(0, named=True) if models.height else _shipped(model_id),
         "evaluations": evaluations,
         "signatures": sorted(scores["signature"].unique()),
     }

@@ -103,11 +103,11 @@ class Loaded(NamedTuple):
 
 def heads(ref: str | None) -> Loaded:
     """The heads of a model; a few are kept loaded."""
-    return _heads(impscore.opened(ref).model_id if ref is None else ref, settings.precision(), settings.threads())
+    return _heads(ref, impscore.opened(ref).model_id, settings.precision(), settings.threads())
 
 
 @lru_cache(maxsize=2)
-def _heads(ref: str, precision: str, threads: int) -> Loaded:
+def _heads(ref: str | None, model_id: str, precision: str, threads: int) -> Loaded:
     from pipeline.models import encoder as encoders
     from pipeline.score import implicitness as scoring
 
@@ -117,6 +117,8 @@ def _heads(ref: str, precision: str, threads: int) -> Loaded:
         return encoders.load(pinned, precision, threads, pooling=about["recipe"].get("pooling", "model"))
 
     model = impscore.opened(ref)
+    if model.model_id != model_id:
+        raise Retry(f"{ref}: the model was replaced while it was read")
     return Loaded(model.model_id, scoring.heads_from(model.tensors(), model.config, load))
 
 
@@ -144,12 +146,14 @@ def frame(
     rows: pl.DataFrame, column: str, model_id: str | None, done: Callable[[int], None] = lambda _: None
 ) -> pl.DataFrame:
     """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text."""
-    said = rows.select(text=pl.col(column).fill_null("").str.strip_chars()).with_row_index("_row")
-    said = said.filter(pl.col("text") != "").with_columns(text_hash=pl.lit(""), lang=language())
-    scored = values(said, model_id, done).select("signature", implicitness="value").with_columns(said["_row"])
-    rows = rows.drop("implicitness", "signature", strict=False)  # scored before
-    joined = rows.with_row_index("_row").join(scored, on="_row", how="left", maintain_order="left")
-    return joined.select(*rows.columns, "implicitness", "signature")
+    text = rows[column].fill_null("").str.strip_chars().rename("text")
+    held = text != ""
+    said = pl.DataFrame({"text": text}).filter(held).with_columns(text_hash=pl.lit(""), lang=language())
+    scored = values(said, model_id, done)
+    at = pl.DataFrame({"at": held.arg_true()}).hstack(scored.select(implicitness="value", signature="signature"))
+    every = pl.DataFrame({"at": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
+    found = every.join(at, on="at", how="left", maintain_order="left").drop("at")
+    return rows.drop(found.columns, strict=False).hstack(found)  # without what an earlier scoring added
 
 
 def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "cli") -> int:

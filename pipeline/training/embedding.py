@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from pipeline.errors import BadInput
 from pipeline.models.adapter import adapt
 from pipeline.models.encoder import Encoder, Vectors, embed_batch, encode
 
@@ -22,6 +23,7 @@ class Embedding(Protocol):
     """Embeddings of a fixed list of texts, by row number."""
 
     dim: int
+    last: int  # features of the encoder's last layer, which come last
     device: str
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -43,10 +45,11 @@ class Embedding(Protocol):
 class Frozen:
     """Embeddings that lie in a file."""
 
-    def __init__(self, vectors: Vectors) -> None:
-        """Read rows of `vectors` [n, d], which may be mapped from a file."""
+    def __init__(self, vectors: Vectors, last: int | None = None) -> None:
+        """Read rows of `vectors` [n, d], which may be mapped from a file; the last layer's features are all of them."""
         self.vectors = vectors
         self.dim = vectors.shape[1]
+        self.last = last or self.dim
         self.device = "cpu"
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -77,8 +80,10 @@ class Tuned:
             how: `adapter` or `full`.
             generator: source of randomness of the adapters.
         """
+        if encoder.module is None:
+            raise BadInput(f"the encoder {encoder.name!r} has nothing to train; use tune=none")
         self.encoder = replace(encoder, module=copy.deepcopy(encoder.module), threads=1)
-        self.dim, self.device = encoder.dim, encoder.device
+        self.dim, self.last, self.device = encoder.dim, encoder.last, encoder.device
         self.texts = list(texts)
         self._inner: nn.Module = self.encoder.module[0].model
         self._inner.requires_grad_(how == "full")

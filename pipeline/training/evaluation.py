@@ -25,7 +25,7 @@ def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataF
     """Rows of `evaluations` without their keys: every number of figure 3 by split and source.
 
     Beside the implicitness accuracy of the test part stands the best artefact baseline (`metrics.artefacts`), with its
-    name; each of the baselines has rows of its own as well (`words_baseline`, …). `length_matched` subsets hold pairs
+    name; each of the baselines has rows of its own as well (`words_baseline`, …). `matched` subsets hold pairs
     among which length tells nothing, baselines fitted on such pairs.
 
     Args:
@@ -34,7 +34,7 @@ def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataF
         seed: of the length matching.
     """
     found = []
-    for prefix, rows in (("", pairs), ("length_matched", _matched(pairs, seed))):
+    for prefix, rows in (("", pairs), ("matched", _matched(pairs, seed))):
         mine = measured.join(rows.select("pair_id"), on="pair_id", how="semi")
         numbers = pl.concat(
             [
@@ -43,9 +43,15 @@ def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataF
             ],
             how="diagonal",
         )
-        beside = artefacts.audit(rows).with_columns(split=pl.lit("test")) if rows.height else None
+        beside = artefacts.audit(rows).with_columns(split=pl.lit(_measured_on(rows))) if rows.height else None
         found.append(_named(_beside(numbers, beside), prefix))
     return pl.concat(found).select(list(COLUMNS)).with_columns(pl.col("value", "baseline").round(6))
+
+
+def _measured_on(pairs: pl.DataFrame) -> str:
+    """The split whose numbers the baselines stand beside: test, else the largest."""
+    counts = pairs["split"].value_counts(sort=True)
+    return "test" if "test" in counts["split"] else str(counts["split"][0])
 
 
 def _matched(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:

@@ -51,7 +51,7 @@ def fit(
     whole = corpus(pairs, groups)
     embedding: Embedding
     if recipe.tune == "none":
-        embedding = Frozen(embedded(embeddings, encoder, whole.texts, done))
+        embedding = Frozen(embedded(embeddings, encoder, whole.texts, done), encoder.last)
     else:
         embedding = Tuned(encoder, whole.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
     learnt = whole

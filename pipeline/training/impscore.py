@@ -5,6 +5,7 @@ encoding each once gives the same numbers with a fifty-seventh of the encodes.
 """
 
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
@@ -58,7 +59,9 @@ class Recipe:
     seed: int = 42
     pooling: Literal["model", "layers"] = "model"
     is_balanced: bool = False  # train on pairs among which length tells nothing
-    group_margin: float = 0.0  # margin a step between two sentences of a graded group; 0: groups are not learnt from
+    hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
+    dropout: float = 0.0
+    group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: groups are not learnt from
     group_batch: int = 64  # groups a step
     tune: Literal["none", "adapter", "full"] = "none"  # what of the encoder is trained
     tune_rate: float = 1e-4
@@ -73,7 +76,17 @@ class Recipe:
 PROFILES = {
     "paper": Recipe(),
     "official": Recipe(weight_decay=1e-3),
-    "undertone": Recipe(pooling="layers", group_margin=0.15, is_balanced=True),
+    "undertone": Recipe(
+        pooling="layers",
+        hidden=128,
+        dropout=0.5,
+        learning_rate=1e-3,
+        epochs=60,
+        alpha=0.3,
+        group_sharpness=8.0,
+        group_batch=40,
+        is_balanced=True,
+    ),
 }
 """The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
 
@@ -99,10 +112,21 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     for name, options in _OPTIONS.items():
         if getattr(recipe, name) not in options:
             raise BadInput(f"{name} should be one of {', '.join(options)}, not {getattr(recipe, name)!r}")
-    for name, value in given.items():
-        if name not in _OPTIONS and (isinstance(value, str) or value < 0):
-            raise BadInput(f"{name} should be a number, not below 0; found {value!r}")
+    for field in fields(Recipe):
+        value = getattr(recipe, field.name)
+        if field.name not in _OPTIONS and not _fits(value, type(field.default), field.name):
+            what = {int: "a whole number", float: "a number, not below 0", bool: "true or false"}[type(field.default)]
+            raise BadInput(f"{field.name} should be {what}; found {value!r}")
     return recipe
+
+
+def _fits(value: object, kind: type, name: str) -> bool:
+    """Whether a value can be that of a recipe's field."""
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and value >= (0 if name in {"hidden", "seed"} else 1)
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 @dataclass(slots=True)
@@ -118,8 +142,8 @@ class Fitted:
 def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> Fitted:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
 
-    That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the share of their
-    sentence pairs in the right order is averaged with it. Without a validation part, the training part decides.
+    That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the pairs of their
+    sentences count as well. Without a validation part, the training part decides.
 
     Args:
         corpus: pairs and groups.
@@ -130,7 +154,14 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     """
     generator = torch.Generator().manual_seed(recipe.seed)
     torch.manual_seed(recipe.seed)  # dropout of a trained encoder draws from the global source
-    model = ImpScore(embedding.dim, recipe.features, generator, recipe.design).to(embedding.device)
+    model = ImpScore(
+        embedding.dim, recipe.features, generator, recipe.design, recipe.hidden, recipe.dropout, embedding.last
+    ).to(embedding.device)
+    if recipe.hidden:
+        seen = torch.unique(torch.cat([corpus.of("train").flatten(), *corpus.groups_of("train")]))
+        some = seen[_shuffled(len(seen), generator)[:ROWS].sort().values]
+        with torch.no_grad():
+            model.look_at(embedding(some))
     optimiser = torch.optim.Adam(
         [
             {"params": list(model.parameters()), "lr": recipe.learning_rate},
@@ -145,11 +176,13 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         log.info("training goes on after epoch %d", len(history))
     for epoch in range(len(history) + 1, recipe.epochs + 1):
         embedding.training(mode=True)
+        model.train()
         for step in _steps(corpus, recipe, generator):
             optimiser.zero_grad()
             _loss(step, model, embedding, recipe).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         embedding.training(mode=False)
+        model.eval()
         accuracy, count = _accuracy(corpus, model, embedding, recipe)
         log.info("epoch %d of %d: validation accuracy %.4f", epoch, recipe.epochs, accuracy)
         if accuracy > max((value for _, value, _ in history), default=-1.0):
@@ -172,7 +205,7 @@ def _steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterat
     size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
     triples = corpus.of("train")
     steps: list[Step] = list(torch.split(triples[_shuffled(len(triples), generator)], size)) if len(triples) else []
-    if recipe.group_margin:
+    if recipe.group_sharpness:
         groups = corpus.groups_of("train")
         size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
         order = _shuffled(len(groups), generator).tolist()
@@ -210,7 +243,7 @@ def _group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
         far += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
         start += size
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
-    total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_margin)
+    total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
     if len(sizes) > 1:
         distances = [
             pragmatic_distance(meanings, meanings.at(torch.tensor(to)), recipe.pragmatics) for to in (near, far)
@@ -229,29 +262,23 @@ def meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
 def _accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
     """The accuracy that chooses the epoch, and on how many triples and groups."""
     split = "validation" if len(corpus.of("validation")) or corpus.groups_of("validation") else "train"
-    triples, groups = corpus.of(split), corpus.groups_of(split) if recipe.group_margin else []
+    triples, groups = corpus.of(split), corpus.groups_of(split) if recipe.group_sharpness else []
     distinct, at = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
     values = meanings(distinct, model, embedding).implicitness.cpu()[at]
     i = values[: triples.numel()].reshape(-1, 3)
-    found = [(i[:, :1] > i[:, 1:]).double().mean().item()] if len(triples) else []
-    if groups:
-        parts = torch.split(values[triples.numel() :], [len(group) for group in groups])
-        found.append(sum(_ordered(part) for part in parts) / len(parts))
-    return sum(found) / max(len(found), 1), len(triples) + len(groups)
-
-
-def _ordered(values: Tensor) -> float:
-    """Share of a group's sentence pairs whose later sentence has the higher value."""
-    rises = values.unsqueeze(0) > values.unsqueeze(1)
-    return rises.triu(1).sum().item() / (len(values) * (len(values) - 1) / 2)
+    right, asked = int((i[:, :1] > i[:, 1:]).sum()), 2 * len(triples)
+    for part in torch.split(values[triples.numel() :], [len(group) for group in groups]) if groups else ():
+        right += int((part.unsqueeze(0) > part.unsqueeze(1)).triu(1).sum())
+        asked += len(part) * (len(part) - 1) // 2
+    return right / max(asked, 1), len(triples) + len(groups)
 
 
 def _weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
-    return {**{name: value.detach() for name, value in model.named_parameters()}, **embedding.state()}
+    return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
 
 
 def _put(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
-    model.load_state_dict({name: weights[name] for name, _ in model.named_parameters()})
+    model.load_state_dict({name: weights[name] for name in model.state_dict()})
     embedding.load(weights)
 
 
@@ -263,6 +290,8 @@ def _keep(
     tensors |= {f"now.{name}": value for name, value in _weights(model, embedding).items()}
     tensors |= checkpoint.of_optimiser(optimiser)
     tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
+    if embedding.device == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
     checkpoint.save(path, tensors, {"history": history})
 
 
@@ -280,4 +309,6 @@ def _resume(
     checkpoint.into_optimiser(optimiser, tensors)
     generator.set_state(tensors["random.generator"])
     torch.set_rng_state(tensors["random.torch"])
+    if "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"])
     return parts["best"], [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]

@@ -47,13 +47,21 @@ def keep(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any
 
 def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
     """Write a model as the folder `path`, which should not exist, hold nothing or hold a model; return its id."""
-    if path.exists() and (not path.is_dir() or {p.name for p in path.iterdir()} - _FILES):
-        raise BadInput(f"{path}: is there and is no model; choose another folder")
+    writable(path)
     weights, text = _serialised(tensors, config)
     if path.is_dir():
         shutil.rmtree(path)
     _write(path, weights, text)
     return content_hash(weights, text)
+
+
+def writable(path: Path) -> None:
+    """BadInput if a model cannot be written as the folder `path`: what is there is not ours to delete."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "heads" in read(path).config:
+        return
+    raise BadInput(f"{path}: is there and is no model of ours; choose another folder")
 
 
 _FILES = {"model.safetensors", "config.json"}
@@ -95,8 +103,11 @@ def read(path: Path) -> Model:
     """The model in a folder, whatever the folder's name."""
     try:
         weights, text = (path / "model.safetensors").read_bytes(), (path / "config.json").read_text(encoding="utf-8")
-        return Model(content_hash(weights, text), json.loads(text), weights)
+        config = json.loads(text)
     except FileNotFoundError as why:
         raise BadInput(f"{path}: no model here; expected {' and '.join(sorted(_FILES))}") from why
     except (json.JSONDecodeError, UnicodeDecodeError) as why:
         raise BadInput(f"{path}: not a model of ours: {why}") from why
+    if not isinstance(config, dict):
+        raise BadInput(f"{path}: not a model of ours: config.json holds no object")
+    return Model(content_hash(weights, text), config, weights)

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In
 from pyiceberg.table import Table
 
+from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, scratch
@@ -56,6 +57,20 @@ def sweep_scratch(grace: timedelta = GRACE) -> int:
     return _remove(system, root, set(), grace)
 
 
+def sweep_home(grace: timedelta = GRACE) -> int:
+    """Remove embeddings and training states that nobody has used for `grace`; return their count."""
+    before = (datetime.now(UTC) - grace).timestamp()
+    old = [
+        path
+        for name in ("embeddings", "training")
+        for path in settings.scratch(name).glob("*")
+        if path.is_file() and path.stat().st_mtime < before
+    ]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
 def maintain(keep: timedelta = KEEP, grace: timedelta = GRACE) -> dict[str, dict[str, int]]:
     """Compact, expire and sweep every table and the scratch folder; return what was done to each."""
     done: dict[str, dict[str, int]] = {}
@@ -63,7 +78,7 @@ def maintain(keep: timedelta = KEEP, grace: timedelta = GRACE) -> dict[str, dict
         compacted = compact(name)
         expire(name, keep)
         done[name] = {"partitions compacted": compacted, "files removed": sweep(name, grace)}
-    done["_scratch"] = {"partitions compacted": 0, "files removed": sweep_scratch(grace)}
+    done["_scratch"] = {"partitions compacted": 0, "files removed": sweep_scratch(grace) + sweep_home(grace)}
     return done
 
 

@@ -1,4 +1,5 @@
--- Every comment with its implicitness by the newest model that scored it, its article and its signature.
+-- Every comment with its implicitness by the newest model in force that scored it, its article and its signature.
+-- A model without a row in models is the one shipped, which is in force until another is promoted.
 create or replace view comments_scored as
 with model_days as (
     select model_id, max(day) as trained_on, bool_or(is_promoted) as is_promoted
@@ -14,7 +15,7 @@ newest as (
     where s.metric = 'implicitness'
     qualify row_number() over (
         partition by s.source, s.day, s.thread_id, s.comment_id
-        order by m.is_promoted desc nulls last, m.trained_on desc nulls last, s.model_id
+        order by coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, s.model_id
     ) = 1
 ),
 

@@ -134,7 +134,7 @@ def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -
 
 
 def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:
-    """`evaluate impscore` gives both accuracies on top, by source with the best baseline beside them, and all numbers."""
+    """`evaluate impscore` gives both accuracies on top, then by source, the best baseline beside, and all numbers."""
     done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir, "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)

@@ -223,19 +223,23 @@ def test_loss_of_the_cosine_variant_by_hand() -> None:
 
 
 def test_ranking_loss_by_hand() -> None:
-    """The mean over comparisons of max(0, margin x steps - rise): of .1 - .2, .2 - .1 and .1 + .1 that is .3 / 3."""
+    """The mean of steps x log(1 + exp(-sharpness x rise)): rises .2, .1 over two steps and -.1, at sharpness 10."""
     values = torch.tensor([0.5, 0.7, 0.6], dtype=torch.float64)
     higher, lower, steps = torch.tensor([1, 2, 2]), torch.tensor([0, 0, 1]), torch.tensor([1, 2, 1])
-    assert ranking_loss(values, higher, lower, steps, 0.1).item() == pytest.approx(0.1)
+    by_hand = (math.log1p(math.exp(-2)) + 2 * math.log1p(math.exp(-1)) + math.log1p(math.exp(1))) / 3
+    assert ranking_loss(values, higher, lower, steps, 10.0).item() == pytest.approx(by_hand)
 
 
-def test_ranking_loss_rests_once_the_steps_are_kept() -> None:
-    """A group that rises by the margin at every step teaches nothing, a falling one does."""
-    for values, teaches in (([0.0, 0.16, 0.32], False), ([0.0, 0.32, 0.16], True)):
-        scores = torch.tensor(values, requires_grad=True)
-        ranking_loss(scores, torch.tensor([1, 2, 2]), torch.tensor([0, 0, 1]), torch.tensor([1, 2, 1]), 0.15).backward()
+def test_ranking_loss_teaches_what_is_out_of_order() -> None:
+    """A wrong comparison is pushed with nearly full force, one that is right by far with hardly any."""
+    force = []
+    for rise in (-0.5, 1.5):
+        scores = torch.tensor([0.0, rise], requires_grad=True)
+        ranking_loss(scores, torch.tensor([1]), torch.tensor([0]), torch.tensor([1]), 8.0).backward()
         assert scores.grad is not None
-        assert bool(scores.grad.any()) is teaches
+        assert scores.grad[1] < 0 < scores.grad[0]
+        force.append(scores.grad[0].item())
+    assert force == [pytest.approx(8 / (1 + math.exp(-4))), pytest.approx(8 / (1 + math.exp(12)), rel=1e-4)]
 
 
 def test_gradient_is_zero_once_the_margins_are_kept() -> None:
@@ -275,3 +279,72 @@ def test_initial_weights_follow_from_the_generator() -> None:
     assert torch.equal(one.semantic, same.semantic)
     assert not torch.equal(one.semantic, other.semantic)
     assert not torch.equal(one.semantic, one.pragmatic)
+
+
+def deep_of(seed: int = 0, dropout: float = 0.0, last: int | None = None) -> ImpScore:
+    """A model with a hidden layer of 6."""
+    return ImpScore(12, 4, torch.Generator().manual_seed(seed), Design(), 6, dropout, last)
+
+
+def test_without_a_hidden_layer_the_model_is_the_papers() -> None:
+    """By default there is neither a layer between nor a bias, and looking at embeddings changes nothing."""
+    model = model_of()
+    assert set(model.state_dict()) == {"pragmatic", "semantic", "transform"}
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.look_at(vectors(1))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_hidden_layer_by_equation() -> None:
+    """h_s = gelu((e - center) / scale W_h + b) W_s, while h_p stays linear in the last features of the embedding."""
+    model = deep_of(last=5).eval()
+    e = vectors(1) * 3 + 1
+    model.look_at(e)
+    with torch.no_grad():
+        model.bias.copy_(torch.linspace(-1, 1, 6))
+    inner = (e - e.mean(0)) / e.std(0) @ model.hidden + model.bias
+    deep = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
+    found = model(e)
+    assert model.pragmatic.shape == (5, 4)
+    assert torch.allclose(found.semantic, deep @ model.semantic, atol=1e-5)
+    assert torch.allclose(found.pragmatic, e[:, 7:] @ model.pragmatic, atol=1e-5)
+    expected = 1 - torch.cosine_similarity(deep @ model.semantic, e[:, 7:] @ model.pragmatic @ model.transform)
+    assert torch.allclose(found.implicitness, expected, atol=1e-5)
+
+
+def test_distances_start_as_the_encoders() -> None:
+    """Embeddings that lie in four directions keep their distances in four pragmatic features, before any training."""
+    torch.manual_seed(3)
+    e = vectors(1, 40, 4) @ vectors(2, 4, 12)
+    model = deep_of().eval()
+    model.look_at(e)
+    found = pragmatic_distance(model(e), model(e.flip(0)))
+    assert torch.allclose(found, (e - e.flip(0)).norm(dim=1), rtol=1e-3, atol=1e-4)
+
+
+def test_features_that_hardly_vary_are_not_blown_up() -> None:
+    """A feature is divided by its deviation, but by no less than a tenth of the median one; a constant one stays 0."""
+    model = deep_of()
+    e = vectors(1, 200)
+    e[:, 0] = 5.0
+    model.look_at(e)
+    assert (model.center[0].item(), model.scale[0].item()) == (5.0, pytest.approx(e.std(0).median().item() / 10))
+    assert torch.allclose(model.scale[1:], e.std(0)[1:])
+
+
+def test_dropout_is_for_training_alone() -> None:
+    """While training some features are left out at random; afterwards the same text has the same score."""
+    model = deep_of(dropout=0.5)
+    e = vectors(1)
+    assert not torch.equal(model.train()(e).implicitness, model(e).implicitness)
+    assert torch.equal(model.eval()(e).implicitness, model(e).implicitness)
+
+
+@given(seeds)
+def test_deep_scores_lie_between_0_and_2(seed: int) -> None:
+    """With a hidden layer I is in [0, 2] as well (IMP-06), at the zero vector too."""
+    model = deep_of(seed).eval()
+    implicitness = model(torch.cat([vectors(seed + 1, 50), torch.zeros(1, 12)])).implicitness
+    assert bool(torch.isfinite(implicitness).all())
+    assert implicitness.min() >= -1e-6
+    assert implicitness.max() <= 2 + 1e-6

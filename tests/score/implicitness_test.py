@@ -173,3 +173,20 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     cosine = heads_from(weights(tiny, "any", 1), config(tiny, "any", pragmatics="cosine"), lambda _: tiny)["any"]
     assert cosine.model.design.pragmatics == "cosine"
     assert distances(["nice hat"], ["cold day"], cosine)[0] <= 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"heads": None}, {"heads": {"any": {}}}, {"heads": {"any": {"recipe": {}}}}, {"architectures": ["Bert"]}]
+)
+def test_a_configuration_that_is_none_of_ours(tiny: Encoder, change: dict[str, Any]) -> None:
+    """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
+    with pytest.raises(BadInput):
+        heads_from(weights(tiny, "any", 1), change, lambda _: tiny)
+
+
+def test_weights_that_do_not_fit(tiny: Encoder) -> None:
+    """Weights of another size than the configuration says are BadInput."""
+    other = config(tiny, "any")
+    other["heads"]["any"]["recipe"]["features"] = 3
+    with pytest.raises(BadInput):
+        heads_from(weights(tiny, "any", 1), other, lambda _: tiny)

@@ -294,6 +294,33 @@ def test_headline() -> None:
     assert impscore.headline(rows.filter(pl.col("split") == "train"))["accuracy"] == 0.99
 
 
+@pytest.mark.parametrize("split", ["train", "validation"])
+def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path, split: str) -> None:
+    """Of pairs that are all of one part the headline and the overview are of that part, baselines or not."""
+    rows = pairs.every().head(40).with_columns(split=pl.lit(split))
+    impscore.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
+    numbers = impscore.evaluate(rows, str(tmp_path / "m"))
+    assert impscore.headline(numbers)["accuracy"] is not None
+    assert impscore.overview(numbers).row(0, named=True)["pair_count"] == 40
+
+
+def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: Path) -> None:
+    """A Euclidean variant cannot score days, so it does not become the model of the day."""
+    own_pairs()
+    trained(implicitness="euclidean")
+    assert impscore.model_for(DAY) == shipped()
+
+
+def test_a_folder_is_read_anew(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Trained again into its folder, a model scores by its new weights in the same process."""
+    rows, text = pairs.every().head(20), pl.DataFrame({"text": ["nice hat"]})
+    found = []
+    for seed in (1, 2):
+        impscore.train_file(rows, tmp_path / "m", "paper", {"epochs": 1, "seed": seed})
+        found.append(score.frame(text, "text", str(tmp_path / "m"))["implicitness"][0])
+    assert found[0] != found[1]
+
+
 def test_split_of_a_profile() -> None:
     """Each profile has its split, and an unknown one is BadInput."""
     assert [impscore.split_of(p) for p in ("paper", "official", "undertone")] == ["paper", "official", "grouped"]

@@ -59,4 +59,4 @@ def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
     for subset in ("all", *counts):
         assert found["implicitness_accuracy", subset]["baseline"] is not None
         assert found["length_baseline", subset]["value"] >= 0
-    assert found["length_baseline", "all"]["value"] > 0.7  # length alone goes far on public pairs
+    assert found["length_baseline", "all"]["value"] > 0.6  # length alone goes far on public pairs

@@ -148,6 +148,15 @@ def test_frame_keeps_what_a_frame_has(scored: object) -> None:
     assert score.frame(rows.head(0), "said", None).height == 0
 
 
+@pytest.mark.parametrize("name", ["_row", "_at", "text_hash", "lang", "value"])
+def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist, name: str) -> None:
+    """Columns of a user's file may have any name, also one that is used within."""
+    rows = pl.DataFrame({"text": ["nice hat", ""], name: ["x", "y"]})
+    found = score.frame(rows, "text", enlist(DAY, 1))
+    assert found.columns == ["text", name, "implicitness", "signature"]
+    assert found[name].to_list() == ["x", "y"]
+
+
 def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
     """The shipped model scores Chinese by its Chinese head, anything else by its English one; `any` scores all."""
     texts = pl.DataFrame({"text": ["Nice hat, sir.", "今天真冷，某人又迟到了。", "ん、そうですね。"]})

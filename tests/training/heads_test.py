@@ -31,7 +31,7 @@ def test_reloaded_it_gives_the_same_scores(
     pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path, tune: str
 ) -> None:
     """Kept and read again, a head scores every text as it did when it was fitted, its trained encoder with it."""
-    recipe = Recipe(**SMALL, tune=tune, tune_batch=16, tune_rate=1e-3, group_margin=0.15)
+    recipe = Recipe(**SMALL, tune=tune, tune_batch=16, tune_rate=1e-3, group_sharpness=8.0)
     found = heads.fit(pairs, groups, recipe, encoder, tmp_path / "embeddings")
     scores = scores_again(found, encoder, tmp_path, pairs["implicit"].to_list())
     assert scores == pytest.approx(found.triples["i1"].to_list(), abs=2e-6)  # a batch moves 2e-7, and the last digit
@@ -40,12 +40,14 @@ def test_reloaded_it_gives_the_same_scores(
 
 
 @pytest.mark.parametrize(
-    "design", [{"space": "third"}, {"space": "s2p", "pragmatics": "cosine"}], ids=["third", "s2p-cosine"]
+    "design",
+    [{"space": "third"}, {"space": "s2p", "pragmatics": "cosine"}, {"hidden": 8, "dropout": 0.5}],
+    ids=["third", "s2p-cosine", "deep"],
 )
 def test_variants_are_reloaded_as_they_are(
     pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, design: dict[str, Any]
 ) -> None:
-    """The variant is in the recipe, so that a model of another space or metric comes back as it was."""
+    """The variant is in the recipe, so that a model of another space, metric or depth comes back as it was."""
     found = heads.fit(pairs, None, Recipe(**SMALL, **design), encoder, tmp_path / "embeddings")
     scores = scores_again(found, encoder, tmp_path, pairs["implicit"].to_list())
     assert scores == pytest.approx(found.triples["i1"].to_list(), abs=2e-6)
@@ -106,6 +108,6 @@ def test_what_a_head_says_of_itself(
 
 def test_groups_alone(pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
     """A language with groups and no pair can be learnt too."""
-    found = heads.fit(pairs.clear(), groups, Recipe(**SMALL, group_margin=0.15, is_balanced=True), encoder, tmp_path)
+    found = heads.fit(pairs.clear(), groups, Recipe(**SMALL, group_sharpness=8.0, is_balanced=True), encoder, tmp_path)
     assert (found.triples.height, found.graded.height) == (0, 50)
     assert found.history["count"].to_list() == [10, 10, 10]

@@ -51,7 +51,8 @@ def test_profile_paper() -> None:
     assert (recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha) == (0.5, 0.7, 1.0)
     assert (recipe.features, recipe.seed, recipe.weight_decay) == (64, 42, 0.0)
     assert (recipe.design, recipe.reduction) == (("cosine", "euclidean", "p2s"), "mean")
-    assert (recipe.pooling, recipe.tune, recipe.group_margin, recipe.is_balanced) == ("model", "none", 0.0, False)
+    assert (recipe.pooling, recipe.tune, recipe.group_sharpness, recipe.is_balanced) == ("model", "none", 0.0, False)
+    assert (recipe.hidden, recipe.dropout) == (0, 0.0)
 
 
 def test_profile_official() -> None:
@@ -63,7 +64,8 @@ def test_profile_official() -> None:
 def test_profile_undertone() -> None:
     """Ours learns from graded groups and length-matched pairs, reads all layers, and splits by near duplicates."""
     recipe = recipe_of("undertone")
-    assert (recipe.group_margin, recipe.is_balanced, recipe.pooling) == (0.15, True, "layers")
+    assert (recipe.is_balanced, recipe.pooling) == (True, "layers")
+    assert recipe.group_sharpness > 0
     assert impscore.SPLIT_OF["undertone"] == "grouped"
     assert impscore.SPLIT_OF.keys() == impscore.PROFILES.keys()
 
@@ -130,8 +132,9 @@ def test_the_reading_of_equation_9_hardly_matters(pairs: pl.DataFrame, frozen: E
     whole = corpus(pairs)
     one, other = (fit(whole, frozen(whole), Recipe(epochs=1, reduction=how)) for how in ("mean", "sum"))
     for name, weights in one.tensors.items():
-        assert (weights - other.tensors[name]).abs().mean() < 1e-5
-        assert (weights - other.tensors[name]).abs().max() < 1e-3  # the step itself is 1e-2
+        apart = (weights - other.tensors[name]).abs()
+        assert apart.mean() < 1e-5  # the step itself is 1e-2
+        assert (apart < 1e-4).double().mean() > 0.99  # but for weights with hardly any gradient
 
 
 @pytest.fixture
@@ -230,7 +233,7 @@ def test_learns_ten_groups_by_heart(groups: pl.DataFrame, pairs: pl.DataFrame, f
     """Ten graded groups of five steps are ranked without a fault in the end (tau 1), with no pair to learn from."""
     whole = corpus(pairs.clear(), groups)
     embedding = frozen(whole)
-    found = fit(whole, embedding, Recipe(epochs=200, group_margin=0.15))
+    found = fit(whole, embedding, Recipe(epochs=200, group_sharpness=8.0))
     value = all_meanings(whole, found, embedding).implicitness
     assert [kendall_tau(range(5), value[rows].tolist()) for rows in whole.groups_of("train")] == [1.0] * 10
 
@@ -244,7 +247,7 @@ def test_a_group_is_about_one_thing(groups: pl.DataFrame, pairs: pl.DataFrame, f
 
     def ratio(epochs: int) -> float:
         """Mean distance within groups over that between groups."""
-        found = fit(whole, embedding, Recipe(epochs=epochs, group_margin=0.15))
+        found = fit(whole, embedding, Recipe(epochs=epochs, group_sharpness=8.0))
         p = all_meanings(whole, found, embedding).pragmatic
         apart = torch.cdist(p, p).numpy()
         return float(apart[same & ~np.eye(len(name), dtype=bool)].mean() / apart[~same].mean())
@@ -253,11 +256,11 @@ def test_a_group_is_about_one_thing(groups: pl.DataFrame, pairs: pl.DataFrame, f
 
 
 def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
-    """With a margin, groups have batches of their own; the epoch is chosen by the mean of both accuracies."""
+    """Groups that are learnt from have batches of their own; the epoch is chosen by the mean of both accuracies."""
     held = pl.col("group").is_in(groups["group"].unique().sort()[:3].implode())
     some = groups.with_columns(split=pl.when(held).then(pl.lit("validation")).otherwise(pl.lit("train")))
     whole = corpus(pairs, some)
-    recipe = replace(SMALL, group_margin=0.15, group_batch=4, epochs=3)
+    recipe = replace(SMALL, group_sharpness=8.0, group_batch=4, epochs=3)
     made = list(impscore._steps(whole, recipe, torch.Generator().manual_seed(1)))
     assert sorted(len(step) for step in made if isinstance(step, list)) == [3, 4]
     assert sorted(len(step) for step in made if not isinstance(step, list)) == [4, 10, 10]
@@ -272,7 +275,7 @@ def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame
     assert found.history["value"].max() == pytest.approx(both)
 
 
-def test_without_a_margin_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
+def test_without_sharpness_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
     """Profile paper gives the same model whether groups lie beside the pairs or not."""
     one, other = corpus(pairs), corpus(pairs, groups)
     known = dict(zip(other.texts, (every := frozen(other)).vectors, strict=True))
@@ -288,17 +291,18 @@ def test_share_of_pairs_in_order(values: list[float], expected: float) -> None:
 
 
 def test_loss_of_groups_by_hand() -> None:
-    """Two groups of two on a line: implicitness falls by .1 and rises by .2 where .15 is asked; features 1 and 3 apart.
+    """Two groups of two: implicitness falls by .1 and rises by .2, so the ranking loss at sharpness 8 is that of both.
 
-    Ranking (.25 + 0) / 2. Each sentence's neighbour in its group is 1 away; of the other group the sentence of its
-    level is 4, 4, 4, 4 away: .7 - 3 is below zero. With the other group only .5 away it is .7 - (.5 - 1) = 1.2 each.
+    Each sentence's neighbour in its group is 1 away; of the other group the sentence of its level is 4 away, and .7 - 3
+    is below zero. With the other group only .5 away, .7 - (.5 - 1) = 1.2 of each is added.
     """
-    recipe = Recipe(group_margin=0.15)
+    recipe = Recipe(group_sharpness=8.0)
+    ranking = (math.log1p(math.exp(0.8)) + math.log1p(math.exp(-1.6))) / 2
     values = torch.tensor([0.6, 0.5, 0.3, 0.5])
     for place, apart in ((4.0, 0.0), (0.5, 1.2)):
         features = torch.tensor([[0.0], [1.0], [place], [place + 1]])
         found = impscore._group_loss(Meaning(values, features, features), [2, 2], recipe)
-        assert found.item() == pytest.approx(0.125 + apart, abs=1e-6)
+        assert found.item() == pytest.approx(ranking + apart, abs=1e-6)
 
 
 class Stop(BaseException):
@@ -320,13 +324,14 @@ def interrupted(whole: Corpus, make: Callable[[], Embedding], recipe: Recipe, st
             fit(whole, make(), recipe, state)
 
 
+@pytest.mark.parametrize("deep", [{}, {"hidden": 8, "dropout": 0.5}], ids=["paper", "deep"])
 @pytest.mark.parametrize("after", [1, 2, 3, 4])
 def test_goes_on_after_any_epoch(
-    groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, after: int
+    groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, after: int, deep: dict[str, Any]
 ) -> None:
     """Ended after any of four epochs and begun again, training comes to the same bits, numbers and best epoch."""
     whole = corpus(pairs, groups)
-    recipe = replace(SMALL, epochs=4, group_margin=0.15, group_batch=4, weight_decay=1e-3)
+    recipe = replace(SMALL, epochs=4, group_sharpness=8.0, group_batch=4, weight_decay=1e-3, **deep)
     straight = fit(whole, frozen(whole), recipe, tmp_path / "other.safetensors")
     interrupted(whole, lambda: frozen(whole), recipe, tmp_path / "state.safetensors", after)
     torch.manual_seed(99)  # whatever happens between the two
@@ -342,7 +347,7 @@ def test_goes_on_when_the_encoder_is_trained(
 ) -> None:
     """The same with a trained encoder, whose dropout draws from the global source: weights, adapters, optimiser."""
     whole = corpus(pairs.head(16), groups.filter(pl.col("group").is_in(groups["group"].unique().sort()[:4].implode())))
-    recipe = Recipe(epochs=3, tune=tune, tune_batch=8, tune_rate=1e-3, group_margin=0.15)
+    recipe = Recipe(epochs=3, tune=tune, tune_batch=8, tune_rate=1e-3, group_sharpness=8.0)
 
     def embedding() -> Tuned:
         return Tuned(encoder, whole.texts, tune, torch.Generator().manual_seed(recipe.seed))
@@ -411,3 +416,22 @@ def test_progress_is_told(pairs: pl.DataFrame, frozen: Embed, caplog: pytest.Log
         fit(whole, frozen(whole), replace(SMALL, epochs=2))
     said = [record.message for record in caplog.records if record.name == impscore.__name__]
     assert [line[:33] for line in said] == [f"epoch {n} of 2: validation accuracy" for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"features": [1]},
+        {"features": 0},
+        {"batch": 0},
+        {"epochs": 1.5},
+        {"is_balanced": 3},
+        {"alpha": math.nan},
+        {"learning_rate": math.inf},
+    ],
+    ids=str,
+)
+def test_values_that_no_training_could_use(changes: dict[str, Any]) -> None:
+    """Lists, part numbers where whole ones are meant, sizes of 0 and what is not finite are BadInput by name."""
+    with pytest.raises(BadInput, match=next(iter(changes))):
+        recipe_of("paper", **changes)

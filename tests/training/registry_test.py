@@ -150,3 +150,14 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(BadInput, match="not a safetensors file"):
         registry.read(tmp_path).tensors()
+
+
+def test_what_only_looks_like_a_model_is_not_overwritten(tmp_path: Path) -> None:
+    """An encoder's folder holds files of the same names, a project may hold one: both are refused and stay."""
+    for name, files in {"encoder": ("config.json", "model.safetensors"), "project": ("config.json",)}.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text('{"architectures": ["BertModel"]}')
+        with pytest.raises(BadInput, match="is there and is no model"):
+            registry.write(tmp_path / name, tensors(), CONFIG)
+        assert {path.name for path in (tmp_path / name).iterdir()} == set(files)
