@@ -86,9 +86,9 @@ def rank(
     from pipeline.examples.groups import read
     from pipeline.tasks import rank as work
 
-    sentences = read(groups) if groups else default_groups()
+    sentences, learnt = (read(groups), None) if groups else default_groups()
     with console.progress("ranking", sentences.height) as done:
-        found = work.rank(sentences, model, done)
+        found = work.rank(sentences, model, done, learnt)
     tell(found, found.drop("by").row(0, named=True), as_json)
 
 
@@ -112,7 +112,7 @@ def choose(
     from pipeline.examples.questions import from_groups, read
     from pipeline.tasks import rank as work
 
-    asked = read(questions) if questions else from_groups(default_groups()).drop("group")
+    asked = read(questions) if questions else from_groups(default_groups()[0]).drop("group")
     with console.progress("choosing") as done:
         answered = work.choose(asked, model, done)
     if out:

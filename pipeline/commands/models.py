@@ -130,8 +130,10 @@ def evaluate_impscore(
     tell(impscore.overview(numbers), {**impscore.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
 
 
-def default_groups() -> pl.DataFrame:
-    """The shipped English groups that no shipped model was trained on."""
+def default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The shipped English groups that the shipped model was not trained on, and those it was."""
     from pipeline.examples import groups
 
-    return groups.with_split(groups.read(sample.GROUPS["en"])).filter(pl.col("split") == "test")
+    every = groups.with_split(groups.read(sample.GROUPS["en"]))
+    is_test = pl.col("split") == "test"
+    return every.filter(is_test), every.filter(~is_test)

@@ -133,31 +133,36 @@ def _folds(groups: pl.Series) -> npt.NDArray[np.int64]:
     return np.asarray(drawn[inverse], np.int64)
 
 
-def audit_groups(groups: pl.DataFrame) -> pl.DataFrame:
-    """Mean Kendall tau and Spearman rho of each baseline on graded groups, fitted crosswise over groups.
+def audit_groups(groups: pl.DataFrame, learnt: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Mean Kendall tau and Spearman rho of each baseline on graded groups.
 
     Args:
         groups: rows of `examples.groups.read`: group, level, text.
+        learnt: other groups that the baselines are fitted on; without any, they are fitted crosswise.
 
     Returns:
         baseline, kendall_tau, spearman_rho, group_count; `longer` is the plain number of characters.
     """
-    from sklearn.linear_model import Ridge
-
-    fold = _folds(groups["group"])
-    texts = groups["text"].to_list()
-    centred = groups.select(pl.col("level") - pl.col("level").mean().over("group"))["level"].to_numpy().astype(float)
     rows = []
     for name in ("longer", *BASELINES[:3]):
-        value = np.zeros(groups.height)
         if name == "longer":
             value = groups["text"].str.len_chars().to_numpy().astype(float)
-        elif len(set(fold.tolist())) > 1:
-            for part in sorted(set(fold.tolist())):
-                fit, see = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-                says = _fitted(name, [texts[i] for i in fit], [""] * len(fit), centred[fit], Ridge())
-                value[see] = says([texts[i] for i in see], [""] * len(see))
-        tau, rho, count = mean_correlations(groups.with_columns(value=pl.Series(np.round(value, 9))))
-        rows.append((name, tau, rho, count))
+        elif learnt is not None and learnt.height:
+            value = _graded(name, learnt, groups)
+        else:
+            value, fold = np.zeros(groups.height), _folds(groups["group"])
+            for part in sorted(set(fold.tolist())) if len(set(fold.tolist())) > 1 else ():
+                at = np.flatnonzero(fold == part)
+                value[at] = _graded(name, groups.filter(fold != part), groups[at])
+        rows.append((name, *mean_correlations(groups.with_columns(value=pl.Series(np.round(value, 9))))))
     schema = {"baseline": pl.String, "kendall_tau": pl.Float64, "spearman_rho": pl.Float64, "group_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _graded(name: str, learnt: pl.DataFrame, groups: pl.DataFrame) -> Floats:
+    """What a baseline fitted to the levels of some groups says of the sentences of others."""
+    from sklearn.linear_model import Ridge
+
+    level = learnt.select(pl.col("level") - pl.col("level").mean().over("group"))["level"].cast(pl.Float64).to_numpy()
+    says = _fitted(name, learnt["text"].to_list(), [""] * learnt.height, level, Ridge())
+    return np.asarray(says(groups["text"].to_list(), [""] * groups.height), float)

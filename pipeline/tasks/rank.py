@@ -14,13 +14,19 @@ from pipeline.text.language import language
 Done = Callable[[int], None]
 
 
-def rank(sentences: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
+def rank(
+    sentences: pl.DataFrame,
+    model: str | None = None,
+    done: Done = lambda _: None,
+    learnt: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """Mean rank correlations over graded groups, a row for the model and one for each surface baseline.
 
     Args:
         sentences: rows of `examples.groups.read`.
         model: what `impscore.opened` knows.
         done: told how many sentences each batch held.
+        learnt: groups that the baselines are fitted on; without any, they are fitted crosswise.
 
     Returns:
         by, group_count, kendall_tau (equation 11), spearman_rho; the model stands first.
@@ -28,7 +34,7 @@ def rank(sentences: pl.DataFrame, model: str | None = None, done: Done = lambda 
     scored = score.frame(sentences, "text", model, done)
     found = mean_correlations(scored.with_columns(value="implicitness"))
     mine = pl.DataFrame({"by": ["implicitness"], **{name: [value] for name, value in found._asdict().items()}})
-    beside = audit_groups(sentences).rename({"baseline": "by"})
+    beside = audit_groups(sentences, learnt).rename({"baseline": "by"})
     return pl.concat([mine, beside.select(mine.columns)])
 
 

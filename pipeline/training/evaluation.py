@@ -90,16 +90,18 @@ def of_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
 
 
 def of_groups(graded: pl.DataFrame, subset: str, seed: int) -> pl.DataFrame:
-    """Rank correlations and choice accuracy on graded groups by split, the bag of words beside the first.
+    """Rank correlations and choice accuracy on graded groups by split; beside the first a bag of words, fitted on the
+    groups of the other splits.
 
     Args:
         graded: `Head.graded`.
         subset: what to call them.
         seed: of the options drawn for the choice questions.
     """
-    words = audit_groups(graded).filter(pl.col("baseline") == "words")["kendall_tau"][0]
     found = []
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():
+        others = graded.filter(pl.col("split") != split)
+        words = audit_groups(part, others).filter(pl.col("baseline") == "words")["kendall_tau"][0]
         tau, rho, count = mean_correlations(part)
         row = {"split": split, "subset": subset, "epoch": 0, "pair_count": count}
         found.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})

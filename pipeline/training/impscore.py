@@ -84,6 +84,7 @@ PROFILES = {
         epochs=60,
         alpha=0.3,
         group_sharpness=8.0,
+        batch=128,
         group_batch=40,
         is_balanced=True,
     ),

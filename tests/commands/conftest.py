@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from pipeline import cli, sample
+from pipeline.commands import console
 
 
 class Told(NamedTuple):
@@ -25,7 +26,8 @@ Run = Callable[..., Told]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """`run("rank", "--json")`: exit code, standard output and standard error."""
+    """`run("rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""
+    monkeypatch.setattr(console.err, "width", 1000)
 
     def once(*words: object) -> Told:
         monkeypatch.setattr(sys, "argv", ["undertone", *map(str, words)])

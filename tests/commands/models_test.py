@@ -20,7 +20,7 @@ def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_
     done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER)
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == str(tmp_path / "model")
-    assert "implicitness" in done.out
+    assert done.out.split()[:5] == ["subset", "n", "implicit", "pragmatic", "baseline"]
     config = registry.read(tmp_path / "model").config
     assert (config["profile"], config["heads"]["any"]["recipe"]["epochs"]) == ("paper", 2)
     assert not (home / "catalog.db").exists()
@@ -61,7 +61,7 @@ def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, t
         (("--profile", "papr"), "no profile 'papr'; there are paper, official, undertone"),
         (("--profile", "paper", "--set", "epochs"), "--set epochs: expected name=value"),
         (("--profile", "paper", "--set", "epoch=3"), "a recipe has no epoch"),
-        (("--profile", "paper", "--set", "batch=many"), "batch should be a number"),
+        (("--profile", "paper", "--set", "batch=many"), "batch should be a whole number"),
         (("--profile", "paper", "--tune", "some"), "tune should be one of none, adapter, full"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
     thesis.write_text("ten years of work")
     done = run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER)
     assert done.code == 2
-    assert "is there and is no model; choose another folder" in " ".join(done.err.split())
+    assert "is there and is no model of ours; choose another folder" in " ".join(done.err.split())
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
     for seed in (1, 2):
         assert (
@@ -120,6 +120,18 @@ def test_a_file_without_a_folder_is_refused(run: Run, tiny_encoder: Path, pairs_
     done = run("train", "impscore", "--pairs", pairs_file)
     assert done.code == 2
     assert "say where the model should go: --out DIR" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("more", [("--sample",), ("--promote",), ("--day", "2026-11-19")], ids=lambda more: more[0])
+def test_options_of_the_tables_are_refused_with_a_folder(
+    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """With --out nothing is put into the tables, so what is about them exits with 2 before anything is trained."""
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, *more)
+    assert done.code == 2
+    assert "--sample, --promote and --day are about the tables" in " ".join(done.err.split())
+    assert not (tmp_path / "m").exists()
+    assert not home.exists()
 
 
 def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -> None:
@@ -141,11 +153,12 @@ def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> Non
     assert told["accuracy"] == told["implicitness_accuracy"]
     assert 0 <= told["pragmatics_accuracy"] <= 1
     assert {row["subset"] for row in told["rows"]} == {"all", "own"}
-    assert told["rows"][0]["implicitness"] == told["accuracy"]
+    assert told["rows"][0]["implicit"] == told["accuracy"]
     assert told["rows"][0]["by"] in ("length", "punctuation", "words", "source")
-    assert {"all", "own", "length_matched:all"} <= {row["subset"] for row in told["numbers"]}
+    assert {"all", "own", "matched:all"} <= {row["subset"] for row in told["numbers"]}
     assert any(row["metric"] == "length_baseline" for row in told["numbers"])
-    assert "pragmatics" in run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
+    shown = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
+    assert shown.split("\n")[0].split() == ["subset", "n", "implicit", "pragmatic", "baseline", "by"]
 
 
 def test_the_shipped_model_is_measured(run: Run, pairs_file: Path) -> None:

@@ -20,7 +20,7 @@ from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.llm import client, cost, ledger
 from pipeline.llm.client import Endpoint, ask
 from pipeline.llm.cost import Price
-from pipeline.llm.request import Request
+from pipeline.llm.request import MODERATION, Request
 
 KEY = "sk-a-secret-that-must-not-leak"
 PRICES = {"m": Price(1.0, 2.0, date(2026, 1, 1), batch=0.5)}  # a call of the server's 10 and 5 tokens costs $0.00002
@@ -206,6 +206,45 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
     assert [(m.reason.split(":")[0], m.is_open) for m in asked.missing] == [("malformed", False)] * 2
     assert asked.stopped is None
     asked.check()
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "response"),
+    [
+        ('{"model": "mod-1", "results": [{"flagged": true}]}', "answered", "yes"),
+        ('{"model": "mod-1", "results": [{"flagged": false}]}', "answered", "no"),
+        ('{"model": "mod-1", "results": [{"flagged": 1}]}', "malformed", None),
+        ('{"model": "mod-1", "results": [{"flagged": null}]}', "malformed", None),
+        ('{"model": "mod-1", "results": [{}]}', "malformed", None),
+        ('{"model": "mod-1", "results": []}', "malformed", None),
+        ('{"model": "mod-1", "results": {"flagged": true}}', "malformed", None),
+        ('{"choices": []}', "malformed", None),
+        ("[]", "malformed", None),
+        ("null", "malformed", None),
+        ('"results"', "malformed", None),
+        ("<html>", "malformed", None),
+        ("", "malformed", None),
+    ],
+)
+def test_flagged(body: str, outcome: str, response: str | None) -> None:
+    """A moderation's flag is yes or no; whatever else a server answers with 200 is malformed, never an exception."""
+    reply = client.flagged(body, 200)
+    assert (reply.outcome, reply.response, reply.status) == (outcome, response, 200)
+    assert (reply.detail is None) == (outcome == "answered")
+    assert reply.served_model == ("mod-1" if response else None)
+
+
+def test_moderation(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """A request whose prompt is `moderation` goes to that endpoint, with the same retries, and is paid for once."""
+    server = served(Faults(broken=0.2, too_many=0.1, malformed=0.1, seed=2, retry_after=0.01))
+    texts = [f"an {'awful' if n % 3 else 'early'} day {n}" for n in range(12)]
+    said = [Request("m", [{"role": "user", "content": text}], MODERATION, "1", {}) for text in texts]
+    asked = live(said, engine, server)
+    assert [asked.answers[one.key].response for one in said] == ["yes" if "awful" in text else "no" for text in texts]
+    assert all(body["input"] in texts and "messages" not in body for body in server.requests)
+    assert server.sent.total() > server.served.total() == 12
+    again = live(said, engine, server)
+    assert (again.cached, again.calls_sent, server.served.total()) == (12, 0, 12)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,15 @@ class Server:
                 self._not_before[prompt] = time.monotonic() + self.faults.retry_after
         return answer
 
+    def moderation(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes] | None:
+        """The same of a text given to the moderation endpoint, which flags what holds the word `awful`."""
+        text = body["input"]
+        answer = self.completion({**body, "messages": [{"content": text}]})
+        if answer and answer[2] == json.dumps(chat(text)).encode():
+            said = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
+            return 200, {}, json.dumps(said).encode()
+        return answer
+
     def _drawn(self, prompt: str) -> tuple[str, tuple[int, dict[str, str], bytes] | None]:
         if prompt in self.errors:
             status, body = self.errors[prompt]
@@ -207,8 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server_of_test
         data = self.rfile.read(int(self.headers["Content-Length"]))
         server.keys.add(self.headers["Authorization"])
-        if self.path == "/v1/chat/completions":
-            answer = server.completion(json.loads(data))
+        if self.path in ("/v1/chat/completions", "/v1/moderations"):
+            answer = (server.moderation if self.path.endswith("moderations") else server.completion)(json.loads(data))
             if answer is None:
                 select.select([self.connection], [], [], 60)  # readable when the client has closed
                 self.close_connection = True

@@ -302,7 +302,8 @@ def test_hidden_layer_by_equation() -> None:
     model.look_at(e)
     with torch.no_grad():
         model.bias.copy_(torch.linspace(-1, 1, 6))
-    inner = (e - e.mean(0)) / e.std(0) @ model.hidden + model.bias
+    scale = e.std(0).clamp(min=e.std(0).mean())
+    inner = (e - e.mean(0)) / scale @ model.hidden + model.bias
     deep = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
     found = model(e)
     assert model.pragmatic.shape == (5, 4)
@@ -323,13 +324,30 @@ def test_distances_start_as_the_encoders() -> None:
 
 
 def test_features_that_hardly_vary_are_not_blown_up() -> None:
-    """A feature is divided by its deviation, but by no less than a tenth of the median one; a constant one stays 0."""
+    """A feature is divided by its deviation, but by no less than the mean of all; a constant one stays 0."""
     model = deep_of()
     e = vectors(1, 200)
     e[:, 0] = 5.0
     model.look_at(e)
-    assert (model.center[0].item(), model.scale[0].item()) == (5.0, pytest.approx(e.std(0).median().item() / 10))
-    assert torch.allclose(model.scale[1:], e.std(0)[1:])
+    deviation = e.std(0)
+    assert (model.center[0].item(), model.scale[0].item()) == (5.0, pytest.approx(deviation.mean().item()))
+    assert torch.allclose(model.scale, torch.maximum(deviation, deviation.mean()))
+    assert (model.scale[1:] > deviation[1:]).any()
+    model.look_at(torch.ones(3, 12))  # all alike: nothing is divided by 0
+    assert torch.isfinite(model(torch.ones(3, 12)).implicitness).all()
+
+
+def test_the_pragmatic_projection_starts_at_principal_directions() -> None:
+    """They are those of the last features alone, which are the last layer's, as a singular value decomposition says."""
+    torch.manual_seed(3)
+    model = deep_of(last=5)
+    orthogonal, _ = torch.linalg.qr(vectors(2, 5, 5))
+    directions = orthogonal.T[:4]  # which differ clearly in what lies along them
+    e = torch.cat([vectors(1, 60, 7) * 50, vectors(3, 60, 4) * torch.tensor([27.0, 9.0, 3.0, 1.0]) @ directions], 1)
+    model.look_at(e)
+    _, _, exact = torch.linalg.svd(e[:, 7:], full_matrices=False)
+    turned = exact[:4] @ model.pragmatic.detach()
+    assert torch.allclose(turned.abs(), torch.eye(4), atol=1e-3)  # a direction's sign is free
 
 
 def test_dropout_is_for_training_alone() -> None:

@@ -49,7 +49,7 @@ def tiny(tiny_folder: Path) -> Encoder:
 def config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
     """The configuration of a model with these heads."""
     about = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, **recipe}}
-    return {"heads": dict.fromkeys(names, about)}
+    return {"kind": "impscore", "heads": dict.fromkeys(names, about)}
 
 
 def weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
@@ -176,17 +176,17 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"heads": None}, {"heads": {"any": {}}}, {"heads": {"any": {"recipe": {}}}}, {"architectures": ["Bert"]}]
+    "change", [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}], ids=["null", "list", "other", "none"]
 )
 def test_a_configuration_that_is_none_of_ours(tiny: Encoder, change: dict[str, Any]) -> None:
     """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
-    with pytest.raises(BadInput):
-        heads_from(weights(tiny, "any", 1), change, lambda _: tiny)
+    for about in ({**config(tiny, "any"), **change}, {"architectures": ["Bert"]}, {}):
+        with pytest.raises(BadInput, match=r"no ImpScore model of ours: config\.json names no heads"):
+            heads_from(weights(tiny, "any", 1), about, lambda _: tiny)
 
 
 def test_weights_that_do_not_fit(tiny: Encoder) -> None:
-    """Weights of another size than the configuration says are BadInput."""
-    other = config(tiny, "any")
-    other["heads"]["any"]["recipe"]["features"] = 3
-    with pytest.raises(BadInput):
-        heads_from(weights(tiny, "any", 1), other, lambda _: tiny)
+    """Weights of another size than the configuration says, of another depth or of another head are BadInput."""
+    for other in (config(tiny, "any", features=3), config(tiny, "any", hidden=4), config(tiny, "en")):
+        with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
+            heads_from(weights(tiny, "any", 1), other, lambda _: tiny)

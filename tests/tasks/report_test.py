@@ -4,6 +4,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline import sample, settings, warehouse
@@ -46,6 +47,28 @@ def test_page_of_the_shipped_model(scored: object) -> None:
     html = Path(report.write(DAY)).read_text(encoding="utf-8")
     assert f"model:{impscore.opened(None).model_id[:12]}" in html
     assert html.count('<p class="warn">') == 1
+
+
+def test_facts_of_the_shipped_model(scored: object) -> None:
+    """The shipped model has no row in `models`; its encoders, data and makers are read from its own folder."""
+    shipped = impscore.opened(None)
+    assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert "not in the table models" not in html
+    heads = shipped.config["heads"]
+    for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
+        assert fact in html
+    assert "it is shipped with Undertone" in html
+    assert "undertone-sample" in html
+
+
+def test_a_model_of_which_nothing_is_known(scored: object) -> None:
+    """Scores by a model that is neither in the table nor shipped are shown, and the page says that its row is absent."""
+    rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
+    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert "row is not in the table models" in html
+    assert "it is shipped with Undertone" not in html
 
 
 def test_extremes(scored: object) -> None:

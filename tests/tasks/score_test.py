@@ -56,7 +56,8 @@ def test_signatures_mark_chinese_as_extension(scored: object) -> None:
     assert impscore.model_for(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
-        assert signature.startswith(f"implicitness|model:{shipped[:12]}|encoder:embedded@")
+        encoder = "embedded" if lang == "en" else "characters"
+        assert signature.startswith(f"implicitness|model:{shipped[:12]}|encoder:{encoder}@")
         assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
 
 

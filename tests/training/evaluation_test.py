@@ -41,14 +41,14 @@ def one(rows: pl.DataFrame, metric: str, split: str, subset: str = "all") -> dic
 
 def test_every_split_and_source_is_measured(found: pl.DataFrame) -> None:
     """Every split is measured whole and by source, on its own pairs, and again among length-matched ones."""
-    whole = found.filter(~pl.col("subset").str.starts_with("length_matched"))
+    whole = found.filter(~pl.col("subset").str.starts_with("matched"))
     subsets = whole.group_by("split").agg(pl.col("subset").unique().sort()).rows()
     assert sorted(subsets) == [(s, ["all", "sample_en", "sample_zh"]) for s in ("test", "train", "validation")]
     assert set(whole["metric"]) == METRICS | BASELINES
     assert [one(found, "pragmatics_accuracy", s)["pair_count"] for s in ("train", "validation", "test")] == [24, 4, 4]
-    matched = found.filter(pl.col("subset") == "length_matched:all")
+    matched = found.filter(pl.col("subset") == "matched:all")
     assert set(matched["metric"]) >= METRICS
-    assert 0 < one(found, "implicitness_accuracy", "train", "length_matched:all")["pair_count"] < 24  # type: ignore[operator]
+    assert 0 < one(found, "implicitness_accuracy", "train", "matched:all")["pair_count"] < 24  # type: ignore[operator]
 
 
 def test_keys_are_single_and_columns_the_tables(found: pl.DataFrame) -> None:

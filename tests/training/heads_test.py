@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"batch": 10, "epochs": 3, "pooling": "layers"}
 def scores_again(found: heads.Head, encoder: Encoder, folder: Path, texts: list[str]) -> np.ndarray:
     """Scores by the head after it was kept in a registry and read again."""
     tensors = {f"any.{name}": value for name, value in found.tensors.items()}
-    model_id = registry.keep(folder, tensors, {"heads": {"any": found.config}})
+    model_id = registry.keep(folder, tensors, {"kind": "impscore", "heads": {"any": found.config}})
     model = registry.fetch(folder, model_id)
     loaded = scoring.heads_from(model.tensors(), model.config, lambda _: encoder)
     return scoring.implicitness(texts, loaded["any"])

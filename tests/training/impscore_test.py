@@ -15,7 +15,7 @@ import torch
 from pipeline.errors import BadInput
 from pipeline.metrics.ranking import kendall_tau
 from pipeline.models.encoder import Encoder
-from pipeline.models.impscore import DESIGNS, Design, Meaning
+from pipeline.models.impscore import DESIGNS, Design, ImpScore, Meaning
 from pipeline.training import impscore
 from pipeline.training.corpus import Corpus, corpus
 from pipeline.training.embedding import Embedding, Frozen, Tuned
@@ -65,6 +65,8 @@ def test_profile_undertone() -> None:
     """Ours learns from graded groups and length-matched pairs, reads all layers, and splits by near duplicates."""
     recipe = recipe_of("undertone")
     assert (recipe.is_balanced, recipe.pooling) == (True, "layers")
+    assert (recipe.hidden, recipe.dropout, recipe.learning_rate, recipe.epochs) == (128, 0.5, 1e-3, 60)
+    assert (recipe.alpha, recipe.batch, recipe.group_batch) == (0.3, 128, 40)
     assert recipe.group_sharpness > 0
     assert impscore.SPLIT_OF["undertone"] == "grouped"
     assert impscore.SPLIT_OF.keys() == impscore.PROFILES.keys()
@@ -82,8 +84,13 @@ def test_numbers_can_be_changed() -> None:
         ("paper", {"gamma": 1.0, "beta": 2}, "a recipe has no beta, gamma; it has features, gamma_implicitness"),
         ("paper", {"space": "fourth"}, "space should be one of p2s, s2p, third, not 'fourth'"),
         ("paper", {"tune": "some"}, "tune should be one of none, adapter, full"),
-        ("paper", {"epochs": "many"}, "epochs should be a number, not below 0; found 'many'"),
+        ("paper", {"epochs": "many"}, "epochs should be a whole number; found 'many'"),
+        ("paper", {"epochs": 1.0}, "epochs should be a whole number; found 1.0"),
+        ("paper", {"epochs": True}, "epochs should be a whole number; found True"),
+        ("paper", {"hidden": -1}, "hidden should be a whole number; found -1"),
         ("paper", {"alpha": -1.0}, "alpha should be a number, not below 0; found -1.0"),
+        ("paper", {"alpha": True}, "alpha should be a number, not below 0; found True"),
+        ("paper", {"is_balanced": 1}, "is_balanced should be true or false; found 1"),
     ],
 )
 def test_what_a_recipe_does_not_know(profile: str, changes: dict[str, Any], said: str) -> None:
@@ -256,7 +263,7 @@ def test_a_group_is_about_one_thing(groups: pl.DataFrame, pairs: pl.DataFrame, f
 
 
 def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
-    """Groups that are learnt from have batches of their own; the epoch is chosen by the mean of both accuracies."""
+    """Groups that are learnt from have batches of their own; the epoch is chosen by all comparisons alike."""
     held = pl.col("group").is_in(groups["group"].unique().sort()[:3].implode())
     some = groups.with_columns(split=pl.when(held).then(pl.lit("validation")).otherwise(pl.lit("train")))
     whole = corpus(pairs, some)
@@ -271,8 +278,8 @@ def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame
     i = values[whole.of("validation")]
     # a group's share of pairs in order is (tau + 1) / 2 where no two are equal
     orders = [(kendall_tau(range(5), values[rows].tolist()) + 1) / 2 for rows in whole.groups_of("validation")]
-    both = ((i[:, :1] > i[:, 1:]).double().mean().item() + sum(orders) / 3) / 2
-    assert found.history["value"].max() == pytest.approx(both)
+    right = (i[:, :1] > i[:, 1:]).sum().item() + 10 * sum(orders)  # ten comparisons a group of five
+    assert found.history["value"].max() == pytest.approx(right / (2 * 4 + 10 * 3))
 
 
 def test_without_sharpness_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
@@ -284,10 +291,50 @@ def test_without_sharpness_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl
     assert equal(fit(one, same, recipe).tensors, fit(other, every, recipe).tensors)
 
 
-@pytest.mark.parametrize(("values", "expected"), [([1, 2, 3], 1.0), ([1, 3, 2], 2 / 3), ([3, 2, 1], 0), ([1, 1, 1], 0)])
-def test_share_of_pairs_in_order(values: list[float], expected: float) -> None:
-    """Of three sentences three pairs: 1, 3, 2 has two in order; equal ones are not in order."""
-    assert impscore._ordered(torch.tensor(values, dtype=torch.float32)) == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("triple", "group", "right"),
+    [
+        ([3, 2, 1], [1, 2, 3], 5),
+        ([3, 2, 1], [1, 3, 2], 4),  # 1, 3, 2 has two of three in order
+        ([2, 3, 1], [3, 2, 1], 1),
+        ([1, 1, 1], [1, 1, 1], 0),  # equal ones are not in order
+    ],
+)
+@pytest.mark.parametrize("learnt", [True, False], ids=["with groups", "without"])
+def test_accuracy_by_hand(triple: list[float], group: list[float], right: int, learnt: bool) -> None:
+    """A triple is two comparisons and a group of three is three, all alike; without learning from groups just two."""
+    said = dict(zip("abcxyz", map(float, triple + group), strict=True))
+    rows = pl.DataFrame({"implicit": ["a"], "explicit": ["b"], "negative": ["c"], "split": ["validation"]})
+    graded = pl.DataFrame({"group": ["g"] * 3, "level": [1, 2, 3], "text": list("xyz"), "split": ["validation"] * 3})
+    whole = corpus(rows, graded)
+    values = torch.tensor([said[text] for text in whole.texts])
+
+    def stub(i: torch.Tensor) -> Meaning:
+        return Meaning(i, i[:, None], i[:, None])
+
+    recipe = Recipe(group_sharpness=8.0 * learnt)
+    found = impscore._accuracy(whole, stub, values.__getitem__, recipe)  # type: ignore[arg-type]
+    above = (triple[0] > triple[1]) + (triple[0] > triple[2])
+    assert found == ((right / 5, 2) if learnt else (above / 2, 1))
+
+
+@pytest.mark.parametrize("rows", [5, 16_384])
+def test_a_deep_model_looks_at_a_sample(
+    pairs: pl.DataFrame, frozen: Embed, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Before training it looks at distinct training texts, at no more than fit into memory; the seed says which."""
+    whole = corpus(pairs)
+    seen: list[torch.Tensor] = []
+    look_at = ImpScore.look_at
+    monkeypatch.setattr(impscore, "ROWS", rows)
+    monkeypatch.setattr(ImpScore, "look_at", lambda self, e: seen.append(e) or look_at(self, e))
+    for _ in range(2):
+        fit(whole, frozen(whole), replace(SMALL, epochs=0, hidden=4))
+    known = torch.unique(whole.of("train"))
+    assert len(seen[0]) == min(rows, len(known))
+    assert torch.equal(seen[0], seen[1])
+    every = frozen(whole)(known)
+    assert ((seen[0][:, None] == every[None]).all(-1).sum(1) == 1).all()
 
 
 def test_loss_of_groups_by_hand() -> None:

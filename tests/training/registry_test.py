@@ -10,7 +10,7 @@ import torch
 from pipeline.errors import BadInput, Missing
 from pipeline.training import registry
 
-CONFIG = {"kind": "impscore", "recipe": {"seed": 42}, "note": "样例"}
+CONFIG = {"kind": "impscore", "heads": {}, "recipe": {"seed": 42}, "note": "样例"}
 
 
 def tensors(value: float = 1.0) -> dict[str, torch.Tensor]:
@@ -132,11 +132,33 @@ def test_what_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "notes" / "thesis.txt").write_text("ten years of work")
     (tmp_path / "notes" / "config.json").write_text("{}")
     for path in (tmp_path / "notes", tmp_path / "notes" / "thesis.txt"):
-        with pytest.raises(BadInput, match="is there and is no model; choose another folder"):
+        with pytest.raises(BadInput, match="is there and is no model of ours; choose another folder"):
             registry.write(path, tensors(), CONFIG)
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "ten years of work"
     assert (tmp_path / "notes" / "config.json").read_text() == "{}"
     assert len(list((tmp_path / "notes").iterdir())) == 2
+
+
+def test_what_stands_beside_a_model_is_not_deleted(tmp_path: Path) -> None:
+    """A model's folder with one file more, such as notes on it, is not ours alone; `writable` says so beforehand."""
+    out = tmp_path / "model"
+    registry.write(out, tensors(), CONFIG)
+    registry.writable(out)
+    registry.writable(tmp_path / "absent")
+    (out / "notes.txt").write_text("of last year")
+    for refuse in (lambda: registry.writable(out), lambda: registry.write(out, tensors(2.0), CONFIG)):
+        with pytest.raises(BadInput, match="is there and is no model of ours; choose another folder"):
+            refuse()
+    assert (out / "notes.txt").read_text() == "of last year"
+    assert registry.read(out).tensors()["one"][0, 0] == 1.0
+
+
+def test_reading_needs_no_weights(tmp_path: Path) -> None:
+    """A model is its id, its configuration and the bytes of its weights, which become tensors when asked for."""
+    registry.write(tmp_path / "m", tensors(), CONFIG)
+    model = registry.read(tmp_path / "m")
+    assert model._fields == ("model_id", "config", "weights")
+    assert model.weights == (tmp_path / "m" / "model.safetensors").read_bytes()
 
 
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
@@ -158,6 +180,6 @@ def test_what_only_looks_like_a_model_is_not_overwritten(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
         for file in files:
             (tmp_path / name / file).write_text('{"architectures": ["BertModel"]}')
-        with pytest.raises(BadInput, match="is there and is no model"):
+        with pytest.raises(BadInput, match="is there and is no model of ours"):
             registry.write(tmp_path / name, tensors(), CONFIG)
         assert {path.name for path in (tmp_path / name).iterdir()} == set(files)
