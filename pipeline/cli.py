@@ -24,7 +24,7 @@ app.add_typer(studies.app, name="study")
 app.add_typer(models.train_app, name="train")
 app.add_typer(models.evaluate_app, name="evaluate")
 app.add_typer(measures.score_app, name="score")
-for command in (measures.rank, measures.choose, measures.distance):
+for command in (measures.rank, measures.choose, measures.distance, measures.agree):
     app.command()(command)
 
 

@@ -10,7 +10,7 @@ from pipeline.errors import UndertoneError
 from pipeline.tasks import report
 from pipeline.tasks.tables import counts
 
-ALL = ("collect", "tokenize", "impscore", "score", "report", "heal", "maintain")
+ALL = ("collect", "tokenize", "impscore", "studies", "score", "report", "heal", "maintain")
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 GPU_SLOTS = 2  # tasks that may use torch at once
 

@@ -92,6 +92,34 @@ def rank(
     tell(found, found.drop("by").row(0, named=True), as_json)
 
 
+def agree(
+    ratings: Annotated[
+        Path, typer.Option(help="Raters' orders as .jsonl: rater, group, ranks (one a sentence, 1 the most explicit).")
+    ],
+    groups: Annotated[Path, typer.Option(help="The graded groups they ranked, as .jsonl.")],
+    model: Model = None,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
+    as_json: Json = False,
+) -> None:
+    """How far raters, the groups' own order and a model agree on the order of graded groups, each with each.
+
+    Example: `undertone agree --ratings ratings.jsonl --groups groups.jsonl`
+    """
+    from pipeline.examples.groups import read, read_ratings
+    from pipeline.report import model_figures
+    from pipeline.tasks import rank as work
+
+    sentences = read(groups)
+    found = work.agreement(sentences, read_ratings(ratings, sentences), model)
+    kendall = found["kendall"]
+    if figure:
+        drawn = model_figures.matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        figure.write_text(drawn, encoding="utf-8")
+    tell(kendall, {"spearman": found["spearman"].to_dicts()}, as_json)
+    if not as_json:
+        console.table(found["spearman"], "Spearman's rho")
+
+
 def choose(
     questions: Annotated[
         Path | None,

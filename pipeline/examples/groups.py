@@ -6,7 +6,9 @@ that neither length nor punctuation gives the level away. The order is their wri
 
 import json
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -22,21 +24,11 @@ def read(path: Path) -> pl.DataFrame:
     Raises:
         BadInput: naming file and line, for what is not such a line, a group named twice or a sentence twice in one.
     """
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
     rows: list[tuple[str, int, str]] = []
     names: set[str] = set()
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, entry in _entries(path):
         where = f"{path}, line {number}"
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as why:
-            raise BadInput(f"{where}: broken JSON: {why.msg}") from why
-        name, sentences = (
-            (entry.get(key) for key in ("group", "sentences")) if isinstance(entry, dict) else (None, None)
-        )
+        name, sentences = (entry.get(key) for key in ("group", "sentences"))
         if not isinstance(name, str) or not name or name in names:
             raise BadInput(f"{where}: field 'group' should be a name that no other line has")
         if not isinstance(sentences, list) or not all(isinstance(s, str) and s.strip() for s in sentences):
@@ -50,6 +42,25 @@ def read(path: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
 
 
+def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line numbers and objects of a JSON Lines file."""
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as why:
+        number = why.object[: why.start].count(b"\n") + 1
+        raise BadInput(f"{path}, line {number}: not UTF-8") from why
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as why:
+            raise BadInput(f"{path}, line {number}: broken JSON: {why.msg}") from why
+        yield number, entry if isinstance(entry, dict) else {}
+
+
 def with_split(groups: pl.DataFrame) -> pl.DataFrame:
     """Add `split` by the group's name: of seven groups one to test, one to validation, five to train.
 
@@ -59,3 +70,44 @@ def with_split(groups: pl.DataFrame) -> pl.DataFrame:
     place = pl.col("group").replace_strict(places, return_dtype=pl.Int64)
     split = pl.when(place == 0).then(pl.lit("test")).when(place == 1).then(pl.lit("validation"))
     return groups.with_columns(split=split.otherwise(pl.lit("train")))
+
+
+def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
+    """Raters' orders of graded groups, `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit]}`.
+
+    Equal ranks are ties. Every rater should have ranked every group that another one ranked.
+
+    Args:
+        path: a JSON Lines file.
+        groups: rows of `read`.
+
+    Returns:
+        A row a sentence and rater: rater, group, level, rank.
+
+    Raises:
+        BadInput: naming file, line and field.
+    """
+    size = dict(groups.group_by("group").len().iter_rows())
+    rows: list[tuple[str, str, int, float]] = []
+    for number, entry in _entries(path):
+        where = f"{path}, line {number}"
+        rater, group, ranks = (entry.get(key) for key in ("rater", "group", "ranks"))
+        if not isinstance(rater, str) or not rater:
+            raise BadInput(f"{where}: field 'rater' should be a name")
+        if not isinstance(group, str) or group not in size:
+            raise BadInput(f"{where}: field 'group' is {group!r}, which the groups do not have")
+        if not isinstance(ranks, list) or len(ranks) != size[group] or not all(_is_number(rank) for rank in ranks):
+            raise BadInput(f"{where}: field 'ranks' should be {size[group]} numbers, one a sentence")
+        rows += [(rater, group, level, float(rank)) for level, rank in enumerate(ranks, 1)]
+    schema = {"rater": pl.String, "group": pl.String, "level": pl.Int64, "rank": pl.Float64}
+    found = pl.DataFrame(rows, schema=schema, orient="row")
+    ranked = found.select("rater", "group", "level")
+    if not ranked.height or ranked.is_duplicated().any():
+        raise BadInput(f"{path}: expected each rater's order of a group once" if rows else f"{path}: holds no ratings")
+    if found.group_by("group").agg(pl.col("rater").n_unique())["rater"].n_unique() > 1:
+        raise BadInput(f"{path}: some raters have ranked groups that others have not; give the groups that all ranked")
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

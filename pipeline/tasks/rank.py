@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from pipeline.errors import BadInput
 from pipeline.metrics.artefacts import audit_groups
-from pipeline.metrics.ranking import mean_correlations
+from pipeline.metrics.ranking import agreement_matrix, mean_correlations
 from pipeline.score.signature import head_for
 from pipeline.tasks import score
 from pipeline.text.language import language
@@ -85,3 +86,35 @@ def distances(
         head = heads[head_for(str(lang), list(heads))]
         value[part["_row"].to_numpy()] = scoring.distances(part["_a"].to_list(), part["_b"].to_list(), head, done)
     return rows.with_columns(pragmatic_distance=pl.Series(value).fill_nan(None))
+
+
+def agreement(
+    sentences: pl.DataFrame, ratings: pl.DataFrame, model: str | None = None, done: Done = lambda _: None
+) -> dict[str, pl.DataFrame]:
+    """How far raters, the groups' own order (`gold`) and a model agree, each with each (table 4, figure 9; IMP-35).
+
+    Args:
+        sentences: rows of `examples.groups.read`.
+        ratings: rows of `examples.groups.read_ratings`.
+        model: what `impscore.opened` knows.
+        done: told how many sentences each batch held.
+
+    Returns:
+        A frame for kendall and one for spearman: by, and a column a rater.
+    """
+    mine = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
+    scored = score.frame(mine, "text", model, done)
+    ranked = ratings.pivot("rater", index=["group", "level"], values="rank")
+    every = scored.select("group", "level", model="implicitness", gold=pl.col("level").cast(pl.Float64))
+    every = every.join(ranked, on=["group", "level"], how="left", maintain_order="left")
+    names = [name for name in every.columns if name not in {"group", "level"}]
+    parts = [part.select(names).to_numpy().T for part in every.partition_by("group", maintain_order=True)]
+    if len({part.shape for part in parts}) > 1:
+        raise BadInput("the groups should be of one size: a matrix over groups of several sizes has no one meaning")
+    values = np.stack(parts, axis=1)  # [raters, groups, sentences]
+    return {
+        measure: pl.DataFrame(
+            {"by": names, **dict(zip(names, agreement_matrix(values, measure).round(6), strict=True))}
+        )
+        for measure in ("kendall", "spearman")
+    }

@@ -21,6 +21,8 @@ GROUPS = {
     "train": ["impscore"],
     "evaluate": ["impscore"],
     "score": ["implicitness", "day"],
+    "study": ["ablation", "sensitivity", "data-sets", "detection", "page"],
+    "groups": ["ask", "check"],
 }
 
 
@@ -40,6 +42,15 @@ def failing(*words: str) -> tuple[int, str]:
         check=False,
     )
     return done.returncode, done.stderr
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
+    path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
+    code, said = failing("rank", "--groups", str(path))
+    assert code == 2
+    assert str(path) in said
+    assert len(said.splitlines()) == 1
 
 
 def test_every_command_has_help_with_an_example() -> None:

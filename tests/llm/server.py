@@ -84,9 +84,9 @@ class Server:
         """Answers served beyond the first to each prompt."""
         return self.served.total() - len(self.served)
 
-    def completion(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes] | None:
+    def completion(self, body: dict[str, Any], given: str | None = None) -> tuple[int, dict[str, str], bytes] | None:
         """Status, headers and body of the answer to one request; None means it hangs."""
-        prompt = body["messages"][-1]["content"]
+        prompt = given or body["messages"][-1]["content"]
         with self._lock:
             self.sent[prompt] += 1
             self.requests.append(body) if len(self.requests) < 100 else None
@@ -110,7 +110,7 @@ class Server:
     def moderation(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes] | None:
         """The same of a text given to the moderation endpoint, which flags what holds the word `awful`."""
         text = body["input"]
-        answer = self.completion({**body, "messages": [{"content": text}]})
+        answer = self.completion(body, text)
         if answer and answer[2] == json.dumps(chat(text)).encode():
             said = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
             return 200, {}, json.dumps(said).encode()

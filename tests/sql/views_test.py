@@ -75,6 +75,27 @@ def test_comments_scored_takes_the_newest_model(database: Open) -> None:
     ]
 
 
+def test_a_model_without_a_row_is_in_force(database: Open) -> None:
+    """The shipped model has no row: it goes before a model on trial, however new, and after a promoted one."""
+    models = filled(
+        "models",
+        {"model_id": OLD, "day": DAY},
+        {"model_id": NEW, "day": NEXT, "is_promoted": False},
+    )
+    scores = filled(
+        "scores",
+        {"comment_id": "c1", "model_id": NEW, "value": 0.2},
+        {"comment_id": "c1", "model_id": "shipped", "value": 0.3},
+        {"comment_id": "c2", "model_id": OLD, "value": 0.1},
+        {"comment_id": "c2", "model_id": "shipped", "value": 0.3},
+        {"comment_id": "c2", "model_id": NEW, "value": 0.2},
+        {"comment_id": "c3", "model_id": NEW, "value": 0.2},
+    )
+    con = database(comments=filled("comments", {}, {"text": "b"}, {"text": "c"}), scores=scores, models=models)
+    found = con.sql("select comment_id, model_id from comments_scored order by all").fetchall()
+    assert found == [("c1", "shipped"), ("c2", OLD), ("c3", NEW)]
+
+
 def test_a_model_of_another_kind_is_not_newer(database: Open) -> None:
     """Only the days of ImpScore models count."""
     models = pl.concat([filled("models", {"model_id": OLD}), filled("models", {"model_id": NEW, "kind": "subtext"})])

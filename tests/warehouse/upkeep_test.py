@@ -14,7 +14,7 @@ from pyiceberg.avro.file import AvroFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from filled import DAY, NEXT, filled
-from pipeline import warehouse
+from pipeline import settings, warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import TABLES
 from pipeline.warehouse import upkeep
@@ -199,6 +199,33 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
     assert upkeep.sweep_scratch() == 1
     assert not Path(old["path"]).exists()
     assert Path(young["path"]).exists()
+
+
+def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
+    """Files that nobody has used for the grace time go, younger ones, folders and what lies elsewhere stay."""
+    assert upkeep.sweep_home() == 0  # there may be none yet
+    old = [settings.scratch(name) / "old.bin" for name in ("embeddings", "training")]
+    kept = [settings.scratch("training") / "deeper" / "old.bin", home / "models" / "old.bin", home / "scratch" / "old"]
+    for path in (*old, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"0")
+    age(home, 25)
+    young = [settings.scratch(name) / "young.bin" for name in ("embeddings", "training")]
+    for path in young:
+        path.write_bytes(b"0")
+    assert upkeep.sweep_home(timedelta(hours=26)) == 0
+    assert upkeep.sweep_home() == 2
+    assert [path.exists() for path in (*old, *kept, *young)] == [False] * 2 + [True] * 5
+
+
+def test_upkeep_sweeps_the_home_too(tables: Path) -> None:
+    """What is swept of the home is counted among the scratch files."""
+    path = settings.scratch("training") / "old.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"0")
+    age(tables)
+    assert warehouse.maintain()["_scratch"]["files removed"] == 1
+    assert not path.exists()
 
 
 def test_maintaining_empty_tables_does_nothing(tables: Path) -> None:

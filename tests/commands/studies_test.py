@@ -1,0 +1,221 @@
+"""Commands for studies and graded groups, as a script meets them."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from llm.server import Server, chat
+from pipeline import sample, warehouse
+from pipeline.tasks import impscore, pairs
+
+Run = Callable[..., Any]
+
+DAY = sample.DAY
+SENTENCES = [("nice hat", "implicit"), ("what an awful day", "explicit"), ("close the door", "neither")]
+LEVELS = ["Please close the door.", "The door is open now.", "It is rather cold here.", "I should find my coat.",
+          "Was it always so cold?"]  # fmt: skip
+
+
+class Writer(Server):
+    """Writes a graded group of an intent, calls what is awful problematic, and has nothing to say about nothing."""
+
+    def _drawn(self, prompt: str) -> Any:
+        group = json.dumps({"sentences": [f"{text} {prompt}" for text in LEVELS]})
+        said = "nothing" if prompt == "nothing" else "yes" if "awful" in prompt else group
+        return "answered", (200, {}, json.dumps(chat(prompt, said)).encode())
+
+
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    """A loopback service, which the settings name."""
+    with Writer() as running:
+        monkeypatch.setenv("UNDERTONE_LLM_URL", running.url)
+        yield running
+
+
+@pytest.fixture
+def own(tables: Path, tmp_path: Path) -> str:
+    """Three sentences of one's own in the table: the source's name."""
+    path = tmp_path / "own.csv"
+    pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
+    pairs.bring("mine", str(path), DAY, own=True)
+    return "mine"
+
+
+@pytest.fixture
+def with_pairs(tables: Path) -> Path:
+    """A home with the sample's English pairs."""
+    pairs.play(DAY)
+    pairs.build("sample_en", DAY)
+    return tables
+
+
+@pytest.fixture
+def few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the shipped groups six are drawn: the page is about the command, not about them."""
+    groups = impscore.shipped_groups("en").head(30).with_columns(split=pl.lit("test"))
+    monkeypatch.setattr(impscore, "shipped_groups", lambda _: groups)
+
+
+def lines(out: str) -> list[dict[str, Any]]:
+    """JSON Lines."""
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_ablation(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`study ablation` trains the twelve designs and says the mean of each accuracy, best first."""
+    done = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json")
+    assert done.code == 0, done.err
+    told = lines(done.out)
+    assert len(told) == 24
+    assert len({row["setting"] for row in told}) == 12
+    assert all(0 <= row["mean"] <= 1 and (row["sd"], row["runs"]) == (0, 1) for row in told)
+    means = [row["mean"] for row in told if row["metric"] == "implicitness_accuracy"]
+    assert means == sorted(means, reverse=True)
+    assert warehouse.scan("studies").collect().height == 24
+
+
+def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`study sensitivity` trains the grid, here of one margin each; runs of a setting are put together."""
+    grid = {"gamma_implicitness": (0.5, 1.0), "gamma_pragmatics": (0.7,), "alpha": (1.0,)}
+    monkeypatch.setattr("pipeline.tasks.studies.GRID", grid)
+    done = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
+    assert done.code == 0, done.err
+    told = lines(done.out)
+    assert [row["runs"] for row in told] == [2] * 4
+    assert {json.loads(row["setting"])["gamma_implicitness"] for row in told} == {0.5, 1.0}
+    shown = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2)
+    assert shown.out.split()[:5] == ["setting", "metric", "mean", "sd", "runs"]
+    assert warehouse.scan("studies").collect().height == 8
+
+
+def test_a_grid_without_pairs(run: Run, tables: Path, tiny_encoder: Path) -> None:
+    """Without pairs it exits with 4 and says how to get some."""
+    done = run("study", "ablation", "--day", DAY)
+    assert (done.code, done.out) == (4, "")
+    assert "the table pairs is empty; `undertone pairs build`" in done.err
+
+
+def test_data_sets(run: Run, own: str, model_dir: Path) -> None:
+    """`study data-sets` says the means of every source, of its implicit part, and of the distances within."""
+    done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json")
+    assert done.code == 0, done.err
+    told = lines(done.out)
+    assert {(row["study"], row["subset"], row["row_count"]) for row in told} == {
+        ("data_sets", own, 3), ("data_sets", f"{own}:implicit", 1), ("diversity", own, 3),
+    }  # fmt: skip
+    again = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", own, "--json")
+    assert lines(again.out) == told
+
+
+def test_data_sets_that_are_not_there(run: Run, own: str, model_dir: Path) -> None:
+    """A source without sentences exits with 4 and is named; nothing is published."""
+    done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
+    assert done.code == 4
+    assert "no sentences of nobody" in done.err
+    assert warehouse.scan("studies").collect().height == 0
+
+
+@pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
+def test_detection(run: Run, own: str, writer: Writer, model_dir: Path, name: str) -> None:
+    """`study detection` asks about the problematic sentences, says the accuracy by bin, and does not ask twice."""
+    words = ("study", "detection", "--ask", name, "--source", own, "--day", DAY, "--model", model_dir, "--json")
+    done = run(*words)
+    assert done.code == 0, done.err
+    told = lines(done.out)
+    assert len(told) == 8
+    assert {json.loads(row["setting"])["by"] for row in told} == {name}
+    assert sum(row["row_count"] for row in told) == writer.sent.total() == 2
+    assert sum(row["accuracy"] * row["row_count"] for row in told if row["row_count"]) == pytest.approx(1, abs=1e-5)
+    assert lines(run(*words, "--cache-only").out) == told
+    assert writer.sent.total() == 2
+
+
+def test_detection_needs_somebody_to_ask(run: Run, own: str, model_dir: Path) -> None:
+    """Without an endpoint it exits with 4 and names the settings."""
+    done = run("study", "detection", "--ask", "m", "--source", own, "--day", DAY, "--model", model_dir)
+    assert done.code == 4
+    assert "UNDERTONE_LLM_URL" in done.err
+
+
+def test_page(run: Run, own: str, model_dir: Path, few_groups: None) -> None:
+    """`study page` prints the path of the page, which shows the day's studies of the model."""
+    run("study", "data-sets", "--day", DAY, "--model", model_dir)
+    done = run("study", "page", "--day", DAY, "--model", model_dir)
+    assert done.code == 0, done.err
+    path = Path(done.out.strip())
+    assert path.name == f"studies-{DAY}.html"
+    assert ">How implicit data sets are</h2>" in path.read_text(encoding="utf-8")
+
+
+def test_a_page_of_nothing(run: Run, tables: Path, model_dir: Path, few_groups: None) -> None:
+    """With nothing to show it exits with 4."""
+    done = run("study", "page", "--day", DAY, "--model", model_dir)
+    assert (done.code, done.out) == (4, "")
+    assert "nothing to show yet" in done.err
+
+
+def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
+    """In a home that was never set up it exits with one of our codes and one line, and no traceback."""
+    done = run("study", "page", "--day", DAY)
+    assert done.code in (2, 4)
+    assert done.err.splitlines()[-1].startswith("undertone: ")
+
+
+def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Path) -> None:
+    """`groups ask` writes a line a group for each intent, equal ones once, says what gave none, and checks them."""
+    intents, out = tmp_path / "intents.txt", tmp_path / "groups.jsonl"
+    intents.write_text("open the window\n\nnothing\n  go home \nopen the window\n", encoding="utf-8")
+    done = run("groups", "ask", intents, out, "--model", "small-model")
+    assert done.code == 0, done.err
+    written = lines(out.read_text(encoding="utf-8"))
+    assert [(row["group"], row["intent"]) for row in written] == [("g1", "open the window"), ("g2", "go home")]
+    assert written[1]["sentences"] == [f"{text} go home" for text in LEVELS]
+    assert "2 groups in" in done.err
+    assert "1 intents gave none: malformed" in done.err
+    assert "tau of length and level" in done.out
+    assert writer.sent.total() == 3
+    assert run("groups", "ask", intents, tmp_path / "again.jsonl", "--model", "small-model", "--cache-only").code == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
+    assert writer.sent.total() == 3
+
+
+def test_groups_of_no_language(run: Run, home: Path, tmp_path: Path) -> None:
+    """Groups are asked for in English or Chinese; anything else exits with 2 before anything is set up."""
+    (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
+    done = run("groups", "ask", tmp_path / "intents.txt", tmp_path / "o.jsonl", "--model", "m", "--lang", "ja")
+    assert done.code == 2
+    assert "--lang should be en or zh, not 'ja'" in done.err
+    assert not home.exists()
+
+
+def test_intents_that_are_not_there(run: Run, home: Path, tmp_path: Path) -> None:
+    """A missing file of intents exits with 2 and is named."""
+    done = run("groups", "ask", tmp_path / "nowhere.txt", tmp_path / "o.jsonl", "--model", "m")
+    assert done.code == 2
+    assert "nowhere.txt" in done.err
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_shipped_groups_are_balanced(run: Run, lang: str) -> None:
+    """`groups check` of the shipped groups exits with 0, every check holds."""
+    done = run("groups", "check", sample.GROUPS[lang], "--json")
+    assert done.code == 0, done.err
+    assert all(row["holds"] for row in lines(done.out))
+
+
+def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
+    """Groups that grow longer with their level exit with 1, and the fault is named with its numbers."""
+    path = tmp_path / "groups.jsonl"
+    rows = [{"group": f"g{n}", "sentences": [f"case {n}" + " and so on" * k for k in range(5)]} for n in range(60)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    done = run("groups", "check", path)
+    assert done.code == 1
+    assert "not balanced: tau of length and level is 1.000" in done.err
+    bad = run("groups", "check", tmp_path / "nowhere.jsonl")
+    assert bad.code == 2
+    assert "nowhere.jsonl" in bad.err
