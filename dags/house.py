@@ -74,7 +74,8 @@ def secret(connection: str) -> str | None:
 def service(connection: str) -> tuple[str | None, str | None]:
     """Address and key of a connection, or None and None if there is no such connection.
 
-    The host may be a whole address (`http://127.0.0.1:8000/v1`); else `schema` and `port` complete it.
+    The host may be a whole address (`http://127.0.0.1:8000/v1`). Else it is completed by the port, by `/v1`, and by
+    http where schema or connection type say so, else https.
     """
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
@@ -84,6 +85,10 @@ def service(connection: str) -> tuple[str | None, str | None]:
     except AirflowNotFoundException:
         return None, None
     host = found.host or ""
-    port = f":{found.port}" if found.port else ""
-    address = host if "://" in host or not host else f"{found.schema or 'https'}://{host}{port}/v1"
-    return address or None, found.password
+    scheme = next((name for name in (found.schema, found.conn_type) if name in {"http", "https"}), "https")
+    whole = host if "://" in host else f"{scheme}://{host}"
+    if host and whole.count(":") < 2 and found.port:
+        whole = f"{whole}:{found.port}"
+    if host and not whole.partition("://")[2].partition("/")[2]:
+        whole = f"{whole.rstrip('/')}/v1"
+    return (whole if host else None), found.password

@@ -65,7 +65,9 @@ def studies() -> None:
 
     @task
     def detectors(params: Any = None) -> list[str]:
-        return list(params["detect"]) if "detection" in params["studies"] else []
+        from pipeline.tasks import studies
+
+        return studies.detectors(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:

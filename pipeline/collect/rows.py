@@ -3,10 +3,7 @@
 csv, tsv, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be read is BadInput with file and line.
 """
 
-import codecs
 import csv
-import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput
+from pipeline.text.lines import UTF8, json_lines, json_value, lines
 
 CHUNK = 20_000  # rows
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", *_DATABASES)
 _FIELD_LIMIT = 16 * 1024 * 1024  # characters of one csv field; Python's own limit of 128 KiB breaks on long posts
-
-_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Chunk(NamedTuple):
@@ -32,7 +28,7 @@ class Chunk(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def chunks(path: Path, encoding: str = "utf-8-sig", size: int = CHUNK) -> Iterator[Chunk]:
+def chunks(path: Path, encoding: str = UTF8, size: int = CHUNK) -> Iterator[Chunk]:
     """The file's rows, `size` at a time."""
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
@@ -60,28 +56,10 @@ def _batched(rows: Iterator[dict[str, Any]], table: str, first: int, size: int) 
         first += len(batch)
 
 
-def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines; an undecodable byte is named with its line."""
-    try:
-        codecs.lookup(encoding)
-    except LookupError as why:
-        raise BadInput(f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …") from why
-    with path.open(encoding=encoding, newline="") as file:
-        number = 0
-        try:
-            for number, line in enumerate(file, 1):
-                yield number, line
-        except UnicodeDecodeError as why:
-            raise BadInput(
-                f"{path}, after line {number}: byte {why.object[why.start]:#04x} is not {encoding}; "
-                f"say --encoding gb18030 (or what it is) or save the file as UTF-8"
-            ) from why
-
-
 def _csv(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
     csv.field_size_limit(_FIELD_LIMIT)
     dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
-    reader = csv.DictReader((line for _, line in _lines(path, encoding)), dialect=dialect, restkey="_rest")
+    reader = csv.DictReader((line for _, line in lines(path, encoding)), dialect=dialect, restkey="_rest")
 
     def rows() -> Iterator[dict[str, Any]]:
         try:
@@ -98,44 +76,20 @@ def _csv(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
 
 
 def _txt(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
-    rows = ({"text": line.rstrip("\r\n")} for _, line in _lines(path, encoding))
+    rows = ({"text": line.rstrip("\r\n")} for _, line in lines(path, encoding))
     yield from _batched(rows, path.stem, 1, size)
 
 
 def _jsonl(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
-    def rows() -> Iterator[dict[str, Any]]:
-        for number, line in _lines(path, encoding):
-            if line.strip():
-                yield _object(line, f"{path}, line {number}")
-
-    yield from _batched(rows(), path.stem, 1, size)
-
-
-def _loads(text: str) -> Any:
-    """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD."""
-    value = json.loads(text)
-    if _HALF_PAIR.search(text):
-        plain = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        value = json.loads(plain)
-    return value
-
-
-def _object(text: str, where: str) -> dict[str, Any]:
-    try:
-        value = _loads(text)
-    except json.JSONDecodeError as why:
-        raise BadInput(f"{where}: broken JSON at character {why.pos + 1}: {why.msg}") from why
-    if not isinstance(value, dict):
-        raise BadInput(f"{where}: expected a JSON object, found {type(value).__name__}")
-    return value
+    yield from _batched((row for _, row in json_lines(path, encoding)), path.stem, 1, size)
 
 
 def _json(path: Path, encoding: str, size: int) -> Iterator[Chunk]:
-    text = "".join(line for _, line in _lines(path, encoding))
+    text = "".join(line for _, line in lines(path, encoding))
     try:
-        value = _loads(text)
-    except json.JSONDecodeError as why:
-        raise BadInput(f"{path}, line {why.lineno}: broken JSON: {why.msg}; is it one object a line (.jsonl)?") from why
+        value = json_value(text, path)
+    except BadInput as why:
+        raise BadInput(f"{why}; is it one object a line (.jsonl)?") from why
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadInput(f"{path}: expected a JSON list of objects")
     yield from _batched(iter(value), path.stem, 1, size)

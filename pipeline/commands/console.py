@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
 
 LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
 
@@ -27,7 +27,8 @@ def logging_to_stderr(verbose: bool) -> None:
 
 def say(text: str) -> None:
     """A line for people, on standard error, so that standard output stays data."""
-    err.print(escape(text))
+    said = escape("\n".join(_printable(line) for line in text.split("\n")))
+    err.print(said, soft_wrap=not err.is_terminal)
 
 
 @contextmanager
@@ -73,8 +74,8 @@ def table(frame: pl.DataFrame, title: str | None = None, wide: Sequence[str] = (
     grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
     for name, kind in frame.schema.items():
         grid.add_column(
-            name, justify="right" if kind.is_numeric() else "left", overflow="fold" if name in wide else "ellipsis",
-            ratio=None, no_wrap=kind.is_numeric(),
+            escape(_printable(name)), justify="right" if kind.is_numeric() else "left",
+            overflow="fold" if name in wide else "ellipsis", ratio=None, no_wrap=kind.is_numeric(),
         )  # fmt: skip
     for row in frame.iter_rows():
         grid.add_row(*(escape(_cell(value)) for value in row))
@@ -88,4 +89,9 @@ def _cell(value: Any) -> str:
         return f"{value:.3f}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return "".join(ch for ch in str(value) if ch.isprintable())  # no control sequences of a comment reach the terminal
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Without the control sequences by which a comment or a server could reach the terminal."""
+    return "".join(ch for ch in text if ch.isprintable())

@@ -1,6 +1,7 @@
 """Reading texts from a file and writing scores to one, chunk by chunk."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     """Text cells that a spreadsheet would run as a formula, made plain by a leading apostrophe."""
+    frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
     return frame.with_columns(
         pl.when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
         .then(pl.lit("'") + pl.col(name))

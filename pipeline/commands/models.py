@@ -56,7 +56,8 @@ def train_impscore(
     """
     from pipeline.tasks import impscore
 
-    changes = {**_changes(set_ or []), "epochs": epochs, "seed": seed, "tune": tune}
+    given = {"epochs": epochs, "seed": seed, "tune": tune}
+    changes = {**_changes(set_ or []), **{name: value for name, value in given.items() if value is not None}}
     if out:
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
@@ -124,7 +125,7 @@ def evaluate_impscore(
     """
     from pipeline.tasks import impscore
 
-    rows = pairs.given(pairs_file)
+    rows = pairs.given(pairs_file, impscore.split_of(impscore.opened(model).config["profile"]))
     with console.progress("encoding") as done:
         numbers = impscore.evaluate(rows, model, done)
     tell(impscore.overview(numbers), {**impscore.headline(numbers), "numbers": numbers.to_dicts()}, as_json)

@@ -9,7 +9,7 @@ import polars as pl
 import tenacity
 import typer
 
-from pipeline.errors import Retry
+from pipeline.errors import BadInput, Retry
 
 T = TypeVar("T")
 
@@ -24,6 +24,13 @@ Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb1
 def today() -> str:
     """Today in UTC."""
     return dt.datetime.now(dt.UTC).date().isoformat()
+
+
+def named(value: str) -> str:
+    """A name that is not blank."""
+    if not value.strip():
+        raise BadInput("the model to ask should have a name")
+    return value
 
 
 def this_run() -> str:

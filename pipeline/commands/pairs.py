@@ -10,7 +10,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console, files
-from pipeline.commands.options import Day, Json, again, show, this_run, today
+from pipeline.commands.options import Day, Json, again, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
 
 app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
@@ -31,6 +31,13 @@ def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
     if not (rows := work.every()).height:
         raise Missing("the table pairs is empty; `undertone pairs build`, or give a file with --pairs")
     return rows
+
+
+def table_writer(path: Path) -> files.Writer:
+    """A writer of whole tables: every format but txt, which holds scores alone."""
+    if path.suffix.lower() == ".txt":
+        raise BadInput(f"{path}: a table cannot be written as txt; csv, tsv, jsonl and parquet can")
+    return files.Writer(path)
 
 
 @app.command("import")
@@ -74,7 +81,7 @@ def play(
 
 @app.command()
 def ask(
-    model: Annotated[str, typer.Option(help="Model to ask.")],
+    model: Annotated[str, typer.Option(help="Model to ask.", callback=named)],
     source: Sources = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
@@ -100,24 +107,28 @@ def ask(
     )
     sources, run_id = asking.wanted(source or ()), this_run()
     if dry_run:
-        show(pl.DataFrame([asking.estimate(sources, how, limit)._asdict()]), as_json)
+        show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
         return
     if batch:
-        show(again(partial(asking.batch, sources, how, limit, run_id)), as_json)
+        show(asking.batch(sources, how, limit, run_id), as_json)
         return
     with console.progress("asking") as done:
-        told = [again(partial(asking.ask, one, how, limit, done, run_id)) for one in sources]
+        told = [asking.ask(one, how, limit, done, run_id) for one in sources]
     show(pl.DataFrame(told), as_json)
 
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as why:
         raise BadInput(f"--params: broken JSON: {why.msg}") from why
     if not isinstance(found, dict):
         raise BadInput('--params should be a JSON object, such as {"temperature": 0}')
     return found
+
+
+def _refuse(name: str) -> None:
+    raise BadInput(f"--params: {name} is no JSON")
 
 
 @app.command()
@@ -126,7 +137,7 @@ def build(
     split: Annotated[
         str, typer.Option(help="paper (8:1:1), official (90:5:5) or grouped (by near duplicates).")
     ] = "paper",
-    seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="42, as in the released code, unless given.")] = None,
     day: Day = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write them: csv, tsv, jsonl, parquet.")] = None,
 ) -> None:
@@ -134,15 +145,23 @@ def build(
 
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
+    from pipeline.examples.splits import shares_of
     from pipeline.tasks import pairs as work
 
+    shares_of(split)
     warehouse.create()
-    for one in source or work.ready():
+    ready = work.ready()
+    if unknown := sorted(set(source or ()) - set(ready)):
+        raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(ready) or 'no source'}")
+    if not ready:
+        raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs play`")
+    writer = table_writer(out) if out else None
+    for one in source or ready:
         count = again(partial(work.build, one, day or today(), split, seed))
         console.say(f"{one}: {count:,} pairs")
-    if out:
-        with files.Writer(out) as writer:
-            writer.write(work.every())
+    if writer:
+        with writer:
+            writer.write(work.of(source or ready))
 
 
 @app.command()
@@ -171,10 +190,16 @@ def audit(
     from pipeline.metrics import artefacts
     from pipeline.report import model_figures
 
+    if groups and (pairs or figure):
+        raise BadInput("--groups goes without --pairs and --figure")
     if groups:
         show(artefacts.audit_groups(graded.read(groups)), as_json)
         return
+    if figure and not figure.parent.is_dir():
+        raise BadInput(f"{figure}: there is no folder {figure.parent}")
     found = artefacts.audit(given(pairs))
+    if not found.height:
+        raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
         figure.write_text(model_figures.audit(found), encoding="utf-8")
     show(found, as_json)
@@ -206,8 +231,10 @@ def sample(
     """
     from pipeline.examples import quality
 
+    if out.resolve() == key.resolve():
+        raise BadInput(f"{key}: the key should be another file than the one for the judge")
     rows = quality.sample(given(pairs), seed=seed)
-    with files.Writer(out) as writer, files.Writer(key) as hidden:
+    with table_writer(out) as writer, table_writer(key) as hidden:
         asked = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
         writer.write(rows.select("item", "first", "second", **asked))
         hidden.write(rows.select("item", "source", "kind"))

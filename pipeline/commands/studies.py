@@ -12,6 +12,7 @@ from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.options import Day, Json, Model, again, show, this_run, today
 from pipeline.errors import BadInput
+from pipeline.text.lines import lines
 
 app = typer.Typer(
     no_args_is_help=True, help="Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7."
@@ -119,8 +120,10 @@ def detection(
     again(lambda: studies.publish("detection", staged, day or today()))
     show(
         warehouse.query(
-            "select setting, subset, value as accuracy, low, high, row_count, effective_count from studies "
-            "where study = 'detection' and day = cast(? as date) order by setting, subset",
+            "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "
+            "cast(o.value as bigint) as other_answers from studies a join studies o using (study, day, setting, subset)"
+            " where study = 'detection' and day = cast(? as date) and a.metric = 'accuracy' "
+            "and o.metric = 'other_answers' order by a.setting, a.subset",
             [day or today()],
         ),
         as_json,
@@ -156,23 +159,36 @@ def ask_groups(
 
     if lang not in {"en", "zh"}:
         raise BadInput(f"--lang should be en or zh, not {lang!r}")
-    lines = [line.strip() for line in intents.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    if not out.parent.is_dir():
+        raise BadInput(f"{out}: there is no folder {out.parent}")
+    wanted = _intents(intents)
     warehouse.create()
     how = asking.How(model, mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint())
     run_id = this_run()
-    with console.progress("asking", len(lines)) as done:
-        found = again(lambda: asking.groups(list(dict.fromkeys(lines)), lang, how, done, run_id))
+    with console.progress("asking", len(wanted)) as done:
+        found = asking.groups(wanted, lang, how, done, run_id)
     written = found.filter(pl.col("sentences").is_not_null())
     rows = [
         json.dumps({"group": f"g{n}", "intent": row["intent"], "sentences": row["sentences"]}, ensure_ascii=False)
         for n, row in enumerate(written.iter_rows(named=True), 1)
     ]
-    out.write_text("\n".join(rows) + "\n" if rows else "", encoding="utf-8")
-    console.say(f"{written.height} groups in {out}")
+    if rows:
+        draft = out.with_name(f".{out.name}.draft")
+        draft.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        draft.replace(out)
+    console.say(f"{written.height} groups in {out}" if rows else f"no group; {out} is left as it is")
     for reason, count in found.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.say(f"{count} intents gave none: {reason}")
-    if rows:
-        _check(out)
+    if not rows:
+        raise typer.Exit(1)
+    _check(out)
+
+
+def _intents(path: Path) -> list[str]:
+    """The intents of a file, each once."""
+    if not (found := list(dict.fromkeys(line.strip() for _, line in lines(path) if line.strip()))):
+        raise BadInput(f"{path}: the file holds no intent")
+    return found
 
 
 @groups_app.command("check")

@@ -4,15 +4,13 @@ The paper's own groups are not public with it; those shipped with the sample wer
 that neither length nor punctuation gives the level away. The order is their writers' judgement.
 """
 
-import json
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.text.lines import json_lines
 
 
 def read(path: Path) -> pl.DataFrame:
@@ -26,7 +24,7 @@ def read(path: Path) -> pl.DataFrame:
     """
     rows: list[tuple[str, int, str]] = []
     names: set[str] = set()
-    for number, entry in _entries(path):
+    for number, entry in json_lines(path):
         where = f"{path}, line {number}"
         name, sentences = (entry.get(key) for key in ("group", "sentences"))
         if not isinstance(name, str) or not name or name in names:
@@ -40,25 +38,6 @@ def read(path: Path) -> pl.DataFrame:
     if not rows:
         raise BadInput(f"{path}: the file holds no groups")
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
-
-
-def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line numbers and objects of a JSON Lines file."""
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as why:
-        number = why.object[: why.start].count(b"\n") + 1
-        raise BadInput(f"{path}, line {number}: not UTF-8") from why
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as why:
-            raise BadInput(f"{path}, line {number}: broken JSON: {why.msg}") from why
-        yield number, entry if isinstance(entry, dict) else {}
 
 
 def with_split(groups: pl.DataFrame) -> pl.DataFrame:
@@ -89,7 +68,7 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """
     size = dict(groups.group_by("group").len().iter_rows())
     rows: list[tuple[str, str, int, float]] = []
-    for number, entry in _entries(path):
+    for number, entry in json_lines(path):
         where = f"{path}, line {number}"
         rater, group, ranks = (entry.get(key) for key in ("rater", "group", "ranks"))
         if not isinstance(rater, str) or not rater:

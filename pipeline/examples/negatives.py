@@ -27,9 +27,9 @@ def with_negatives(
     Args:
         pairs: with pair_id, source, implicit, explicit.
         seed: of the draw; the order of the pairs does not matter.
-        vectors: float32 [n, d], unit embeddings of the explicit sentence of each row of `pairs`. With them the
-            negatives are hard: of 32 drawn the most similar to the pair's own explicit sentence that is below a
-            cosine of 0.95, or the least similar where none is.
+        vectors: float32 [n, d], embeddings of the explicit sentence of each row of `pairs`, which may be mapped from
+            a file. With them the negatives are hard: of 32 drawn the most similar to the pair's own explicit sentence
+            that is below a cosine of 0.95, or the least similar where none is.
     """
     if vectors is not None and len(vectors) != len(pairs):
         raise ValueError(f"expected a vector for each of {len(pairs)} pairs, got {len(vectors)}")
@@ -43,7 +43,7 @@ def with_negatives(
         means, says = np.split(_codes(pl.concat([source["implicit"], source["explicit"]])), 2)
         row = _allowed(means, says, rng)
         if vectors is not None:
-            row = _hardest(row, means, says, vectors[source["_row"].to_numpy()], rng)
+            row = _hardest(row, means, says, vectors, source["_row"].to_numpy(), rng)
         kept.append(source.with_columns(negative=source["explicit"].gather(row)))
     empty = ordered.clear().with_columns(negative=pl.lit("", pl.String))
     return pl.concat([empty, *kept]).drop("_row"), pl.concat([pl.DataFrame(schema=DROPPED), *dropped])
@@ -86,16 +86,27 @@ def _allowed(means: Ints, says: Ints, rng: np.random.Generator) -> Ints:
     return row
 
 
-def _hardest(row: Ints, means: Ints, says: Ints, vectors: Floats, rng: np.random.Generator) -> Ints:
-    """Of the row given and 31 more drawn, those allowed, the nearest below 0.95, else the farthest."""
+def _hardest(
+    row: Ints, means: Ints, says: Ints, vectors: Floats, at: npt.NDArray[np.uint32], rng: np.random.Generator
+) -> Ints:
+    """Of the row given and 31 more drawn, those allowed, the nearest below 0.95, else the farthest.
+
+    The vector of a row is that of `vectors` at `at[row]`.
+    """
     drawn = np.stack([row, *(_foreign(says, rng) for _ in range(CANDIDATES - 1))], axis=1)
     barred = _is_told(means, says, drawn)
     barred[:, 0] = False
     best = np.empty_like(row)
     for start in range(0, len(row), _CHUNK):
         part = slice(start, start + _CHUNK)
-        cosine = np.einsum("nd,nkd->nk", vectors[part], vectors[drawn[part]])
+        cosine = np.einsum("nd,nkd->nk", _unit(vectors[at[part]]), _unit(vectors[at[drawn[part]]]))
         rank = np.where(cosine < TOO_ALIKE, cosine, -1 - cosine)  # those too alike come after all others
         rank[barred[part]] = -np.inf
         best[part] = np.take_along_axis(drawn[part], rank.argmax(axis=1, keepdims=True), axis=1)[:, 0]
     return best
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Vectors of length one along the last axis; one of zeros stays."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)

@@ -6,6 +6,7 @@ dropped as (source, reason, row_key).
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,28 @@ def positives_of_sentences(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
     return _once([(source, lang, *texts, None, item) for source, lang, *texts, item in columns])
 
 
-def positives(completions: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def positives(completions: pl.DataFrame, current: Mapping[str, str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(implicit, explicit) pairs in completions (IMP-15); and the dropped, by completion_id.
 
-    Of several attempts at a question the first that parses counts; later ones are dropped as `later_attempt`.
+    Of several answers about a sentence by a model the first that parses counts, those to the current wording of the
+    prompt first; the others are dropped as `later_attempt`.
+
+    Args:
+        completions: rows of the table `completions`.
+        current: version of each prompt in force.
     """
     kept: list[tuple[str | None, ...]] = []
     dropped: list[tuple[str | None, ...]] = []
     answered = set()
-    for row in completions.sort("attempt", "completion_id").iter_rows(named=True):
+    in_force = pl.col("prompt").replace_strict(dict(current or {}), default=None, return_dtype=pl.String)
+    is_old = pl.col("prompt_version").ne_missing(in_force)
+    for row in completions.sort(is_old, "attempt", "completion_id").iter_rows(named=True):
         source, key = row["source"], row["completion_id"]
-        question = (source, row["model"], row["prompt"], row["messages"])
+        implicit = implicit_of(row["messages"])
+        question = (source, row["model"], row["prompt"], implicit)
         if question in answered:
             dropped.append((source, "later_attempt", key))
             continue
-        implicit = implicit_of(row["messages"])
         found = parse(row["response"], implicit, row["prompt"])
         if found.explicit is None:
             dropped.append((source, found.reason, key))
@@ -81,14 +89,18 @@ def _first(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def build(
-    sentences: pl.DataFrame, completions: pl.DataFrame, profile: str = "paper", seed: int = SEED
+    sentences: pl.DataFrame,
+    completions: pl.DataFrame,
+    profile: str = "paper",
+    seed: int = SEED,
+    current: Mapping[str, str] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows of `pairs`, with clusters and split by `profile`, and the dropped (source, reason, row_key).
 
-    A pair that a data set gives and a model writes as well counts as the data set's.
+    A pair that a data set gives and a model writes as well counts as the data set's. `current` as in `positives`.
     """
     told, same = positives_of_sentences(sentences)
-    written, unparsed = positives(completions)
+    written, unparsed = positives(completions, current)
     pairs, again = _first(pl.concat([told, written]).with_columns(row_key="completion_id"))
     rows, alone = split_with_negatives(pairs, profile, seed)
     return rows.select(TABLES["pairs"].schema.column_names()), pl.concat([same, unparsed, again, alone])
@@ -191,17 +203,20 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     found = found.with_columns(
         lang=pl.coalesce("lang", pl.when(language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
     )
-    drawn, _ = with_negatives(found.drop("negative"), seed)
-    found = found.join(drawn.select("pair_id", _drawn="negative"), on="pair_id", how="left", maintain_order="left")
+    is_split = found["split"].null_count() < len(found)
+    if is_split:
+        _refuse(path, found, "split", "is absent, though other rows have one")
+    found = with_clusters(found)
+    bare = found.drop("negative", "split")
+    if not is_split:
+        found = found.drop("split").join(with_split(bare, profile, seed).select("pair_id", "split"), on="pair_id")
+    apart = ["split"] if is_split or profile == "grouped" else []  # parts that negatives are drawn within
+    parts = found.partition_by(apart) if apart else [found]
+    drawn = pl.concat([with_negatives(part.drop("negative"), seed)[0].select("pair_id", "negative") for part in parts])
+    found = found.join(drawn.rename({"negative": "_drawn"}), on="pair_id", how="left", maintain_order="left")
     found = found.with_columns(negative=pl.coalesce("negative", "_drawn"))
     _refuse(path, found, "negative", "is absent, and its source has no other explicit sentence to take")
-    if found["split"].null_count() < len(found):
-        _refuse(path, found, "split", "is absent, though other rows have one")
-    else:
-        found = found.drop("split")
-    found = with_clusters(found)
-    rows = found if "split" in found.columns else with_split(found, profile, seed)
-    return rows.sort("pair_id").select(TABLES["pairs"].schema.column_names())
+    return found.sort("pair_id").select(TABLES["pairs"].schema.column_names())
 
 
 def _given(row: dict[str, Any], where: str) -> dict[str, str | None]:

@@ -3,7 +3,6 @@
 The paper's questions are not public with it; these are read from a file or made from graded groups.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
+from pipeline.text.lines import json_lines
 
 OPTIONS = 3
 SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(pl.String), "answer": pl.Int64()}
@@ -28,26 +28,13 @@ def read(path: Path) -> pl.DataFrame:
     Raises:
         BadInput: naming file, line and field.
     """
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as why:
-        number = why.object[: why.start].count(b"\n") + 1
-        raise BadInput(f"{path}, line {number}: not UTF-8") from why
-    rows = [_question(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    rows = [_question(entry, f"{path}, line {number}") for number, entry in json_lines(path)]
     if not rows:
         raise BadInput(f"{path}: the file holds no questions")
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def _question(line: str, where: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as why:
-        raise BadInput(f"{where}: broken JSON: {why.msg}") from why
-    if not isinstance(entry, dict):
-        raise BadInput(f"{where}: should be an object with {', '.join(SCHEMA)}")
+def _question(entry: dict[str, Any], where: str) -> dict[str, Any]:
     reference, options, answer = (entry.get(name) for name in SCHEMA)
     if not isinstance(reference, str) or not reference.strip():
         raise BadInput(f"{where}: field 'reference' should be a text")

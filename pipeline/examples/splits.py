@@ -17,6 +17,13 @@ SEED = 42  # the released code's
 _TEXTS = ("implicit", "explicit", "negative")
 
 
+def shares_of(profile: str) -> tuple[float, ...]:
+    """Shares of train, validation and test."""
+    if profile not in SPLITS:
+        raise BadInput(f"no split profile {profile!r}; there are {', '.join(SPLITS)}")
+    return SPLITS[profile]
+
+
 def with_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Add `split` by a profile of `SPLITS`; the same rows in any order and the same seed give the same split.
 
@@ -27,9 +34,7 @@ def with_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) ->
     Raises:
         BadInput: there is no such profile.
     """
-    if profile not in SPLITS:
-        raise BadInput(f"no split profile {profile!r}; there are {', '.join(SPLITS)}")
-    ordered, shares = pairs.sort("pair_id"), SPLITS[profile]
+    ordered, shares = pairs.sort("pair_id"), shares_of(profile)
     names = _grouped(ordered, shares, seed) if profile == "grouped" else _random(len(ordered), shares, seed)
     return ordered.with_columns(split=pl.Series(names, dtype=pl.String))
 

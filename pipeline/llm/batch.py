@@ -7,6 +7,7 @@ provider's list of batches is searched for our id in `metadata`. Answers go into
 """
 
 import json
+import math
 import os
 import tempfile
 import time
@@ -55,8 +56,9 @@ def submit(
 ) -> list[str]:  # fmt: skip
     """Hand what nobody has answered or is asking to the provider; ids of all batches that hold a request of these.
 
-    One batch a model and file. Run again after a kill it hands nothing over twice: it waits `settle` seconds for a
-    batch whose creation may have got through before it takes it for lost.
+    What was malformed three times, or rejected at last, is left out. One batch a model and file. Run again after a
+    kill it hands nothing over twice: it waits `settle` seconds for a batch whose creation may have got through before
+    it takes it for lost.
     """
     table = cost.prices() if prices is None else prices
     found: dict[str, None] = {}
@@ -162,9 +164,16 @@ def _claimed(
             con.execute(sa.delete(batches).where(batches.c.id == id_))
     if claimed.over:
         about = sum(reserved[key] for key in [*claimed.mine, *claimed.over])
-        raise BadInput(f"the batch would cost about ${about:.2f}, over what ${max_cost:g} leaves to run {run_id}")
+        raise BadInput(f"the batch would cost about {_usd(about)}, over what {_usd(max_cost)} leaves to run {run_id}")
     _change(engine, id_, requests=len(claimed.mine))
     return (id_ if claimed.mine else None), others
+
+
+def _usd(amount: float | None) -> str:
+    """Dollars and cents, and three digits of an amount below one; without an exponent."""
+    amount = amount or 0.0
+    digits = 2 - math.floor(math.log10(amount)) if 0 < amount < 1 else 2
+    return f"${amount:.{digits}f}"
 
 
 def _hand_over(
@@ -283,6 +292,7 @@ def _bring_in(
             price = asking.price_of_call(request, reply, table.get(request.model), batch=True)
             reply = reply._replace(detail=reply.detail and endpoint.clean(reply.detail))
             calls.append(Call(key, request, reply, price, "batch"))
+    calls = asking.blamed(calls, set())
     ledger.record(engine, calls, owner, run_id)
     return sum(made.reply.outcome != "answered" for made in calls)
 
@@ -327,7 +337,9 @@ def _drop(engine: sa.Engine, id_: str, why: str) -> None:
     with ledger.writing(engine) as con:
         ledger.free(con, BATCH + id_)
         con.execute(
-            sa.update(batches).where(batches.c.id == id_).values(state="dropped", detail=why, changed_at=time.time())
+            sa.update(batches)
+            .where(batches.c.id == id_)
+            .values(state="dropped", detail=ledger.printable(why), changed_at=time.time())
         )
 
 

@@ -5,7 +5,6 @@ written for Undertone and not recorded from a service: its model is named `under
 may be released as a result.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from pipeline.errors import BadInput
 from pipeline.llm import explicit, prompt
 from pipeline.llm.request import as_json, completion_id
 from pipeline.tables import empty
+from pipeline.text.lines import json_lines
 
 _FIELDS = ("source", "model", "prompt", "input", "response")
 
 
 def read(path: Path) -> pl.DataFrame:
     """A cassette as rows of `completions`; of two answers to one call the first counts."""
-    rows = [_row(_entry(line, f"{path}, line {number}")) for number, line in enumerate(_lines(path), 1)]
+    rows = [_row(_checked(entry, f"{path}, line {number}")) for number, entry in json_lines(path)]
     if not rows:
         raise BadInput(f"{path}: the cassette has no line")
     return pl.DataFrame(rows, schema=empty("completions").schema).unique(
@@ -30,24 +30,7 @@ def read(path: Path) -> pl.DataFrame:
     )
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as why:
-        raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
-    except UnicodeDecodeError as why:
-        number = why.object[: why.start].count(b"\n") + 1
-        raise BadInput(f"{path}, line {number}: not UTF-8") from why
-    return text.removesuffix("\n").split("\n") if text else []  # splitlines would cut at U+2028 inside a sentence
-
-
-def _entry(line: str, where: str) -> dict[str, str]:
-    try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as why:
-        raise BadInput(f"{where}: broken JSON: {why.msg}") from why
-    if not isinstance(entry, dict):
-        raise BadInput(f"{where}: should be an object with {', '.join(_FIELDS)}")
+def _checked(entry: dict[str, Any], where: str) -> dict[str, str]:
     if absent := [name for name in _FIELDS if not isinstance(entry.get(name), str)]:
         raise BadInput(f"{where}: field {absent[0]!r} should be text")
     if blank := [name for name in _FIELDS if name != "response" and not entry[name].strip()]:

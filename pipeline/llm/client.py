@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -23,14 +24,13 @@ import sqlalchemy as sa
 from pipeline.errors import BadInput, Missing, Refused, Retry, UndertoneError
 from pipeline.llm import cost, ledger
 from pipeline.llm.cost import Price
-from pipeline.llm.ledger import Answer, Call, Reply
+from pipeline.llm.ledger import Answer, Call, Reply, printable
 from pipeline.llm.request import MODERATION, Request, as_json
 
 if TYPE_CHECKING:
     import openai
 
 OPENAI = "https://api.openai.com/v1"
-REASKS = 2  # of a malformed answer
 POLL = 0.5  # seconds between two looks at what other processes are asking
 _OURS = {"model", "messages", "stream", "n"}  # parameters that would change what we count on
 _OWN_FAULT = (
@@ -50,7 +50,8 @@ class Endpoint(NamedTuple):
         return f"Endpoint(base_url={self.base_url!r}, api_key={'***' if self.api_key else None})"
 
     def clean(self, text: str) -> str:
-        """A text from the endpoint, without the key, not too long."""
+        """A text from the endpoint, without the key, without what a terminal would obey, not too long."""
+        text = printable(text)
         return (text.replace(self.api_key, "***") if self.api_key else text)[:500]
 
 
@@ -74,12 +75,20 @@ class Asked:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     stopped: str | None = None
+    is_limited: bool = False  # stopped by the limit on cost
 
     def check(self) -> None:
-        """Raise Retry if requests are open that another run would ask."""
-        if count := sum(miss.is_open for miss in self.missing):
-            why = self.stopped or Counter(miss.reason for miss in self.missing if miss.is_open).most_common(1)[0][0]
-            raise Retry(f"{count} of {len(self.answers) + len(self.missing)} requests are open: {why}")
+        """Raise Retry if requests are open that the same run would ask when it is tried again.
+
+        What a reached limit on cost left out is none of them: the limit is over all tries of a run.
+        """
+        told = Counter(miss.reason for miss in self.missing if miss.is_open)
+        if self.is_limited:
+            del told[self.stopped or ""]
+        if told:
+            why = told.most_common(1)[0][0] if self.is_limited or not self.stopped else self.stopped
+            count = len(self.answers) + len(self.missing)
+            raise Retry(f"{told.total()} of {count} requests are open: {why}")
 
 
 def ask(
@@ -102,7 +111,8 @@ def ask(
     `max_cost` is in USD and over all calls of `run_id`, so a run that is repeated goes on under its own limit; it is
     kept by setting aside an estimate for what is in flight. `done` is told how many requests are settled. Raises
     Refused at 401, 403 and a used-up account, BadInput where no request can succeed (404, most 400); what was answered
-    until then is in the ledger. Requests that failed for now are in `missing`, and `stopped` says so.
+    until then is in the ledger. Requests that failed for now are in `missing`, and `stopped` says so. What was
+    malformed three times in all runs, or rejected at last, is not asked again.
     """
     table = cost.prices() if prices is None else prices
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
@@ -111,7 +121,7 @@ def ask(
         for _, request in run.unanswered(requests):
             run.miss(request, "not in the ledger, and nothing may be asked", is_open=False)
         return run.asked
-    source = run.unanswered(requests)
+    source = run.hopeful(requests)
     first = next(source, None)
     if first is None:
         return run.asked
@@ -131,8 +141,9 @@ def opened(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterator[op
     parts = urlsplit(endpoint.base_url or OPENAI)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
         raise BadInput("the language model's address should be http(s)://host/path, its key in UNDERTONE_LLM_KEY")
-    if endpoint.api_key and not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
-        raise BadInput("the key holds a line break or a letter outside ASCII")  # and is not repeated here
+    key = endpoint.api_key or ""
+    if key != key.strip() or not (key.isascii() and key.isprintable()):
+        raise BadInput("the key holds a blank around it, a line break or a letter outside ASCII")  # and is not told
     for name in ("httpx2", "openai"):  # a line for each request says nothing that the ledger does not
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger(name).level))
     client = openai.OpenAI(
@@ -245,7 +256,6 @@ class _Run:
         self.elsewhere: deque[tuple[str, Request]] = deque()  # asked by another process just now
         self.flying: dict[Future[Reply], tuple[str, Request]] = {}
         self.landed: SimpleQueue[Future[Reply]] = SimpleQueue()
-        self.malformed: Counter[str] = Counter()
         self.works: set[tuple[str, str]] = set()  # models with parameters that have given an answer
         self.failures = 0  # in a row
         self.error: BaseException | None = None
@@ -276,6 +286,17 @@ class _Run:
         for part in ledger.parts(requests):
             self._found(ledger.answers(self.engine, part), part)
             yield from ((key, request) for key, request in part.items() if key not in self.asked.answers)
+
+    def hopeful(self, requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
+        """What the ledger has no answer to and has not asked in vain; the latter is settled on the way."""
+        unanswered = self.unanswered(requests)
+        while some := dict(islice(unanswered, ledger.PART)):
+            vain = ledger.vain(self.engine, list(some))
+            for key, request in some.items():
+                if key in vain:
+                    self.miss(request, vain[key], is_open=False)
+                else:
+                    yield key, request
 
     def miss(self, request: Request, reason: str, *, is_open: bool = True) -> None:
         self.asked.missing.append(Miss(request, reason, is_open))
@@ -319,9 +340,12 @@ class _Run:
                 self.miss(wanted[key], f"in {owner.replace(':', ' ')}; collect it")
             else:
                 self.elsewhere.append((key, wanted[key]))
+        for key, reason in claimed.vain.items():
+            self.miss(wanted[key], reason, is_open=False)
         if claimed.over:
             self.todo.extendleft((key, wanted[key]) for key in reversed(claimed.over))
             if not self.flying:
+                self.asked.is_limited = True
                 self.asked.stopped = f"the limit of ${self.max_cost:g} on all of run {self.run_id} is reached"
         return not claimed.over
 
@@ -348,6 +372,7 @@ class _Run:
                 continue
             reply = future.result()
             calls.append(Call(key, request, reply, price_of_call(request, reply, self.prices.get(request.model))))
+        calls = blamed(calls, self.works)
         if calls:
             ledger.record(self.engine, calls, self.me, self.run_id)
         for made in calls:
@@ -362,19 +387,15 @@ class _Run:
         asked.cost_usd = None if asked.cost_usd is None or made.cost_usd is None else asked.cost_usd + made.cost_usd
         self.failures = self.failures + 1 if reply.outcome == "failed" else 0
         outcome = reply.outcome
-        if outcome == "unusable" and (request.model, as_json(request.params)) in self.works:
-            outcome = "rejected"  # others like it were answered, so it is this one
         if outcome == "answered":
-            self.works.add((request.model, as_json(request.params)))
             asked.answers[key] = Answer(
                 key, reply.response or "", made.mode, reply.served_model, reply.finish_reason, reply.input_tokens,
                 reply.output_tokens,
             )  # fmt: skip
             self.done(1)
-        elif outcome == "malformed" and self.malformed[key] < REASKS:
-            self.malformed[key] += 1
-            self.todo.appendleft((key, request))
-        elif outcome in ("malformed", "rejected"):
+        elif outcome == "malformed":
+            self.todo.appendleft((key, request))  # whoever claims it looks how often it was asked
+        elif outcome == "rejected":
             self.miss(request, f"{outcome}: {reply.detail}", is_open=False)
         else:
             self.miss(request, f"{outcome}: {reply.detail}")
@@ -382,6 +403,21 @@ class _Run:
             self.error = self.error or error(reply)
         elif self.failures >= 2 * self.concurrency:
             asked.stopped = f"{self.failures} requests in a row failed, the last with {reply.detail}"
+
+
+def blamed(calls: Iterable[Call], works: set[tuple[str, str]]) -> list[Call]:
+    """Calls, those unusable taken for rejected where others of their model and parameters were answered.
+
+    `works` has the models and parameters that have given an answer; those of `calls` are added.
+    """
+    told = [(call, (call.request.model, as_json(call.request.params))) for call in calls]
+    works.update(like for call, like in told if call.reply.outcome == "answered")
+    return [
+        call._replace(reply=call.reply._replace(outcome="rejected"))
+        if call.reply.outcome == "unusable" and like in works
+        else call
+        for call, like in told
+    ]
 
 
 def outcome_of(status: int, said: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline.llm import prompt
+from pipeline.llm import answer, prompt
 
 SENTENCES = 5
 CUES = {
@@ -28,6 +28,7 @@ RATIO = 1.05  # mean length of the longest level by that of the shortest
 SPREAD = 0.1  # difference between the levels' shares of sentences with a cue
 _ERRORS = 3  # standard errors that chance may add to each limit in a small set
 _HAN = re.compile(r"[\u4e00-\u9fff]")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and halves of surrogate pairs
 
 
 class Parsed(NamedTuple):
@@ -56,16 +57,18 @@ def messages(intent: str, lang: str, folder: Path | None = None) -> list[dict[st
 
 
 def parse(text: str, lang: str) -> Parsed:
-    """The group in an answer: a JSON object, words or a code fence around it are passed over.
+    """The group in an answer: a JSON object; reasoning, words or a code fence around it are passed over.
 
     Returns:
         Five sentences; or a reason: malformed, wrong_count, repeated, other_language.
     """
-    entry = _object(text)
+    entry = _object(answer.without_thinking(text))
     sentences = entry.get("sentences") if entry else None
     if not isinstance(sentences, list) or not all(isinstance(s, str) and s.strip() for s in sentences):
         return Parsed(None, "malformed")
     said = [s.strip() for s in sentences]
+    if any(_UNFIT.search(s) for s in said):
+        return Parsed(None, "malformed")
     if len(said) != SENTENCES:
         return Parsed(None, "wrong_count")
     if len({s.casefold() for s in said}) < SENTENCES:
@@ -80,7 +83,7 @@ def _object(text: str) -> dict[str, Any] | None:
     for found in re.finditer(r"\{", text):
         try:
             value, _ = json.JSONDecoder().raw_decode(text, found.start())
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # broken, a number of too many digits, too deep
             continue
         return value if isinstance(value, dict) else None
     return None

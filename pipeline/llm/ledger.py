@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -22,12 +23,13 @@ from typing import Any, NamedTuple, TypeVar
 import psutil
 import sqlalchemy as sa
 
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.llm.request import Request, as_json
 
 T = TypeVar("T")
 
 PART = 500  # keys of one IN; every database takes as many
+REASKS = 2  # of a malformed answer, over all runs
 BATCH = "batch:"  # how the owner of a batch's claims begins
 
 _meta = sa.MetaData()
@@ -47,6 +49,7 @@ _calls = sa.Table(
     sa.Column("detail", _text), sa.Column("retries", _int, nullable=False), sa.Column("input_tokens", _int),
     sa.Column("output_tokens", _int), sa.Column("cost_usd", _real), sa.Column("began_at", _real, nullable=False),
     sa.Column("ended_at", _real, nullable=False), sa.Index("calls_of_run", "run_id", "cost_usd"),
+    sa.Index("calls_of_key", "key"),
 )  # fmt: skip
 _claims = sa.Table(
     "claims", _meta, sa.Column("key", sa.String(64), primary_key=True), sa.Column("owner", _text, nullable=False),
@@ -73,6 +76,11 @@ class Answer(NamedTuple):
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a limit on tokens cut the answer off."""
+        return self.finish_reason == "length"
 
 
 class Reply(NamedTuple):
@@ -102,11 +110,15 @@ class Call(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """What became of the keys asked for: to be sent by the owner, asked by others, or over the limit on cost."""
+    """What became of the keys asked for: to be sent by the owner, asked by others, over the limit on cost, or in vain.
+
+    `vain` has the reason why asking again would be.
+    """
 
     mine: list[str]
     others: dict[str, str]
     over: list[str]
+    vain: dict[str, str]
 
 
 class Spending(NamedTuple):
@@ -154,11 +166,23 @@ def answers(engine: sa.Engine, keys: Iterable[str]) -> dict[str, Answer]:
     return found
 
 
+def vain(engine: sa.Engine, keys: Sequence[str]) -> dict[str, str]:
+    """Keys that it is in vain to ask again, with the reason: malformed too often in all runs, or rejected at last."""
+    found: dict[str, str] = {}
+    with engine.connect() as con:
+        for some in _cut(keys):
+            found.update(_vain(con, some))
+    return found
+
+
 def claim(
     engine: sa.Engine, wanted: Mapping[str, Request], reserved: Mapping[str, float], owner: str, run_id: str,
     lease: float, *, limit: float | None = None, keep_requests: bool = False,
 ) -> tuple[Claimed, dict[str, Answer]]:  # fmt: skip
-    """Claim what nobody has answered or is asking, in one transaction, while the run stays under its limit of USD."""
+    """Claim what nobody has answered or is asking, in one transaction, while the run stays under its limit of USD.
+
+    What was asked in vain is not claimed.
+    """
     mine: list[str] = []
     others: dict[str, str] = {}
     over: list[str] = []
@@ -166,12 +190,14 @@ def claim(
     with writing(engine) as con:
         known: dict[str, Answer] = {}
         held: dict[str, Any] = {}
+        hopeless: dict[str, str] = {}
         for some in _cut(list(wanted)):
             known.update(_answered(con, some))
+            hopeless.update(_vain(con, [key for key in some if key not in known]))
             held.update({r.key: r for r in con.execute(sa.select(_claims).where(_claims.c.key.in_(some)))})
         spent = _committed(con, run_id) if limit is not None else 0.0
         for key in wanted:
-            if key in known:
+            if key in known or key in hopeless:
                 continue
             if key in held and not _ended(held[key].owner, held[key].lease, now):
                 others[key] = held[key].owner
@@ -190,7 +216,7 @@ def claim(
                  "request": as_json(wanted[key]._asdict()) if keep_requests else None}
                 for key in mine
             ])  # fmt: skip
-    return Claimed(mine, others, over), known
+    return Claimed(mine, others, over, hopeless), known
 
 
 def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) -> None:
@@ -245,6 +271,11 @@ def is_gone(name: str) -> bool:
     return _started(int(pid)) != started
 
 
+def printable(text: str) -> str:
+    """A text in one line, with nothing that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction beside which no other claims or records; what it read still holds when it commits."""
@@ -255,19 +286,25 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def _open(uri: str) -> sa.Engine:
-    url = sa.make_url(uri)
-    sqlite = url.get_backend_name() == "sqlite"
+    try:
+        url = sa.make_url(uri)
+        sqlite = url.get_backend_name() == "sqlite"
+        engine = sa.create_engine(url, connect_args={"timeout": 60} if sqlite else {})  # connects to nothing yet
+    except (sa.exc.ArgumentError, ValueError):  # neither the address nor what is wrong with it is told: it has secrets
+        raise BadInput("the ledger's address should be one for SQLAlchemy, such as sqlite:////data/ledger.db") from None
+    except ImportError as why:
+        raise BadInput(f"the ledger's address needs a driver that is not installed: {why.name}") from None
     try:
         if sqlite and url.database:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = sa.create_engine(url, connect_args={"timeout": 60} if sqlite else {})
         if sqlite:
             sa.event.listen(engine, "connect", _on_connect)
             sa.event.listen(engine, "begin", _on_begin)
         _create(engine)
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
         reason = getattr(why, "orig", None) or why
-        raise Missing(f"the ledger {url.render_as_string(hide_password=True)} cannot be opened: {reason}") from why
+        where = url.set(query={}).render_as_string(hide_password=True)
+        raise Missing(f"the ledger {where} cannot be opened: {reason}") from why
     return engine
 
 
@@ -276,6 +313,8 @@ def _create(engine: sa.Engine) -> None:
     for left in reversed(range(5)):
         try:
             _meta.create_all(engine)
+            for index in _calls.indexes:  # a ledger of an earlier version has the table without them
+                index.create(engine, checkfirst=True)
         except (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.IntegrityError, sqlite3.OperationalError):
             if not left:
                 raise
@@ -312,6 +351,16 @@ def _answered(con: sa.Connection, keys: Sequence[str]) -> dict[str, Answer]:
     return {row.key: Answer(*row) for row in con.execute(wanted)}
 
 
+def _vain(con: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    c = _calls.c
+    calls = con.execute(sa.select(c.key, c.outcome, c.detail).where(c.key.in_(keys)).order_by(c.id)).all()
+    times = Counter(call.key for call in calls if call.outcome == "malformed")
+    last = {call.key: call for call in calls}
+    often = (key for key, count in times.items() if count > REASKS)
+    found = {key: f"malformed {times[key]} times, at last: {last[key].detail}" for key in often}
+    return found | {key: f"rejected: {call.detail}" for key, call in last.items() if call.outcome == "rejected"}
+
+
 def _committed(con: sa.Connection, run_id: str) -> float:
     """USD a run has spent, and those set aside for what is in flight."""
     spent = sa.select(sa.func.sum(_calls.c.cost_usd)).where(_calls.c.run_id == run_id)
@@ -346,6 +395,7 @@ def _call_row(call: Call, run_id: str) -> dict[str, Any]:
     return {
         "key": call.key, "run_id": run_id, "model": call.request.model, "mode": call.mode, "cost_usd": call.cost_usd,
         **{name: getattr(call.reply, name) for name in names},
+        "detail": call.reply.detail and printable(call.reply.detail),
     }  # fmt: skip
 
 

@@ -4,17 +4,15 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pipeline.llm import prompt
-
-MAX_TOKENS = 3
-"""Longest answer, which the paper sets for Llama alone: it would go on to explain. GPT-4 answered without a limit."""
+from pipeline.llm import answer, prompt
 
 Answer = Literal["yes", "no", "other"]
 
-_MARKS = r"^[\s\"'“”‘’「」『』*_`(（\[<]*"
+_MARKS = r"[\s\"'“”‘’「」『』*_`(（\[<]*"
+_START = rf"^{_MARKS}(?:(?:answer|答案)[\s*_]*[:：]{_MARKS})?"
 _ALONE = r"(?!\w|['’]\w)(?!\s*(?:/|and|or|both|或|和)\s*(?:yes|no|是|否))"  # "yes and no" is neither
-_YES = re.compile(rf"{_MARKS}(?:yes|是的?|有(?:问题)?){_ALONE}", re.IGNORECASE)
-_NO = re.compile(rf"{_MARKS}(?:no|否|不是?|没有?(?:问题)?){_ALONE}", re.IGNORECASE)
+_YES = re.compile(rf"{_START}(?:yes|是的?|有(?:问题)?){_ALONE}", re.IGNORECASE)
+_NO = re.compile(rf"{_START}(?:no|否|不是?|没有?(?:问题)?){_ALONE}", re.IGNORECASE)
 
 
 def messages(text: str, lang: str, folder: Path | None = None) -> list[dict[str, str]]:
@@ -23,7 +21,11 @@ def messages(text: str, lang: str, folder: Path | None = None) -> list[dict[str,
 
 
 def parse(text: str) -> Answer:
-    """What the answer begins with: yes, no, or other for whatever is neither, such as a refusal or "yes and no"."""
-    if _YES.match(text):
+    """What the answer begins with: yes, no, or other for whatever is neither, such as a refusal or "yes and no".
+
+    Reasoning in `<think>` and a label ("Answer:") before it are passed over.
+    """
+    said = answer.without_thinking(text)
+    if _YES.match(said):
         return "yes"
-    return "no" if _NO.match(text) else "other"
+    return "no" if _NO.match(said) else "other"

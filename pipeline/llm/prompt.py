@@ -33,21 +33,41 @@ def load(name: str, folder: Path | None = None) -> Prompt:
         folder: where files that take precedence over the shipped ones lie.
 
     Raises:
-        BadInput: there is no such prompt, or its file is empty or not UTF-8.
+        BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
     """
-    folders = [f for f in (folder, FOLDER) if f is not None]
-    paths = [f / f"{name}.md" for f in folders if _NAME.fullmatch(name)]
-    path = next((p for p in paths if p.is_file()), None)
-    if path is None:
+    folders = [FOLDER] if folder is None else [_existing(folder), FOLDER]
+    texts = (_read(f / f"{name}.md") for f in folders if _NAME.fullmatch(name))
+    text = next((found for found in texts if found is not None), None)
+    if text is None:
         known = sorted({p.stem for f in folders for p in f.glob("*.md")})
         raise BadInput(f"no prompt {name!r}; there are {', '.join(known)}")
+    return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, which has to be one: with a misspelt one the shipped wording would be asked with, unnoticed."""
+    try:
+        is_one = folder.is_dir()
+    except OSError as why:
+        raise BadInput(f"{str(folder)!r}: cannot be read: {why.strerror}") from why
+    if not is_one:
+        raise BadInput(f"{str(folder)!r}: there is no such folder of prompts; see UNDERTONE_LLM_PROMPTS")
+    return folder
+
+
+def _read(path: Path) -> str | None:
+    """The text of a prompt's file; none where there is no such file."""
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
+    except FileNotFoundError:
+        return None
     except UnicodeDecodeError as why:
-        raise BadInput(f"{path}: not UTF-8") from why
+        raise BadInput(f"{str(path)!r}: not UTF-8") from why
+    except OSError as why:
+        raise BadInput(f"{str(path)!r}: cannot be read: {why.strerror}") from why
     if not text:
-        raise BadInput(f"{path}: the prompt is empty")
-    return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])
+        raise BadInput(f"{str(path)!r}: the prompt is empty")
+    return text
 
 
 def messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:

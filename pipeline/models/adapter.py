@@ -51,5 +51,5 @@ def adapted(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
                 own[name].copy_(value)
             elif name.endswith(".a"):
                 layer = name.removesuffix(".a")
-                own[f"{layer}.weight"].add_(SCALE * (weights[f"{layer}.b"] @ value))
+                own[f"{layer}.weight"].add_((SCALE * (weights[f"{layer}.b"] @ value)).to(own[f"{layer}.weight"]))
     return replace(encoder, module=module.eval())

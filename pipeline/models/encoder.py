@@ -47,7 +47,7 @@ class Encoder:
     @property
     def last(self) -> int:
         """Features of the last layer, which come last."""
-        return int(self.module.get_embedding_dimension()) if self.pooling == "layers" else self.dim
+        return int(self.module[0].model.config.hidden_size) if self.pooling == "layers" else self.dim
 
 
 @lru_cache(maxsize=4)

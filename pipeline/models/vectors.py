@@ -4,6 +4,7 @@ What is in memory at a time is a chunk while the file is made, and afterwards th
 """
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,22 +30,27 @@ def embedded(
     for text in texts:
         key.update(b"\n" + hashlib.sha256(text.encode()).digest())
     path = folder / f"{key.hexdigest()}.npy"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(prefix=".draft-", dir=folder, delete=False) as file:
-            draft = Path(file.name)
-        shape = (len(texts), encoder.dim)
-        rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=shape)
-        # long and short texts apart, so that each chunk can be cut into batches of equal lengths
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-        for start in range(0, len(order), CHUNK):
-            chunk = order[start : start + CHUNK]
-            rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
-        rows.flush()
-        del rows
-        draft.replace(path)
+    try:
+        os.utime(path)  # in use: not to be swept as old
+        mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        _make(path, encoder, texts, done)
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     else:
-        path.touch()  # in use: not to be swept as old
         done(len(texts))
-    mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped
+
+
+def _make(path: Path, encoder: Encoder, texts: Sequence[str], done: Callable[[int], None]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(prefix=".draft-", dir=path.parent, delete=False) as file:
+        draft = Path(file.name)
+    rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
+    # long and short texts apart, so that each chunk can be cut into batches of equal lengths
+    order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+    for start in range(0, len(order), CHUNK):
+        chunk = order[start : start + CHUNK]
+        rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
+    rows.flush()
+    del rows
+    draft.replace(path)

@@ -46,6 +46,8 @@ def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         raise BadInput("this is no ImpScore model of ours: config.json names no heads")
     found = {}
     for name, about in config["heads"].items():
+        if not isinstance(about, dict) or {"encoder", "encoder_revision", "recipe"} - set(about):
+            raise BadInput(f"head {name!r} of this model names no encoder, revision or recipe")
         encoder, recipe = load(about), about["recipe"]
         if encoder.revision != about["encoder_revision"]:
             raise BadInput(

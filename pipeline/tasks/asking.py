@@ -38,8 +38,13 @@ class How(NamedTuple):
 
 
 def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
-    """Where to ask: as given, else as the environment says; None if neither says anything."""
-    uri, secret = base_url or settings.llm_uri(), key or settings.llm_key()
+    """Where to ask: as given, else as the environment says; None if neither says anything.
+
+    The environment's key goes to the environment's address only, never to one given.
+    """
+    if base_url or key:
+        return Endpoint(base_url, key)
+    uri, secret = settings.llm_uri(), settings.llm_key()
     return Endpoint(uri, secret) if uri or secret else None
 
 
@@ -68,10 +73,10 @@ def _request(text: str, name: str, how: How, attempt: int = 0) -> Request:
     )  # fmt: skip
 
 
-def estimate(sources: Sequence[str], how: How, limit: int | None = None) -> Estimate:
+def estimate(sources: Sequence[str], how: How, limit: int | None = None, *, batch: bool = False) -> Estimate:
     """What asking would take; nothing is sent."""
     every = [request for source in wanted(sources) for request in requests(source, how, limit).values()]
-    return cost.estimate(every, _ledger(), cost.prices(settings.llm_prices()))
+    return cost.estimate(every, _ledger(), cost.prices(settings.llm_prices()), batch=batch)
 
 
 def ask(
@@ -89,6 +94,7 @@ def ask(
     """
     todo = requests(source, how, limit)
     told: Counter[str] = Counter()
+    why: Counter[str] = Counter()
     spent: float | None = 0.0
     for attempt in range(ATTEMPTS):
         asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
@@ -96,9 +102,11 @@ def ask(
         if rows.height:
             pairs.add(source, rows, run_id)
         told.update(
-            answers=rows.height, calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
+            answers=rows.height if not attempt else 0, asked_again=0 if not attempt else len(todo),
+            calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
             output_tokens=asked.output_tokens, missing=len(asked.missing),
         )  # fmt: skip
+        why.update(miss.reason for miss in asked.missing)
         spent = None if spent is None or asked.cost_usd is None else spent + asked.cost_usd
         asked.check()
         useless = {
@@ -107,7 +115,8 @@ def ask(
             and explicit.parse(asked.answers[request.key].response, text, request.prompt).explicit is None
         }  # fmt: skip
         todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
-    return {"source": source, **told, "cost_usd": spent}
+    reasons = "; ".join(f"{count} {reason}" for reason, count in why.most_common())
+    return {"source": source, **told, "cost_usd": spent, "why_missing": reasons}
 
 
 def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
@@ -115,6 +124,8 @@ def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: st
 
     Run it again to collect: what is in a batch is not handed over twice. A row a batch, with its state.
     """
+    if how.mode != "live":
+        raise BadInput("a batch is handed over and paid; it cannot be cache-only")
     every = {source: requests(source, how, limit) for source in sources}
     if how.endpoint is None:
         raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
@@ -164,24 +175,21 @@ def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
 
 def verdicts(
     source: str, texts: Sequence[str], how: How, done: Done = lambda _: None, run_id: str = "cli"
-) -> list[bool | None]:
-    """Whether a model finds each text problematic; None for an answer that is neither yes nor no (IMP-42).
+) -> list[str | None]:
+    """What a model says of each text, problematic or not: yes, no, other; None for a text it gave no answer about.
 
-    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes.
+    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
 
     Raises:
         Retry: some requests failed for now; those answered are kept.
     """
-    langs = pl.DataFrame({"text": list(texts)}).select(lang=language())["lang"].to_list()
+    langs = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=language())["lang"].to_list()
     every = [_question(text, "zh" if lang == "zh" else "en", how) for text, lang in zip(texts, langs, strict=True)]
     asked = _ask(every, how, done, run_id)
     pairs.add(source, _rows(source, every, asked), run_id)
     asked.check()
-    said = {"yes": True, "no": False}
-    return [
-        said.get(problematic.parse(answer.response)) if (answer := asked.answers.get(request.key)) else None
-        for request in every
-    ]
+    answers = (asked.answers.get(request.key) for request in every)
+    return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
 def _question(text: str, lang: str, how: How) -> Request:
@@ -214,15 +222,22 @@ def groups(
         )
         for intent in intents
     ]  # fmt: skip
-    asked = _ask(every, how, done, run_id)
-    pairs.add("graded_groups", _rows("graded_groups", every, asked), run_id)
-    found = []
-    for intent, request in zip(intents, every, strict=True):
-        answer = asked.answers.get(request.key)
-        parsed = graded.parse(answer.response, lang) if answer else None
-        sentences, reason = (parsed.sentences, parsed.reason) if parsed else (None, "no_answer")
-        found.append((intent, sentences, reason))
-    asked.check()
+    todo, found = dict(zip(intents, every, strict=True)), {}
+    for attempt in range(ATTEMPTS):
+        asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
+        pairs.add("graded_groups", _rows("graded_groups", todo.values(), asked), run_id)
+        for intent, request in todo.items():
+            answer = asked.answers.get(request.key)
+            parsed = graded.parse(answer.response, lang) if answer else None
+            found[intent] = (intent, parsed.sentences, parsed.reason) if parsed else (intent, None, "no_answer")
+        asked.check()
+        todo = {
+            intent: request._replace(attempt=attempt + 1)
+            for intent, request in todo.items()
+            if found[intent][2] not in {None, "no_answer"}
+        }
     return pl.DataFrame(
-        found, schema={"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String}, orient="row"
+        list(found.values()),
+        schema={"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String},
+        orient="row",
     )

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ import polars as pl
 
 import pipeline
 from pipeline import __version__, sample, settings, warehouse
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.examples import groups as graded
 from pipeline.examples.splits import SEED
 from pipeline.score.signature import ANY
@@ -96,20 +96,29 @@ def train_file(
 ) -> tuple[str, pl.DataFrame]:
     """Train on rows of `pairs` into a folder, without the tables; return the model's id and its numbers.
 
-    Groups of one's own replace the shipped ones; their language is told by their script.
+    Groups of one's own replace the shipped ones of their language.
     """
     from pipeline.training import registry
 
     registry.writable(out)
-    if groups:
-        own = pl.concat([graded.with_split(graded.read(path)).with_columns(lang=language()) for path in groups])
-        by_lang = {str(lang): part.drop("lang") for (lang,), part in own.partition_by("lang", as_dict=True).items()}
-    else:
-        by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS}
+    by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS} | own_groups(groups or ())
     found = fitted(rows, by_lang, profile, changes, done)
     if rows["completion_id"].null_count() < rows.height:
         found.config["completion_models"] = _answered_by(rows)
     return registry.write(out, found.tensors, found.config), found.evaluations
+
+
+def own_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
+    """Graded groups of files by language, which most of a group's sentences tell: group, level, text, split."""
+    if not paths:
+        return {}
+    every = pl.concat([graded.read(path).with_columns(file=pl.lit(str(path))) for path in paths])
+    twice = every.group_by("group").agg(pl.col("file").n_unique()).filter(pl.col("file") > 1)["group"].sort()
+    if len(twice):
+        raise BadInput(f"group {twice[0]!r} stands in more than one file; give each group a name of its own")
+    lang = language().mode().sort().first().over("group")
+    told = graded.with_split(every.drop("file")).with_columns(lang=lang)
+    return {str(name): part.drop("lang") for (name,), part in told.partition_by("lang", as_dict=True).items()}
 
 
 def _answered_by(rows: pl.DataFrame) -> list[str]:
@@ -127,9 +136,14 @@ def split_of(profile: str) -> str:
 
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, done: Done = lambda _: None) -> pl.DataFrame:
-    """Numbers of a model on rows of `pairs`: rows of `evaluations` without their keys. None: the shipped model."""
+    """Numbers of a model on rows of `pairs`: rows of `evaluations` without their keys. None: the shipped model.
+
+    The pairs a model was trained on keep their splits; any others are all test.
+    """
     from pipeline.tasks import score
 
+    if hash_of(rows) != opened(model).config.get("pairs_hash"):
+        rows = rows.with_columns(split=pl.lit("test"))
     return evaluate_triples(rows, score.triples(rows, model, done))
 
 
@@ -150,20 +164,22 @@ def headline(numbers: pl.DataFrame) -> dict[str, object]:
 
 def _shown_split(numbers: pl.DataFrame) -> str:
     """The split that baselines stand beside: test where there is one."""
-    splits = numbers.filter(pl.col("baseline").is_not_null())["split"]
+    beside = pl.col("baseline").is_not_null() & ~pl.col("subset").str.starts_with("groups:")
+    splits = numbers.filter(beside)["split"]
     return str(splits[0]) if len(splits) else "test"
 
 
 def overview(numbers: pl.DataFrame) -> pl.DataFrame:
     """Numbers as people read them: a row a subset of the held-out part, the best artefact baseline beside."""
-    rows = numbers.filter((pl.col("split") == _shown_split(numbers)) & pl.col("metric").is_in(SHOWN)).with_columns(
-        pl.col("metric").replace_strict(SHOWN)
-    )
+    of_groups = pl.col("subset").str.starts_with("groups:") & (pl.col("split") == "test")
+    here = (pl.col("split") == _shown_split(numbers)) & ~pl.col("subset").str.starts_with("groups:")
+    rows = numbers.filter((here | of_groups) & pl.col("metric").is_in(SHOWN))
+    rows = rows.with_columns(pl.col("metric").replace_strict(SHOWN))
     best = rows.filter(pl.col("baseline").is_not_null()).select("subset", "baseline", by="baseline_name")
     rows = rows.rename({"pair_count": "n"})
-    wide = rows.pivot("metric", index=["subset", "n"], values="value", maintain_order=True)
+    wide = rows.pivot("metric", index=["split", "subset", "n"], values="value", maintain_order=True)
     wide = wide.join(best.unique("subset", keep="first"), on="subset", how="left", maintain_order="left")
-    order = ["subset", "n", "implicit", "pragmatic", "tau", "rho", "choice", "baseline", "by"]
+    order = ["split", "subset", "n", "implicit", "pragmatic", "tau", "rho", "choice", "baseline", "by"]
     return wide.select(name for name in order if name in wide.columns)
 
 
@@ -182,19 +198,23 @@ def fitted(
     from pipeline.training import evaluation, heads, impscore
 
     recipe = impscore.recipe_of(profile, **(changes or {}))
+    if (pairs["source"] == "all").any():
+        raise BadInput("no source can be called all: that is what numbers over all sources are called")
     used = groups if recipe.group_sharpness else {}
     data_hash = hash_of(pairs, *(used[lang] for lang in sorted(used)))
+    names = sorted(used) or [ANY]
     made = {}
-    for name in sorted(used) or [ANY]:
+    for name in names:
         of_name = encoder_for(name)
+        own = replace(recipe, tune="none") if of_name == "characters" else recipe  # which has nothing to train
         encoder = encoders.load(of_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
         mine = pairs.filter(_belongs(name, sorted(used)))
-        key = hashlib.sha256(json.dumps([data_hash, name, encoder.revision, asdict(recipe)]).encode()).hexdigest()
+        what = [data_hash, name, encoder.revision, encoder.precision, asdict(own), __version__]
+        key = hashlib.sha256(json.dumps(what).encode()).hexdigest()
         state = settings.scratch("training") / f"{key}.safetensors"
-        made[name] = heads.fit(mine, used.get(name), recipe, encoder, settings.scratch("embeddings"), state, done)
-        state.unlink(missing_ok=True)
+        made[name] = heads.fit(mine, used.get(name), own, encoder, settings.scratch("embeddings"), state, done)
     config = {
-        "kind": KIND, "profile": profile, "data_hash": data_hash, "completion_models": [],
+        "kind": KIND, "profile": profile, "data_hash": data_hash, "pairs_hash": hash_of(pairs), "completion_models": [],
         "heads": {name: head.config for name, head in made.items()},
     }  # fmt: skip
     tensors = {f"{name}.{key}": value for name, head in made.items() for key, value in head.tensors.items()}
@@ -271,7 +291,7 @@ def opened(ref: str | None) -> "Model":
     from pipeline.training import registry
 
     shipped = registry.read(SHIPPED)
-    if ref is None or ref == shipped.model_id:
+    if ref is None or (HEX.fullmatch(ref) and shipped.model_id.startswith(ref)):
         return shipped
     if Path(ref).expanduser().is_dir():
         return registry.read(Path(ref).expanduser())

@@ -1,16 +1,17 @@
 """Pairs as tasks: published data sets into `sentences`, answers into `completions`, both into `pairs`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pipeline import __version__, sample, warehouse
+from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput
 from pipeline.examples import pairs as examples
 from pipeline.examples import sources
 from pipeline.examples.splits import SEED
-from pipeline.llm import cassette
+from pipeline.llm import cassette, prompt
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 
@@ -26,6 +27,7 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
     where = Path(path).expanduser()
     found = sources.read_own(where) if own else sources.read(source, where)
     rows = found.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
+    kept = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
     _tell(
         source,
         day,
@@ -35,7 +37,7 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
         {"path": where.name},
         run_id,
     )
-    return warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
+    return kept
 
 
 def published(folder: str) -> dict[str, str]:
@@ -78,9 +80,12 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     sentences = warehouse.scan("sentences", mine).sort("item_id").collect()
     rewritten = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
     completions = warehouse.scan("completions", mine).filter(rewritten).sort("completion_id").collect()
-    rows, gone = examples.build(sentences, completions, profile, seed)
+    names = completions["prompt"].unique().to_list()
+    current = {name: prompt.load(name, settings.llm_prompts()).version for name in names}
+    rows, gone = examples.build(sentences, completions, profile, seed, current)
+    kept = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
     _tell(source, day, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id)
-    return warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
+    return kept
 
 
 def _tell(
@@ -96,6 +101,11 @@ def _tell(
          "config": [json.dumps(config)], "run_id": [run_id], "code_version": [__version__]}
     ).with_columns(**stamp)  # fmt: skip
     warehouse.overwrite("runs", {**slot, "step": step}, run, run_id)
+
+
+def of(sources: Sequence[str]) -> pl.DataFrame:
+    """All pairs of some sources, in the order of their ids."""
+    return warehouse.scan("pairs", pl.col("source").is_in(list(sources))).sort("pair_id").collect()
 
 
 def every() -> pl.DataFrame:

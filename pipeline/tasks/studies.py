@@ -5,6 +5,7 @@ place, all or none.
 """
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, TypedDict
@@ -19,6 +20,8 @@ from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking, impscore, pairs, score
 from pipeline.tasks.asking import How
+
+log = logging.getLogger(__name__)
 
 Done = Callable[[int], None]
 
@@ -126,6 +129,13 @@ def described(
     return _frame(found)
 
 
+def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
+    """The sources to detect in, if it is said whom to ask and where."""
+    if not asked or not among:
+        raise BadInput("detection needs a language model to ask and sources to ask about")
+    return list(among)
+
+
 def detected(
     source: str, day: str, how: How, model: str | None = None, limit: int | None = None, done: Done = lambda _: None,
     run_id: str = "cli",
@@ -137,14 +147,22 @@ def detected(
     rows = _sentences(source).filter(pl.col("label") != "neither").head(limit or 10**9)
     scored = score.frame(rows, "text", model, done)
     seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
-    told = by_bin(scored.with_columns(is_detected=pl.Series(seen, dtype=pl.Boolean)))
+    answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
+    if rows.height and not answered.height:
+        raise Missing(f"no answer about any sentence of {source}")
+    if unanswered := scored.height - answered.height:
+        log.warning("%s: %d of %d sentences have no answer and are left out", source, unanswered, scored.height)
+    is_detected = pl.col("said").replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
+    told = by_bin(answered.with_columns(is_detected=is_detected))
     model_id = impscore.opened(model).model_id
-    found = [
-        _row("detection", day, "accuracy", row["subset"], row["accuracy"], row["row_count"], model_id=model_id,
-             setting={"by": how.model, "source": source}, low=row["low"], high=row["high"],
-             effective_count=row["effective_count"])
-        for row in told.iter_rows(named=True)
-    ]  # fmt: skip
+    setting = {"by": how.model, "source": source}
+    found = []
+    for row in told.iter_rows(named=True):
+        others = {"model_id": model_id, "setting": setting, "effective_count": row["effective_count"]}
+        counted = (row["subset"], row["row_count"])
+        for metric, value in (("accuracy", row["accuracy"]), ("other_answers", row["other_count"])):
+            ends = {"low": row["low"], "high": row["high"]} if metric == "accuracy" else {}
+            found.append(_row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
     return warehouse.stage("studies", _frame(found))
 
 
@@ -156,10 +174,19 @@ def by_bin(scored: pl.DataFrame) -> pl.DataFrame:
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
-    """Put a study's rows of a day in place of what was there; those of other studies are left."""
+    """Put a study's rows of a day in place of those about the same: setting and metric, and source or subset.
+
+    Other studies, and what this run says nothing about, stay.
+    """
     rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
-    mine = rows.filter(pl.col("study") == study)
-    return warehouse.overwrite("studies", warehouse.slice_of(study=study, day=day), mine, run_id)
+    mine = rows.filter(pl.col("study") == study).collect()
+    about = ["setting", "subset"]
+
+    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
+        others = present.join(mine.lazy().select(about).unique(), on=about, how="anti")
+        return pl.concat([others.select(mine.columns), mine.lazy()])
+
+    return warehouse.replace("studies", warehouse.slice_of(study=study, day=day), with_others, run_id)
 
 
 def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> str:

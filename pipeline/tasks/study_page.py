@@ -17,33 +17,33 @@ def write(day: str, model: str | None = None) -> str:
     Shown are the newest studies up to the day; the numbers, artefacts and spaces are of `model`, or of the one in
     force for the day.
     """
-    found = contents(day, impscore.opened(model or impscore.model_for(day)).model_id)
+    found = contents(day, model or impscore.model_for(day))
     return keep(f"studies-{parse_day(day)}.html", page.render(found))
 
 
-def contents(day: str, model_id: str) -> page.Contents:
-    """What the page shows."""
-    at = parse_day(day)
+def contents(day: str, model: str) -> page.Contents:
+    """What the page shows. `model` is what `impscore.opened` knows."""
+    at, model_id = parse_day(day), impscore.opened(model).model_id
     rows = pairs.every()
     found = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", pl.col("day") <= at).collect())
     numbers = warehouse.scan("evaluations", pl.col("model_id") == model_id).filter(pl.col("epoch") == 0).collect()
     if numbers.height:
         found["evaluations"] = numbers.filter(pl.col("day") == pl.col("day").max())
     if rows.height:
-        found["triples"] = score.triples(rows, model_id)
+        found["triples"] = score.triples(rows, model)
         known = impscore.evaluate_triples(rows, found["triples"])
         right = known.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("split") == "test"))
         found["audit"] = artefacts.audit(rows).join(right.select("subset", model="value"), on="subset", how="left")
-    found["spaces"] = _spaces(model_id)
+    found["spaces"] = _spaces(model)
     if not found["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
     return found
 
 
-def _spaces(model_id: str) -> page.Spaces:
+def _spaces(model: str) -> page.Spaces:
     """The held-out English groups in both spaces (figures 11 to 13)."""
     sentences = impscore.shipped_groups("en").filter(pl.col("split") == "test")
-    said = score.meanings(sentences["text"].to_list(), "en", model_id)
+    said = score.meanings(sentences["text"].to_list(), "en", model)
     pragmatic, semantic = said.pragmatic.numpy(), said.semantic.numpy()
     groups = sentences["group"].to_list()
     return page.Spaces(

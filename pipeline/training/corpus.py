@@ -1,13 +1,11 @@
 """What ImpScore is fitted on, as row numbers of distinct texts: triples of pairs, and graded groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
-
-from pipeline.examples import pairs as examples
 
 SIDES = ("implicit", "explicit", "negative")
 SPLITS = ("train", "validation", "test")
@@ -33,6 +31,13 @@ class Corpus:
         parts = numbered.sort("group", "level").partition_by("group", maintain_order=True)
         return [torch.from_numpy(part["row"].to_numpy().copy()) for part in parts]
 
+    def with_train(self, train: pl.DataFrame) -> "Corpus":
+        """The same with another training part, whose sentences are among the texts."""
+        pairs = pl.concat([train, self.pairs.filter(pl.col("split") != "train")])
+        row_of = {text: row for row, text in enumerate(self.texts)}
+        rows = [[row_of[text] for text in texts] for texts in pairs.select(SIDES).iter_rows()]
+        return replace(self, pairs=pairs, triples=torch.tensor(rows, dtype=torch.int64).reshape(-1, len(SIDES)))
+
 
 def corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
     """Number the distinct texts of pairs and groups.
@@ -49,9 +54,3 @@ def corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
     )
     triples = torch.from_numpy(rows[: 3 * pairs.height].reshape(3, -1).T.copy())
     return Corpus([str(t) for t in distinct], pairs, triples, groups, torch.from_numpy(rows[3 * pairs.height :].copy()))
-
-
-def balanced(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Pairs whose training part is length-matched (`examples.pairs.balanced`); the other parts stay whole."""
-    train = pl.col("split") == "train"
-    return pl.concat([examples.balanced(pairs.filter(train), seed), pairs.filter(~train)])

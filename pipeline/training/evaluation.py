@@ -63,7 +63,7 @@ def _beside(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:
     """Numbers with the best baseline next to the implicitness accuracy, and the baselines as rows."""
     if audit is None:
         return numbers.with_columns(baseline=pl.lit(None, pl.Float64), baseline_name=pl.lit(None, pl.String))
-    best = audit.sort("accuracy", descending=True).unique(["subset", "split"], keep="first")
+    best = audit.sort("accuracy", "baseline", descending=[True, False]).unique(["subset", "split"], keep="first")
     best = best.select("subset", "split", baseline="accuracy", baseline_name="baseline")
     best = best.with_columns(metric=pl.lit("implicitness_accuracy"))
     rows = audit.select(

@@ -1,7 +1,7 @@
 """One head of a model: an encoder, ImpScore fitted on it, and what it says of the texts at hand."""
 
+import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,13 +9,18 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from pipeline.errors import BadInput
+from pipeline.examples.negatives import with_negatives
+from pipeline.examples.pairs import balanced
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import Meaning, pragmatic_distance
 from pipeline.models.vectors import embedded
 from pipeline.training import impscore
-from pipeline.training.corpus import balanced, corpus
+from pipeline.training.corpus import corpus
 from pipeline.training.embedding import Embedding, Frozen, Tuned
 from pipeline.training.impscore import Recipe
+
+log = logging.getLogger(__name__)
 
 
 class Head(NamedTuple):
@@ -55,11 +60,17 @@ def fit(
     else:
         embedding = Tuned(encoder, whole.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
     learnt = whole
-    if recipe.is_balanced:
-        kept = whole.pairs["pair_id"].is_in(balanced(pairs, recipe.seed)["pair_id"].implode())
-        learnt = replace(
-            whole, pairs=whole.pairs.filter(kept), triples=whole.triples[torch.from_numpy(kept.to_numpy())]
-        )
+    if recipe.is_balanced or recipe.has_hard_negatives:
+        train = pairs.filter(pl.col("split") == "train")
+        if recipe.is_balanced:
+            train = balanced(train, recipe.seed)
+            log.info("learning from %d of %d length-matched pairs", len(train), len(whole.of("train")))
+        if recipe.has_hard_negatives:
+            train = _with_hard_negatives(train, recipe.seed, encoder, embeddings)
+        learnt = whole.with_train(train)
+    if not len(learnt.of("train")) and not (recipe.group_sharpness and learnt.groups_of("train")):
+        why = "; none is left once lengths are matched (is_balanced)" if len(whole.of("train")) else ""
+        raise BadInput(f"there is nothing to train on: no pair has the split train{why}")
     fitted = impscore.fit(learnt, embedding, recipe, state)
     every = impscore.meanings(torch.arange(len(whole.texts)), fitted.model, embedding)
     every = Meaning(*(field.cpu() for field in every))
@@ -75,6 +86,13 @@ def fit(
         _triples(pairs, whole.triples, every, fitted.model.design.pragmatics),
         graded,
     )
+
+
+def _with_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
+    """Pairs with negatives that are near to their own explicit sentences, by the encoder as it comes."""
+    vectors = embedded(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
+    found, _ = with_negatives(train.drop("negative"), seed, vectors)
+    return found.select(train.columns)
 
 
 def _triples(pairs: pl.DataFrame, rows: Tensor, every: Meaning, metric: Any) -> pl.DataFrame:

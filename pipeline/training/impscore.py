@@ -59,6 +59,7 @@ class Recipe:
     seed: int = 42
     pooling: Literal["model", "layers"] = "model"
     is_balanced: bool = False  # train on pairs among which length tells nothing
+    has_hard_negatives: bool = False  # learn from foreign sentences that are near to the pair's own explicit one
     hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
     dropout: float = 0.0
     group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: groups are not learnt from
@@ -100,6 +101,8 @@ _OPTIONS = {
     "reduction": ("mean", "sum"), "pooling": ("model", "layers"), "tune": ("none", "adapter", "full"),
 }  # fmt: skip
 
+_FROM_ZERO = {"hidden", "seed"}
+
 
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
@@ -116,7 +119,7 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     for field in fields(Recipe):
         value = getattr(recipe, field.name)
         if field.name not in _OPTIONS and not _fits(value, type(field.default), field.name):
-            what = {int: "a whole number", float: "a number, not below 0", bool: "true or false"}[type(field.default)]
+            what = _expected(type(field.default), field.name)
             raise BadInput(f"{field.name} should be {what}; found {value!r}")
     return recipe
 
@@ -126,8 +129,19 @@ def _fits(value: object, kind: type, name: str) -> bool:
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     if kind is int:
-        return isinstance(value, int) and value >= (0 if name in {"hidden", "seed"} else 1)
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
+        return isinstance(value, int) and value >= (0 if name in _FROM_ZERO else 1)
+    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return False
+    return name != "dropout" or value < 1
+
+
+def _expected(kind: type, name: str) -> str:
+    """What a recipe's field takes, in words."""
+    if kind is bool:
+        return "true or false"
+    if kind is int:
+        return "a whole number, not below 0" if name in _FROM_ZERO else "a whole number above 0"
+    return "a number from 0 to below 1" if name == "dropout" else "a number, not below 0"
 
 
 @dataclass(slots=True)
@@ -180,7 +194,12 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         model.train()
         for step in _steps(corpus, recipe, generator):
             optimiser.zero_grad()
-            _loss(step, model, embedding, recipe).backward()  # type: ignore[no-untyped-call]
+            value = _loss(step, model, embedding, recipe)
+            if not torch.isfinite(value):
+                raise BadInput(
+                    f"the loss is {value.item()} in epoch {epoch}: the learning rate is too high for these pairs"
+                )
+            value.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         embedding.training(mode=False)
         model.eval()

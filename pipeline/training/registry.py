@@ -49,10 +49,18 @@ def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]
     """Write a model as the folder `path`, which should not exist, hold nothing or hold a model; return its id."""
     writable(path)
     weights, text = _serialised(tensors, config)
-    if path.is_dir():
-        shutil.rmtree(path)
-    _write(path, weights, text)
+    fresh = Path(tempfile.mkdtemp(prefix=".draft-", dir=_made(path.parent)))
+    _write(fresh / "new", weights, text)
+    if path.exists():
+        path.rename(fresh / "old")  # a kill between the two renames leaves both beside the place, complete
+    (fresh / "new").rename(path)
+    shutil.rmtree(fresh)
     return content_hash(weights, text)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def writable(path: Path) -> None:

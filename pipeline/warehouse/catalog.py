@@ -1,9 +1,11 @@
 """The Iceberg catalog and its tables: opened, created once, scanned."""
 
+from contextlib import suppress
+
 import polars as pl
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -79,6 +81,7 @@ def create() -> list[str]:
     for name in created:
         columns = _columns(name)
         with (
+            suppress(TableAlreadyExistsError, CommitFailedException),  # another process was faster
             cat.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
             tx.update_spec() as spec,
         ):
@@ -93,7 +96,7 @@ def _columns(name: str) -> pa.Schema:
 
 def _widen(handle: Table, columns: pa.Schema) -> None:
     if set(columns.names) - set(handle.schema().column_names):
-        with handle.update_schema() as update:
+        with suppress(CommitFailedException), handle.update_schema() as update:
             update.union_by_name(columns)
 
 

@@ -20,7 +20,7 @@ def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_
     done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER)
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == str(tmp_path / "model")
-    assert done.out.split()[:5] == ["subset", "n", "implicit", "pragmatic", "baseline"]
+    assert done.out.split()[:5] == ["split", "subset", "n", "implicit", "pragmatic"]
     config = registry.read(tmp_path / "model").config
     assert (config["profile"], config["heads"]["any"]["recipe"]["epochs"]) == ("paper", 2)
     assert not (home / "catalog.db").exists()
@@ -158,7 +158,7 @@ def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> Non
     assert {"all", "own", "matched:all"} <= {row["subset"] for row in told["numbers"]}
     assert any(row["metric"] == "length_baseline" for row in told["numbers"])
     shown = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
-    assert shown.split("\n")[0].split() == ["subset", "n", "implicit", "pragmatic", "baseline", "by"]
+    assert shown.split("\n")[0].split() == ["split", "subset", "n", "implicit", "pragmatic", "baseline", "by"]
 
 
 def test_the_shipped_model_is_measured(run: Run, pairs_file: Path) -> None:

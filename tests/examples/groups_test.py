@@ -33,7 +33,8 @@ def test_a_row_a_sentence(tmp_path: Path) -> None:
     ("entry", "said"),
     [
         ("{", "line 2: broken JSON"),
-        ([], "field 'group'"),
+        ([], "line 2: expected a JSON object, found \\[\\]"),
+        ({}, "field 'group'"),
         ({**GOOD, "group": "tea"}, "no other line has"),
         ({"group": "x", "sentences": "one"}, "a list of texts"),
         ({"group": "x", "sentences": ["one", " "]}, "a list of texts"),

@@ -44,10 +44,10 @@ def answers(*rows: tuple[str, str, str], model: str = "m", attempts: Sequence[in
     return pl.DataFrame(
         [
             {"completion_id": f"{i:064x}", "source": "own", "response": response, "prompt": prompt, "model": model,
-             "attempt": attempt, "messages": json.dumps(explicit.messages(implicit, prompt))}
+             "attempt": attempt, "prompt_version": "v1", "messages": json.dumps(explicit.messages(implicit, prompt))}
             for i, ((implicit, response, prompt), attempt) in enumerate(zip(rows, tries, strict=True))
         ],
-        schema=dict.fromkeys(("completion_id", "source", "response", "prompt", "model"), pl.String)
+        schema=dict.fromkeys(("completion_id", "source", "response", "prompt", "prompt_version", "model"), pl.String)
         | {"attempt": pl.Int64, "messages": pl.String},
     )  # fmt: skip
 
@@ -93,6 +93,18 @@ def test_first_attempt_that_parses_counts() -> None:
         kept, gone = examples.positives(rows)
         assert kept.select("explicit", "completion_id").rows() == [("I dislike the hat.", f"{2:064x}")]
         assert gone.rows() == [("own", "empty", f"{1:064x}"), ("own", "later_attempt", f"{0:064x}")]
+
+
+def test_answers_to_the_wording_in_force_come_first() -> None:
+    """A question reworded and asked again counts once, by its answer to the wording in force, if that parses."""
+    asked = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike the hat.", "The hat is ugly.")]
+    both = answers(*asked).with_columns(prompt_version=pl.Series(["v1", "v2"]))
+    for current, expected in (({"explicit_en": "v1"}, 0), ({"explicit_en": "v2"}, 1), ({}, 0), (None, 0)):
+        kept, gone = examples.positives(both, current)
+        assert kept["completion_id"].to_list() == [f"{expected:064x}"]
+        assert gone["reason"].to_list() == ["later_attempt"]
+    unparsed = both.with_columns(response=pl.Series(["I dislike the hat.", ""]))
+    assert examples.positives(unparsed, {"explicit_en": "v2"})[0]["explicit"].to_list() == ["I dislike the hat."]
 
 
 def test_two_models_are_two_questions() -> None:
@@ -354,12 +366,14 @@ FULL = {"implicit": " Brr. ", "explicit": "It is cold.", "negative": "Go home.",
 
 
 def test_what_a_user_gives_is_kept(tmp_path: Path) -> None:
-    """Negative, source, language and split of the file stand; a missing negative alone is drawn; copies count once."""
-    other = {"implicit": "Well, well.", "explicit": "You are late.", "source": "mine", "split": "train"}
-    rows = examples.read(jsonl(tmp_path / "p.jsonl", FULL, other, FULL | {"negative": "No."}))
+    """Negative, source, language and split of the file stand; a missing negative is drawn there; copies count once."""
+    late = {"implicit": "Well, well.", "explicit": "You are late.", "source": "mine", "split": "train"}
+    slow = late | {"implicit": "Any day now.", "explicit": "You are slow."}
+    rows = examples.read(jsonl(tmp_path / "p.jsonl", FULL, late, slow, FULL | {"negative": "No."}))
     assert sorted(rows.select("implicit", "negative", "source", "lang", "split").rows()) == [
+        ("Any day now.", "You are late.", "mine", "en", "train"),
         ("Brr.", "Go home.", "mine", "en", "test"),
-        ("Well, well.", "It is cold.", "mine", "en", "train"),
+        ("Well, well.", "You are slow.", "mine", "en", "train"),
     ]
 
 

@@ -16,7 +16,7 @@ GOOD = [{"thread_id": "t", "comment_id": str(i), "text": f"comment {i}", "like_c
 LINES = [json.dumps(row) for row in GOOD]
 
 BAD: dict[str, tuple[str, bytes, str]] = {
-    "wrong encoding": ("a.csv", "text,like_count\n好的,1\n".encode("gb18030"), r"a\.csv, .*is not utf-8.*gb18030"),
+    "wrong encoding": ("a.csv", "text,like_count\n好的,1\n".encode("gb18030"), r"a\.csv, .*is not UTF-8.*gb18030"),
     "missing column": ("a.csv", b"content,likes\nhello,1\n", r"a\.csv.*no column `text`.*content, likes"),
     "broken JSON in line 7": (
         "a.jsonl", "\n".join([*LINES[:6], LINES[6][:-4], *LINES[7:]]).encode(), r"a\.jsonl, line 7: broken JSON"

@@ -219,7 +219,7 @@ def test_a_batch_that_is_turned_down_frees_its_requests(
 def test_a_limit_of_cost_holds_for_a_whole_batch(engine: sa.Engine, server: Server) -> None:
     """A batch that could cost more than the run has left is not handed over, and what it could cost is told."""
     wanted = requests(10, max_tokens=1_000_000)
-    with pytest.raises(BadInput, match=r"would cost about \$10\.00.*over what \$9 leaves to run run"):
+    with pytest.raises(BadInput, match=r"would cost about \$10\.00.*over what \$9\.00 leaves to run run"):
         submit(wanted, engine, server, max_cost=9.0)
     assert (server.batches, claims(engine)) == ({}, 0)
     with pytest.raises(BadInput, match="no price for the model"):

@@ -203,9 +203,11 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
     asked = live(requests(2), engine, server)
     assert list(server.sent.values()) == [3, 3]
     assert outcomes(engine) == {"malformed": 6}
-    assert [(m.reason.split(":")[0], m.is_open) for m in asked.missing] == [("malformed", False)] * 2
+    assert [(m.reason.split(",")[0], m.is_open) for m in asked.missing] == [("malformed 3 times", False)] * 2
     assert asked.stopped is None
     asked.check()
+    assert live(requests(2), engine, server).missing == asked.missing
+    assert outcomes(engine) == {"malformed": 6}  # another run does not ask again
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Asking for explicit sentences, and reading the answers."""
 
 import json
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,9 @@ def test_sentence_is_read_back_from_stored_messages(sentence: str) -> None:
         f"<<<Explicit Response>>> {SAID}",
         f"<<<{SAID}>>>",
         f'"<<<Explicit Response>>>:\n{SAID}"',
+        f"**Explicit version:** {SAID}",
+        f"**Answer**: {SAID}",
+        f"_Explicit version: {SAID}_",
     ],
 )
 def test_labels_and_quotation_marks_go(response: str) -> None:
@@ -100,6 +104,188 @@ def test_quotations_inside_a_sentence_stay(said: str) -> None:
     assert explicit.parse(said, ZH_HINT if "说" in said else HINT, "explicit_en") == (said, None)
 
 
+ZH_SAID = "请把音乐关小一点。"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        f"<think>They are tired.</think>{SAID}",
+        f"<think>\nOkay, so...\n\nExplicit: a request?\n</think>\n\n{SAID}",
+        f"<think></think>Explicit: <think>More.</think> {SAID}",
+        f"So this is a request.\n</think>\n\n{SAID}",
+    ],
+)
+def test_reasoning_goes(response: str) -> None:
+    """What a model thinks before it answers is no part of the sentence."""
+    assert explicit.parse(response, HINT, "explicit_en") == (SAID, None)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        f"```\n{SAID}\n```",
+        f"```text\n{SAID}\n```",
+        f"```{SAID}```",
+        f"**{SAID}**",
+        f"*{SAID}*",
+        f"***{SAID}***",
+        f"__{SAID}__",
+        f'**"{SAID}"**',
+        f'"*{SAID}*"',
+    ],
+)
+def test_fences_and_emphasis_go(response: str) -> None:
+    """A code fence and Markdown's emphasis around all of the sentence are no part of it."""
+    assert explicit.parse(response, HINT, "explicit_en") == (SAID, None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I *never* said **that**.",
+        "*Now* you say *never*",
+        "**Now** or **never**",
+        "* is the sign I mean *",
+        "Call the function __init__ by its name",
+        "Type ``` before it and ``` after",
+    ],
+)
+def test_emphasis_inside_a_sentence_stays(said: str) -> None:
+    """Marks around a part of the sentence are the sentence's."""
+    assert explicit.parse(said, HINT, "explicit_en") == (said, None)
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Sure! Here is the explicit version:\n\n",
+        "Sure, here's an explicit version of the sentence: ",
+        "Here's a more direct way to say it:\n",
+        "Here’s a more direct way to say it: ",
+        "Certainly! Here is the rewritten sentence: ",
+        "Of course. A more explicit and direct wording is: ",
+        "Okay - this is a clearer rewrite:\n",
+        "**Here is the explicit version:**\n",
+        "Here is the sentence:\n",
+        "Here is a plain version of your sentence:\n",
+        "Here is the sentence, rewritten to say outright what it means:\n",
+        "The sentence can be rewritten as: ",
+        "My rewrite: ",
+    ],
+)
+@pytest.mark.parametrize("frame", ["{}", '"{}"', "**{}**", "```text\n{}\n```", "Explicit: {}"])
+def test_lead_ins_go(lead: str, frame: str) -> None:
+    """Chatter that leads to the sentence goes, whatever stands around the sentence itself."""
+    assert explicit.parse(lead + frame.format(SAID), HINT, "explicit_en") == (SAID, None)
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "好的，改写如下：\n",
+        "好的，改写如下：",
+        "当然可以！以下是改写后的句子：\n\n",
+        "改写后的句子如下：",
+        "这句话可以改写为：",
+        "没问题。更直白的说法是：",
+        "好的。\n\n改写结果：",
+        "**改写如下：**\n",
+    ],
+)
+def test_chinese_lead_ins_go(lead: str) -> None:
+    """The same holds for Chinese chatter (X-07)."""
+    assert explicit.parse(f"{lead}“{ZH_SAID}”", ZH_HINT, "explicit_zh") == (ZH_SAID, None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Here is the sentence the judge gave him: ten years.",
+        "Here is my final word on the old version: it was better.",
+        "Here's the way to the station: left, then left again.",
+        "There is no polite way to say this: you are fired.",
+        "Sure: I will come.",
+        "Sure! I will come.",
+        "Of course, one thing is missing: money.",
+        "The plain answer: nobody wants to go.",
+        "The explicit lyrics are the problem: my son is six.",
+        "Please rewrite this: it is full of mistakes.",
+        "Here is a clear answer: no.",
+        "Here is the explicit version",
+        "Sure! Here is a list of what I hate:\nqueues.",
+        "好的，我来说一句：这菜太咸了。",
+        "他改写的结局是这样：谁也没死。",
+        "可以，只有一个条件：你先道歉。",
+        "剧本改写如下：他没有死。",
+        "以下是我的要求：每天按时回家。",
+        "好的改写需要时间：别催我。",
+    ],
+)
+def test_colons_of_a_sentence_stay(said: str) -> None:
+    """A colon after words that do not announce a rewriting is the sentence's, a friendly word before it too."""
+    assert explicit.parse(said, ZH_HINT if explicit._HAN.match(said) else HINT, "explicit_en") == (said, None)
+
+
+@given(
+    st.sampled_from(["", "Sure, ", "Okay! ", "Of course, "]),
+    st.sampled_from(["here is", "this is", "here's", "I told you", "they forgot", "listen to"]),
+    st.sampled_from(["the plan", "my answer to him", "the sentence he wrote", "what I think", "the direct train"]),
+    st.sampled_from([": it left.", ": nobody wants you there.", " and I am glad."]),
+)
+def test_announcements_of_other_things_stay(opening: str, verb: str, thing: str, rest: str) -> None:
+    """What announces anything but a rewriting is kept to the letter."""
+    assert explicit.parse(f"{opening}{verb} {thing}{rest}", HINT, "explicit_en").explicit == (
+        f"{opening}{verb} {thing}{rest}"
+    )
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "\n\nNote: this keeps the tone of the original.",
+        "\nNote: this keeps the tone.\n\nDo you want another one?",
+        "\n\n(Note: this keeps the tone.)",
+        "\n\n(Note that this keeps the tone.)",
+        "\n\nNote that this keeps the tone.",
+        "\n\n**Explanation:** they want to sleep.\n\n- five is early",
+        "\n\n*Explanation*: they want to sleep.",
+        "\n\n注：保留了原来的语气。",
+        "\n\n（注：保留了原来的语气。）",
+        "\n\n说明：他们要睡觉。",
+        "\n**解释：**他们要睡觉。",
+    ],
+)
+@pytest.mark.parametrize("frame", ["{}", '"{}"', "**{}**", "```\n{}\n```", "Here is the rewritten sentence:\n\n{}"])
+def test_notes_go(note: str, frame: str) -> None:
+    """Paragraphs after the sentence that comment on it are no part of it."""
+    assert explicit.parse(frame.format(SAID) + note, HINT, "explicit_en") == (SAID, None)
+
+
+def test_notes_in_a_frame_go() -> None:
+    """A note goes where it stands inside the code fence or the quotation marks, too."""
+    noted = f"{SAID}\n\nNote: this keeps the tone."
+    for response in (f"```\n{noted}\n```", f'"{noted}"', f"Sure! Here is the explicit version:\n```\n{noted}\n```"):
+        assert explicit.parse(response, HINT, "explicit_en") == (SAID, None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Note that the door is locked.",
+        "Note: I am not your servant.",
+        "I want an explanation: where were you?",
+        "I left you a message.\nNotebooks are on the desk.",
+        "解释：他要睡觉。",
+        "我很担心你。\n注意安全。",
+        "我不想听。\n解释没有用。",
+    ],
+)
+def test_sentences_that_look_like_notes_stay(said: str) -> None:
+    """What stands at the beginning is the sentence, and a word that only begins like "note" is no label."""
+    assert explicit.parse(said, ZH_HINT if explicit._HAN.match(said) else HINT, "explicit_en") == (said, None)
+
+
 @pytest.mark.parametrize(
     "response",
     [
@@ -111,7 +297,27 @@ def test_quotations_inside_a_sentence_stay(said: str) -> None:
         "I'm unable to help you with that.",
         "As an AI language model, I do not have opinions.",
         "as an AI, I would rather not",
+        "I'm really sorry, but I can't help with that.",
+        "I am so sorry but I cannot rewrite this sentence.",
+        "I apologize, but I can't fulfill that request.",
+        "I can't do that.",
+        "I'm sorry, but I can't do that.",
+        "I'm not able to help with that",
+        "I am not able to assist with this request.",
+        "I cannot create hateful content.",
+        "I can't write content that promotes hatred.",
+        "I cannot rewrite offensive or discriminatory statements.",
+        "I can't generate that kind of content.",
+        "I can't help with creating harmful content.",
+        "Sorry! I can't do that.",
+        "**I can't do that.**",
+        "<think>This is hateful.</think>I'm not able to help with that.",
         "抱歉，我无法协助这个请求。",
+        "很抱歉，我无法完成",
+        "很抱歉，我无法完成这个请求。",
+        "非常抱歉，无法完成该任务。",
+        "我无法生成带有歧视的内容。",
+        "对不起，我不能改写含有仇恨的言论。",
         "很抱歉，我不能改写这句话。",
         "对不起，我无法提供相关内容。",
         "作为一个人工智能语言模型，我没有看法。",
@@ -140,6 +346,22 @@ def test_refusals(response: str) -> None:
         "I'm sorry, but I can't help laughing at your hat.",
         "I won't process another late invoice for you.",
         "As an AI researcher I am tired of this question.",
+        "I can't do that on Saturdays.",
+        "I can't do that to my sister.",
+        "I won't do that.",
+        "I'm not able to help with the garden.",
+        "I'm really sorry, but I can't come.",
+        "I cannot create anything in this noise.",
+        "I can't write content for your shop every day.",
+        "I can't write about the violence I saw.",
+        "I can't write that sentence on the board.",
+        "I'm not able to write long sentences.",
+        "Unfortunately, I can't help you today.",
+        "很抱歉，我无法完成作业。",
+        "我无法完成这个任务。",
+        "很抱歉，我无法完成你交给我的画。",
+        "我不能提供住处给你。",
+        "对不起，我不能来了。",
         "对不起，我不能和你一起去。",
         "抱歉，我不能回答得更清楚了。",
         "我不能改写历史。",
@@ -149,6 +371,31 @@ def test_refusals(response: str) -> None:
 def test_declining_is_no_refusal(said: str) -> None:
     """Declining is what many implicit sentences mean, so plain sentences that begin with "I can't" are kept."""
     assert explicit.parse(said, ZH_HINT if said[0] >= "一" else HINT, "explicit_en") == (said, None)
+
+
+@given(
+    st.sampled_from(["", "Sorry, ", "Sorry, but ", "I'm really sorry, but ", "Unfortunately, "]),
+    st.sampled_from(["I can't", "I cannot", "I can’t", "I won't", "I'm unable to", "I am not able to"]),
+    st.sampled_from(["help", "help you", "create", "write", "rewrite", "do", "provide", "process", "generate"]),
+    st.sampled_from(["move", "the garden", "it all again", "two songs a day", "anything at your age", "your taxes"]),
+    st.sampled_from([".", "!", ", my back hurts.", " before Sunday."]),
+)
+def test_everyday_inability_is_no_refusal(sorry: str, cannot: str, verb: str, what: str, end: str) -> None:
+    """Being unable to do an everyday thing is a meaning, however politely it is said."""
+    said = f"{sorry}{cannot} {verb} {what}{end}"
+    assert explicit.parse(said, HINT, "explicit_en") == (said, None)
+
+
+@given(
+    st.sampled_from(["", "很抱歉，", "对不起，"]),
+    st.sampled_from(["我不能", "我无法"]),
+    st.sampled_from(["完成", "提供", "改写", "协助", "处理", "生成"]),
+    st.sampled_from(["这幅画", "你的人生", "两份早饭", "老板的账", "一首新歌"]),
+)
+def test_everyday_inability_in_chinese_is_no_refusal(sorry: str, cannot: str, verb: str, what: str) -> None:
+    """The same holds for Chinese (X-07)."""
+    said = f"{sorry}{cannot}{verb}{what}。"
+    assert explicit.parse(said, ZH_HINT, "explicit_zh") == (said, None)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +408,13 @@ def test_declining_is_no_refusal(said: str) -> None:
         ("<<<Explicit Response>>>", HINT, "empty"),
         ("<<<>>>", HINT, "empty"),
         ("“”", ZH_HINT, "empty"),
+        (f"<think>{SAID}", HINT, "empty"),
+        (f"<think>{SAID}</think>", HINT, "empty"),
+        ("```\n```", HINT, "empty"),
+        ("Sure! Here is the explicit version:", HINT, "empty"),
+        ("好的，改写如下：", ZH_HINT, "empty"),
+        (f"Here is the rewritten sentence:\n**{HINT}**", HINT, "echo"),
+        (f"<think>{'So. ' * 200}</think>{SAID} " * 16, HINT, "too_long"),
         (HINT, HINT, "echo"),
         (f'Explicit: "{HINT.upper()}"', HINT, "echo"),
         (HINT, f"  {HINT} ", "echo"),
@@ -202,6 +456,9 @@ TOLD = "No, I am not coming."
         f"<<<Explicit Response>>>: {TOLD}",
         f"- {ASKED} - {TOLD}",
         f"- {ASKED}\n- {TOLD}",
+        f"<think>They will not come.</think>- {ASKED} - {TOLD}",
+        f"Sure! Here is the explicit version:\n- {ASKED} - {TOLD}\n\nNote: the tent is an excuse.",
+        f"```text\n- {ASKED} - **{TOLD}**\n```",
         f"{ASKED} {TOLD}",
         f"{ASKED.upper()} - B: {TOLD}",
     ],
@@ -257,7 +514,30 @@ def test_own_wording(tmp_path: Path) -> None:
     assert explicit.messages(HINT, "hate_en", tmp_path)[0]["content"] == "The exact wording."
 
 
-@given(st.text(), st.one_of(st.text(), st.just(DIALOGUE)), st.sampled_from(["explicit_en", "dialogue_zh"]))
+FRAMES = [
+    "Explicit: {}",
+    '"{}"',
+    "**{}**",
+    "```text\n{}\n```",
+    "Sure! Here is the explicit version:\n{}",
+    "{}\n\n(Note: ok)",
+]
+ANSWERS = st.one_of(
+    st.text(),
+    st.lists(st.sampled_from([*FRAMES, "<think>{}", "{}</think>", "{}\n"]), max_size=6).map(
+        lambda frames: reduce(lambda text, frame: frame.format(text), frames, "")
+    ),
+)
+
+
+@given(st.lists(st.sampled_from(FRAMES), unique=True))
+def test_all_at_once(frames: list[str]) -> None:
+    """What stands around the sentence goes in whatever order it comes."""
+    response = reduce(lambda text, frame: frame.format(text), frames, SAID)
+    assert explicit.parse(f"<think>Hm.</think>{response}", HINT, "explicit_en") == (SAID, None)
+
+
+@given(ANSWERS, st.one_of(st.text(), st.just(DIALOGUE)), st.sampled_from(["explicit_en", "dialogue_zh"]))
 def test_parse_gives_a_sentence_or_a_reason(response: str, implicit: str, name: str) -> None:
     """Any answer at all becomes either a stripped sentence that is not empty, or one of five reasons."""
     found = explicit.parse(response, implicit, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.llm import ledger
 from pipeline.llm.ledger import Call, Reply
 from pipeline.llm.request import Request, as_json
@@ -75,8 +75,8 @@ def test_one_owner_at_a_time(engine: sa.Engine) -> None:
     """What one has claimed another does not get, until it is released or recorded as no answer."""
     wanted = asking("a", "b")
     key, other = wanted
-    assert take(engine, wanted, GONE + ":1") == ([key, other], {}, [])
-    assert take(engine, wanted, GONE + ":2") == ([], dict.fromkeys(wanted, GONE + ":1"), [])
+    assert take(engine, wanted, GONE + ":1") == ([key, other], {}, [], {})
+    assert take(engine, wanted, GONE + ":2") == ([], dict.fromkeys(wanted, GONE + ":1"), [], {})
     ledger.record(engine, [ended(key, wanted[key], "failed")], GONE + ":1", "run")
     assert take(engine, wanted, GONE + ":2").mine == [key]
     assert ledger.release(engine, GONE + ":1") == 1
@@ -133,14 +133,32 @@ def test_a_process_id_used_again_is_another_process() -> None:
     assert not ledger.is_gone(f"other:{pid}:1{started}:{nonce}")
 
 
+def test_what_was_asked_in_vain_is_not_claimed(engine: sa.Engine) -> None:
+    """Malformed three times in all runs, or rejected at last, a request is not asked again; what failed for now is."""
+    wanted = asking("often malformed", "twice malformed", "rejected", "rejected once", "failed")
+    often, twice, rejected, once, failed = wanted
+    for outcomes in (
+        {often: "malformed", twice: "malformed", once: "rejected", failed: "failed"},
+        {often: "malformed", twice: "malformed", rejected: "failed", failed: "failed"},
+        {often: "malformed", rejected: "rejected", once: "failed", failed: "failed"},
+    ):
+        ledger.record(engine, [ended(k, wanted[k], outcome) for k, outcome in outcomes.items()], "x:1", "run")
+    told = ledger.vain(engine, list(wanted))
+    assert told.keys() == {often, rejected}
+    assert told[often].startswith("malformed 3 times")
+    assert told[rejected].startswith("rejected")
+    claimed = take(engine, wanted, "x:2")
+    assert (claimed.mine, claimed.vain) == ([twice, once, failed], told)
+
+
 def test_the_limit_counts_what_is_spent_and_what_is_set_aside(engine: sa.Engine) -> None:
     """Claims beyond the run's limit are not made; an answer frees the difference; other runs do not count."""
     wanted = asking("a", "b", "c", "d")
     a, b, c, d = wanted
-    assert take(engine, wanted, "x:1", limit=2.5) == ([a, b], {}, [c, d])
+    assert take(engine, wanted, "x:1", limit=2.5) == ([a, b], {}, [c, d], {})
     assert take(engine, {c: wanted[c]}, "x:2", limit=2.5).over == [c]
     ledger.record(engine, [ended(a, wanted[a], usd=0.5)], "x:1", "run")
-    assert take(engine, {c: wanted[c], d: wanted[d]}, "x:2", limit=2.5) == ([c], {}, [d])
+    assert take(engine, {c: wanted[c], d: wanted[d]}, "x:2", limit=2.5) == ([c], {}, [d], {})
     one = {d: wanted[d]}
     assert ledger.claim(engine, one, {d: 1.0}, "x:3", "another run", 60, limit=1.0)[0].mine == [d]
 
@@ -216,8 +234,10 @@ def test_an_address_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(Missing, match="cannot be opened") as raised:
         ledger.opened("postgresql+psycopg2://me:secret@127.0.0.1:1/none")
     assert "secret" not in str(raised.value)
-    with pytest.raises(Missing, match="cannot be opened"):
-        ledger.opened("nonsense://x")
+    for address in ("nonsense://x", "me:secret@host", "postgresql+psycopg2://me:secret@host:port/none"):
+        with pytest.raises(BadInput, match="should be one for SQLAlchemy, such as sqlite:") as refused:
+            ledger.opened(address)
+        assert "secret" not in f"{refused.value}{refused.value.__cause__}"
 
 
 def test_a_fork_opens_its_own(tmp_path: Path) -> None:

@@ -25,6 +25,36 @@ def test_answers(answers: list[str], read: problematic.Answer) -> None:
     assert {answer: problematic.parse(answer) for answer in answers} == dict.fromkeys(answers, read)
 
 
+@pytest.mark.parametrize(
+    "label", ["Answer: ", "answer:\n", "**Answer:** ", "**Answer**: ", "答案：", "**答案：**", '"Answer: ']
+)
+@pytest.mark.parametrize(("said", "read"), [("Yes.", "yes"), ("**no**", "no"), ("是的。", "yes"), ("没有问题", "no")])
+def test_a_label_is_passed_over(label: str, said: str, read: problematic.Answer) -> None:
+    """A label before the answer is no part of it."""
+    assert problematic.parse(f"{label}{said}") == read
+
+
+@pytest.mark.parametrize("text", ["Answer:", "Answer: maybe", "Answer yes", "Answering: yes", "答案不是", "答案：是否"])
+def test_labels_alone_say_nothing(text: str) -> None:
+    """A label without yes or no, and a word that only begins like a label, are other."""
+    assert problematic.parse(text) == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<think>No, wait, it mocks them.</think>\n\nYes", "yes"),
+        ("<think>\nYes?\n</think>Answer: no", "no"),
+        ("Yes, I think it does. But no.</think>否", "no"),
+        ("<think>Yes, because", "other"),
+        ("<think></think>", "other"),
+    ],
+)
+def test_reasoning_is_no_answer(text: str, read: problematic.Answer) -> None:
+    """What a model thinks before it answers is passed over; all of it where the thinking was cut off."""
+    assert problematic.parse(text) == read
+
+
 @given(st.text())
 def test_any_answer_is_one_of_three(answer: str) -> None:
     """Whatever a model says is yes, no or other."""
@@ -44,8 +74,3 @@ def test_other_languages_have_no_prompt() -> None:
     """There are prompts for English and Chinese."""
     with pytest.raises(BadInput, match="no prompt 'problematic_fr'"):
         problematic.messages("Bonjour.", "fr")
-
-
-def test_three_tokens() -> None:
-    """The paper's limit for Llama (figure 15)."""
-    assert problematic.MAX_TOKENS == 3

@@ -1,5 +1,6 @@
 """Prompt files: what each must say, their versions, and the folder that takes precedence."""
 
+import errno
 import hashlib
 import re
 from pathlib import Path
@@ -108,7 +109,47 @@ def test_a_folder_takes_precedence(tmp_path: Path) -> None:
 def test_a_bad_file_is_named(tmp_path: Path, content: bytes, told: str) -> None:
     """An empty prompt file and one in another encoding are BadInput with their path."""
     (tmp_path / "irony_en.md").write_bytes(content)
-    with pytest.raises(BadInput, match=re.escape(f"{tmp_path / 'irony_en.md'}: {told}")):
+    with pytest.raises(BadInput, match=re.escape(f"'{tmp_path / 'irony_en.md'}': {told}")):
+        prompt.load("irony_en", tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """What is in a prompt file's place and cannot be read is BadInput; the shipped prompt does not step in."""
+    (tmp_path / "irony_en.md").mkdir()
+    with pytest.raises(BadInput, match=re.escape(f"'{tmp_path / 'irony_en.md'}': cannot be read: Is a directory")):
+        prompt.load("irony_en", tmp_path)
+
+
+def test_a_file_without_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt file that one may not read is BadInput with its path."""
+
+    def refuse(path: Path, **_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(BadInput, match=re.escape(f"'{tmp_path / 'irony_en.md'}': cannot be read: Permission denied")):
+        prompt.load("irony_en", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["irony_en", "none"])
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    """A misspelt folder, or a file in its place, is BadInput that names it and the setting."""
+    (tmp_path / "file").write_text("Not a folder.", encoding="utf-8")
+    for folder in (tmp_path / "promts", tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(
+            BadInput, match=re.escape(f"'{folder}': there is no such folder") + ".*UNDERTONE_LLM_PROMPTS"
+        ):
+            prompt.load(name, folder)
+
+
+def test_a_folder_that_cannot_be_looked_at_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that one may not look at is BadInput that names it."""
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    with pytest.raises(BadInput, match=re.escape(f"'{tmp_path}': cannot be read: Permission denied")):
         prompt.load("irony_en", tmp_path)
 
 

@@ -111,9 +111,10 @@ class Server:
         """The same of a text given to the moderation endpoint, which flags what holds the word `awful`."""
         text = body["input"]
         answer = self.completion(body, text)
-        if answer and answer[2] == json.dumps(chat(text)).encode():
-            said = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
-            return 200, {}, json.dumps(said).encode()
+        with contextlib.suppress(ValueError, LookupError, TypeError):  # what is no answer stays as it is
+            if answer and isinstance(json.loads(answer[2])["choices"][0]["message"]["content"], str):
+                said = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
+                return 200, {}, json.dumps(said).encode()
         return answer
 
     def _drawn(self, prompt: str) -> tuple[str, tuple[int, dict[str, str], bytes] | None]:
@@ -214,7 +215,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.server_of_test
-        data = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"] or 0)
+        data = self.rfile.read(length)
+        if not data or len(data) < length:
+            raise ConnectionAbortedError("the client was killed while it wrote")
         server.keys.add(self.headers["Authorization"])
         if self.path in ("/v1/chat/completions", "/v1/moderations"):
             answer = (server.moderation if self.path.endswith("moderations") else server.completion)(json.loads(data))

@@ -27,7 +27,7 @@ def encoder() -> Encoder:
 
 
 def test_ngrams_by_hand() -> None:
-    """Of `好的` with its two marks there are four single characters, three pairs and two triples; `哈哈` has repeats."""
+    """`好的` with its two marks has four single characters, three pairs and two triples; repeats count once."""
     assert characters.ngrams("好的") == {"^", "好", "的", "$", "^好", "好的", "的$", "^好的", "好的$"}
     assert characters.ngrams("哈哈") == {"^", "哈", "$", "^哈", "哈哈", "哈$", "^哈哈", "哈哈$"}
     assert characters.ngrams("") == {"^", "$", "^$"}

@@ -229,6 +229,23 @@ def test_a_head_for_each_language_with_groups(
     assert set(taus["baseline_name"]) == {"words"}
 
 
+@pytest.mark.parametrize(
+    ("chosen", "head", "expected"),
+    [
+        (None, "zh", "characters"),
+        (None, "en", "embedded"),
+        (None, "any", "embedded"),
+        ("/some/folder", "zh", "/some/folder"),
+        ("/some/folder", "en", "/some/folder"),
+    ],
+)
+def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, chosen: str | None, head: str, expected: str) -> None:
+    """Chinese has n-grams in place of the embedded encoder, which knows no Chinese; one that is set serves all."""
+    if chosen:
+        monkeypatch.setenv("UNDERTONE_ENCODER", chosen)
+    assert impscore.encoder_for(head) == expected
+
+
 def test_groups_of_ones_own(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Groups from a file take the place of the shipped ones, by the language of their script."""
     path = tmp_path / "g.jsonl"
@@ -238,12 +255,14 @@ def test_groups_of_ones_own(imported: Path, tiny_encoder: Path, tmp_path: Path) 
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     rows = pairs.every().head(30)
     _, numbers = impscore.train_file(rows, tmp_path / "m", "undertone", {"epochs": 1}, [path])
-    assert list(registry.read(tmp_path / "m").config["heads"]) == ["en"]
-    assert numbers.filter(pl.col("metric") == "kendall_tau")["pair_count"].sum() == 9
+    assert list(registry.read(tmp_path / "m").config["heads"]) == ["en", "zh"]
+    taus = numbers.filter(pl.col("metric") == "kendall_tau")
+    counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
+    assert counts == {"groups:en": 9, "groups:zh": impscore.shipped_groups("zh")["group"].n_unique()}
 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after its second epoch, a training begun again ends with the same id and leaves no state behind."""
+    """Killed after its second epoch, a training begun again goes on with the third and ends with the same model."""
     from pipeline.training import impscore as fitting
 
     keep, kept = fitting._keep, []
@@ -256,11 +275,13 @@ def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, mon
 
     monkeypatch.setattr(fitting, "_keep", killed)
     with pytest.raises(KeyboardInterrupt):
-        trained(epochs=5)
-    assert len(list((settings.home() / "scratch" / "training").iterdir())) == 1
-    assert trained(epochs=5) == table("models")["model_id"][0]
+        trained(epochs=5, seed=9)
+    again = trained(epochs=5, seed=9)
     assert kept == [1, 2, 3, 4, 5]
-    assert list((settings.home() / "scratch" / "training").iterdir()) == []
+    for state in (settings.home() / "scratch" / "training").iterdir():
+        state.unlink()
+    assert trained(epochs=5, seed=9) == again
+    assert kept == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
 
 
 def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -296,22 +317,33 @@ def test_headline() -> None:
     assert impscore.headline(only)["accuracy"] == 0.99
 
 
-@pytest.mark.parametrize("split", ["train", "validation"])
-def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path, split: str) -> None:
-    """Of pairs that are all of one part the headline and the overview are of that part, baselines or not."""
-    rows = pairs.every().head(40).with_columns(split=pl.lit(split))
+def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Where all pairs were trained on, headline and overview are of the training part, baselines beside."""
+    rows = pairs.every().head(40).with_columns(split=pl.lit("train"))
     impscore.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
     numbers = impscore.evaluate(rows, str(tmp_path / "m"))
     assert impscore.headline(numbers)["accuracy"] is not None
+    assert impscore.overview(numbers)["split"].unique().to_list() == ["train"]
     assert impscore.overview(numbers).row(0, named=True)["n"] == 40
     assert impscore.overview(numbers)["baseline"][0] is not None
+
+
+def test_pairs_a_model_was_not_trained_on_are_all_test(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Whatever their splits are called, pairs that a model has not seen are measured together, as test."""
+    rows = pairs.every().head(40).with_columns(split=pl.lit("train"))
+    impscore.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
+    numbers = impscore.evaluate(rows.head(30), str(tmp_path / "m"))
+    assert numbers["split"].unique().to_list() == ["test"]
+    assert impscore.overview(numbers).row(0, named=True)["n"] == 30
 
 
 def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: Path) -> None:
     """A Euclidean variant cannot score days, so it does not become the model of the day."""
     own_pairs()
-    trained(implicitness="euclidean")
-    assert impscore.model_for(DAY) == shipped()
+    for promote in (False, True):
+        trained(implicitness="euclidean", promote=promote)
+        assert impscore.model_for(DAY) == shipped()
+    assert trained(pragmatics="cosine") == impscore.model_for(DAY)
 
 
 def test_a_folder_is_read_anew(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:

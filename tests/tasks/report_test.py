@@ -59,11 +59,11 @@ def test_facts_of_the_shipped_model(scored: object) -> None:
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
         assert fact in html
     assert "it is shipped with Undertone" in html
-    assert "undertone-sample" in html
+    assert "undertone-sample" not in html  # a warning for models trained on the sample to try things out
 
 
 def test_a_model_of_which_nothing_is_known(scored: object) -> None:
-    """Scores by a model that is neither in the table nor shipped are shown, and the page says that its row is absent."""
+    """Scores by a model that is neither in the table nor shipped are shown; the page says that its row is absent."""
     rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
     html = Path(report.write(DAY)).read_text(encoding="utf-8")

@@ -85,6 +85,20 @@ def test_distinct_texts_are_scored_once(imported: object, bring: Bring, asked: l
     assert values[0] == values[1] != values[2]
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_known_is_not_scored_again(
+    imported: object, bring: Bring, asked: list[str], monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    """A day scored again scores nothing, in either precision and either language."""
+    monkeypatch.setenv("UNDERTONE_PRECISION", precision)
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
+    score.run(NEXT)
+    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    assert score.run(NEXT) == 2
+    assert len(asked) == 2
+    assert score.plan(NEXT, score.pin(NEXT)) == []
+
+
 def test_missing_shard_writes_nothing(imported: object) -> None:
     """Publishing without one of the shards is Retry; neither scores nor the run is written."""
     pinned = score.pin(DAY)

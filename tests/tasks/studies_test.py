@@ -18,6 +18,7 @@ from pipeline.metrics import detection
 from pipeline.metrics.implicitness import figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
+from pipeline.slices import Staged
 from pipeline.tasks import asking, impscore, pairs, rank, score, studies, study_page
 from pipeline.training import heads
 from pipeline.training.impscore import recipe_of
@@ -114,8 +115,10 @@ def test_a_study_that_is_none() -> None:
         studies.cells("data_sets")
 
 
-@pytest.mark.parametrize(("study", "runs", "size", "tasks"), [("ablation", 3, 15, 3), ("sensitivity", 3, 15, 24),
-                                                              ("ablation", 1, 5, 3), ("ablation", 1, 100, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("study", "runs", "size", "tasks"),
+    [("ablation", 3, 15, 3), ("sensitivity", 3, 15, 24), ("ablation", 1, 5, 3), ("ablation", 1, 100, 1)],
+)
 def test_plan(study: str, runs: int, size: int, tasks: int) -> None:
     """Cells are cut into tasks of equal size but the last, none lost, in their order."""
     plan = studies.plan(study, runs, size)
@@ -169,8 +172,8 @@ def test_trained_again_the_table_is_the_same(imported: Path, tiny_encoder: Path)
     assert studies.publish("ablation", again, DAY) == 4
     assert_frame_equal(table("ablation").filter(pl.col("day") == before["day"][0]), before)
     assert table().height == 4 + 2 + 2
-    assert studies.publish("ablation", [], DAY) == 0
-    assert table().height == 4
+    studies.publish("ablation", again[:1], DAY)
+    assert table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
 
 
 def test_sources(own: str) -> None:
@@ -188,8 +191,10 @@ def test_a_data_set_described(own: str, model: str) -> None:
         found.group_by("study", "subset").agg(pl.col("row_count").unique(), pl.col("metric")).sort("study", "subset")
     )
     assert counts.rows() == [
-        ("data_sets", own, [6], SPREAD), ("data_sets", f"{own}:implicit", [3], SPREAD), ("diversity", own, [15], SPREAD),
-    ]  # fmt: skip
+        ("data_sets", own, [6], SPREAD),
+        ("data_sets", f"{own}:implicit", [3], SPREAD),
+        ("diversity", own, [15], SPREAD),
+    ]
     value = {
         (study, subset, metric): v
         for study, subset, metric, v in found.select("study", "subset", "metric", "value").rows()
@@ -244,8 +249,11 @@ def test_accuracy_by_bin_by_hand() -> None:
 
 def test_who_notices(judge: Judge, own: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
-    found = staged(studies.detected(own, DAY, how(judge), model))
-    assert found["subset"].to_list() == list(detection.LABELS)
+    every = staged(studies.detected(own, DAY, how(judge), model))
+    found, others = (every.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
+    assert found["subset"].to_list() == others["subset"].to_list() == list(detection.LABELS)
+    assert found["row_count"].to_list() == others["row_count"].to_list()
+    assert others["value"].sum() == 3  # neither awful nor early
     assert set(judge.sent) == {text for text, label in SENTENCES if label != "neither"}
     assert judge.paid == 0
     assert [json.loads(text) for text in found["setting"].unique()] == [{"by": "small-model", "source": own}]
@@ -269,11 +277,19 @@ def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None
     assert pairs.build(own, DAY) == 0  # a verdict is no explicit form
 
 
-def test_the_cache_alone_counts_what_is_not_there(tables: Path, own: str, model: str) -> None:
-    """With an empty ledger and nobody to ask no sentence is noticed."""
-    found = staged(studies.detected(own, DAY, asking.How("small-model", mode="cache-only"), model))
-    assert found["row_count"].sum() == 5
-    assert found.drop_nulls("value")["value"].to_list() == [0.0] * found["value"].count()
+def test_without_answers_there_is_no_accuracy(
+    tables: Path, own: str, model: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With an empty ledger and nobody to ask there is no accuracy; with some answers it is over those alone."""
+    cached = asking.How("small-model", mode="cache-only")
+    with pytest.raises(Missing, match="no answer about any sentence of mine"):
+        studies.detected(own, DAY, cached, model)
+    with Judge() as judge:
+        studies.detected(own, DAY, how(judge), model, limit=2)
+    with caplog.at_level("WARNING"):
+        found = staged(studies.detected(own, DAY, cached, model))
+    assert found.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
+    assert "3 of 5 sentences have no answer and are left out" in caplog.text
 
 
 def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
@@ -282,7 +298,7 @@ def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
     assert [json.loads(text)["by"] for text in found["setting"].unique()] == ["moderation:mod-1"]
     assert {body["model"] for body in judge.requests} == {"mod-1"}
     assert {body["input"] for body in judge.requests} == {text for text, label in SENTENCES if label != "neither"}
-    held = found.drop_nulls("value")
+    held = found.filter(pl.col("metric") == "accuracy").drop_nulls("value")
     assert (held["value"] * held["row_count"]).sum() == pytest.approx(1, abs=1e-5)
     answers = warehouse.scan("completions").collect()
     assert Counter(answers.select("model", "prompt", "response").rows()) == {
@@ -292,10 +308,12 @@ def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
 
 
 def test_verdicts(judge: Judge, own: str) -> None:
-    """Yes, no, and None for an answer that is neither, in the order of the texts; Chinese is asked in Chinese."""
+    """Yes, no, other, and None where there is no answer, in the order of the texts; Chinese is asked in Chinese."""
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
-    assert asking.verdicts(own, texts, how(judge)) == [True, False, None, None, True]
-    assert asking.verdicts(own, texts, how(judge, "moderation:m")) == [True, False, False, False, True]
+    assert asking.verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
+    assert asking.verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
+    cached = asking.How("small-model", mode="cache-only")
+    assert asking.verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
     prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
     assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
     assert judge.served["awful"] == 2  # once by each
@@ -307,7 +325,12 @@ def test_what_failed_for_now_is_asked_again(own: str, model: str, monkeypatch: p
     with Judge(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
         studies.detected(own, DAY, how(broken), model)
     with Judge() as mended:
-        assert staged(studies.detected(own, DAY, how(mended), model))["row_count"].sum() == 5
+        assert asked_about(studies.detected(own, DAY, how(mended), model)) == 5
+
+
+def asked_about(found: Staged) -> int:
+    """Sentences that an accuracy is over."""
+    return int(staged(found).filter(pl.col("metric") == "accuracy")["row_count"].sum())
 
 
 def _impatient(ask: Any) -> Any:
@@ -316,7 +339,7 @@ def _impatient(ask: Any) -> Any:
 
 def test_a_limit_asks_about_the_first(judge: Judge, own: str, model: str) -> None:
     """With a limit so many sentences are asked about and counted."""
-    assert staged(studies.detected(own, DAY, how(judge), model, limit=2))["row_count"].sum() == 2
+    assert asked_about(studies.detected(own, DAY, how(judge), model, limit=2)) == 2
     assert judge.sent.total() == 2
 
 
@@ -326,7 +349,8 @@ def test_nothing_to_detect(judge: Judge, tables: Path, tmp_path: Path, model: st
     path.write_text("text,label\nnice hat,neither\n", encoding="utf-8")
     pairs.bring("calm", str(path), DAY, own=True)
     found = staged(studies.detected("calm", DAY, how(judge), model))
-    assert (found.height, found["row_count"].sum(), found["value"].null_count()) == (8, 0, 8)
+    assert found["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
+    assert (found["row_count"].sum(), found["value"].null_count()) == (0, 8)
     assert judge.sent.total() == 0
 
 
@@ -353,7 +377,7 @@ def test_the_page_of_a_day(
     where = Path(studies.publish_all(done, DAY))
     assert where == settings.reports() / f"studies-{DAY}.html"
     assert Counter(table()["study"]) == {
-        "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 8,
+        "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
     }  # fmt: skip
     html = where.read_text(encoding="utf-8")
     assert model in html

@@ -1,9 +1,9 @@
 """Row numbers of distinct texts: they point at what was given."""
 
 import polars as pl
+import torch
 
-from pipeline.examples import pairs as examples
-from pipeline.training.corpus import SIDES, SPLITS, balanced, corpus
+from pipeline.training.corpus import SIDES, SPLITS, corpus
 
 
 def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:
@@ -31,16 +31,15 @@ def test_groups_run_from_explicit_to_implicit(pairs: pl.DataFrame, groups: pl.Da
     assert whole.groups_of("test") == []
 
 
-def test_only_the_training_part_is_balanced(pairs: pl.DataFrame) -> None:
-    """Of the pairs to train on a length-matched part is taken; validation and test stay whole."""
-    found = balanced(pairs, 42)
-    for split in ("validation", "test"):
-        assert found.filter(pl.col("split") == split)["pair_id"].sort().equals(
-            pairs.filter(pl.col("split") == split)["pair_id"].sort()
-        )  # fmt: skip
+def test_another_training_part(pairs: pl.DataFrame) -> None:
+    """A training part with other rows and negatives is numbered by the same texts; validation and test stay whole."""
+    whole = corpus(pairs)
     train = pairs.filter(pl.col("split") == "train")
-    kept = found.filter(pl.col("split") == "train")
-    assert kept.equals(examples.balanced(train, 42))
-    longer = kept["implicit"].str.len_chars().cast(pl.Int64) - kept["explicit"].str.len_chars().cast(pl.Int64)
-    assert 0 < kept.height < train.height
-    assert (longer > 0).sum() == (longer < 0).sum()
+    other = train.head(6).with_columns(negative=train["explicit"][6:12])
+    found = whole.with_train(other)
+    assert found.texts is whole.texts
+    for side, text in enumerate(SIDES):
+        assert [whole.texts[i] for i in found.of("train")[:, side]] == other[text].to_list()
+    for split in ("validation", "test"):
+        assert torch.equal(found.of(split), whole.of(split))
+    assert whole.with_train(train.clear()).of("train").shape == (0, 3)

@@ -68,6 +68,23 @@ def test_accuracies_by_hand(found: pl.DataFrame, measured: pl.DataFrame) -> None
     assert one(found, "implicitness_of_explicit", "test")["value"] == pytest.approx(explicit, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [(["train"], "train"), (["validation"], "validation"), (["train", "validation"], "train"), (["test"], "test"),
+     (["test", "train"], "test")],
+    ids=str,
+)  # fmt: skip
+def test_baselines_stand_beside_the_split_there_is(
+    pairs: pl.DataFrame, measured: pl.DataFrame, left: list[str], expected: str
+) -> None:
+    """Baselines stand beside the test part; without one beside the largest there is, so that none is lost."""
+    some = pairs.filter(pl.col("split").is_in(left))
+    found = evaluate(some, measured, 42).filter(~pl.col("subset").str.starts_with("matched"))  # too few are left there
+    assert found.filter(pl.col("baseline").is_not_null())["split"].unique().to_list() == [expected]
+    assert one(found, "implicitness_accuracy", expected)["baseline"] is not None
+    assert set(found.filter(pl.col("metric").is_in(BASELINES))["split"]) == {expected}
+
+
 def test_the_best_baseline_stands_beside_the_accuracy(found: pl.DataFrame, pairs: pl.DataFrame) -> None:
     """Next to the accuracy on test pairs stands the best surface baseline by its name; each has a row of its own."""
     audit = artefacts.audit(pairs).filter(pl.col("subset") == "all")

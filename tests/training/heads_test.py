@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 import torch
 
+from pipeline.examples.pairs import balanced
 from pipeline.models.encoder import Encoder, encode
 from pipeline.score import implicitness as scoring
 from pipeline.training import heads, impscore, registry
-from pipeline.training.corpus import balanced
+from pipeline.training.corpus import Corpus
 from pipeline.training.impscore import Recipe
 
 SMALL: dict[str, Any] = {"batch": 10, "epochs": 3, "pooling": "layers"}
@@ -79,8 +80,30 @@ def test_balanced_pairs_are_learnt_from_and_all_are_measured(
     fit = impscore.fit
     monkeypatch.setattr(impscore, "fit", lambda whole, *rest: seen.append(whole.of("train")) or fit(whole, *rest))
     found = heads.fit(pairs, None, Recipe(**SMALL, is_balanced=True), encoder, tmp_path)
-    assert len(seen[0]) == balanced(pairs, 42).filter(pl.col("split") == "train").height < 24
+    assert len(seen[0]) == balanced(pairs.filter(pl.col("split") == "train"), 42).height < 24
     assert found.triples.height == 32
+
+
+def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
+    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Foreign sentences to learn from are nearer to the own explicit one than those given, which are measured."""
+    seen: list[Corpus] = []
+    fit = impscore.fit
+    monkeypatch.setattr(impscore, "fit", lambda whole, *rest: seen.append(whole) or fit(whole, *rest))
+    found = heads.fit(pairs, None, Recipe(**SMALL, has_hard_negatives=True), encoder, tmp_path)
+    plain = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
+    hard, given = (whole.pairs.filter(pl.col("split") == "train").sort("pair_id") for whole in seen)
+    assert hard.drop("negative").equals(given.drop("negative"))
+    assert (hard["negative"] != hard["explicit"]).all()
+    own, *others = (
+        encode(encoder, texts.to_list()) for texts in (given["explicit"], hard["negative"], given["negative"])
+    )
+    nearer, further = (np.einsum("nd,nd->n", own, other).mean() for other in others)
+    assert nearer > further + 0.05
+    assert found.triples["near"].len() == 32
+    assert not found.triples["far"].equals(plain.triples["far"])
+    assert seen[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
 
 
 def test_texts_are_encoded_once(pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:

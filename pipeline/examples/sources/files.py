@@ -1,7 +1,6 @@
 """Published files as frames of text, and as XML elements; what cannot be read is BadInput with file and line."""
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
@@ -11,6 +10,7 @@ from xml.parsers import expat
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.text.lines import json_lines, lines
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 
@@ -94,7 +94,7 @@ def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
         return _parquet
     if name.endswith(".jsonl"):
-        return _jsonl
+        return json_lines
     if name.endswith((".csv", ".tsv", ".txt")):
         return lambda p: _csv(p, "," if name.endswith(".csv") else "\t", quoted)
     raise BadInput(
@@ -102,23 +102,12 @@ def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
     )
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file with their ends; an undecodable byte is named with its line."""
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for line in file:
-                yield line
-                number += 1
-    except UnicodeDecodeError as why:
-        raise BadInput(f"{path}, after line {number}: byte {why.object[why.start]:#04x} is not UTF-8") from why
-
-
 def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
     reader = csv.reader(
-        lines(path), delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
+        (line for _, line in lines(path)),
+        delimiter=separator,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=True,
     )
     header: list[str] | None = None
     while True:
@@ -137,23 +126,6 @@ def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
             yield line, dict(zip(header, fields, strict=True))
         elif fields:  # not an empty line
             raise BadInput(f"{path}, line {line}: expected {len(header)} fields as in the header, found {len(fields)}")
-
-
-def _jsonl(path: Path) -> _Rows:
-    for number, line in enumerate(lines(path), 1):
-        if line.strip():
-            yield number, json_object(path, number, line)
-
-
-def json_object(path: Path, line: int, text: str) -> dict[str, Any]:
-    """The object that a text is as JSON."""
-    try:
-        entry = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as why:
-        raise BadInput(f"{path}, line {getattr(why, 'lineno', 1) + line - 1}: broken JSON: {why}") from why
-    if not isinstance(entry, dict):
-        raise BadInput(f"{path}, line {line}: expected a JSON object but found {text.strip():.60}")
-    return entry
 
 
 def _parquet(path: Path) -> _Rows:

@@ -125,7 +125,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     """An undecodable byte is named with the line before it."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"text\nHello.\n\xff\n")
-    with pytest.raises(BadInput, match=r"a\.csv, after line \d: byte 0xff is not UTF-8"):
+    with pytest.raises(BadInput, match=r"a\.csv, line \d: byte 0xff is not UTF-8"):
         read_own(path)
     with pytest.raises(BadInput, match="there is no such file"):
         list(files.lines(tmp_path / "b.csv"))
