@@ -4,7 +4,7 @@ Reads `pairs` (ablation and sensitivity train on all of them with the paper's pr
 force (data sets, detection); writes `studies` and `<home>/reports/studies-<day>.html`. Each study is put in place as a
 whole; running it again replaces its rows of the day.
 
-**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `detected`: some requests failed for
+**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `ask`: some requests failed for
 now; a new try asks those alone. Detection asks a language model (connection `undertone_llm`) and costs money unless the
 ledger has the answers.
 """
@@ -69,12 +69,20 @@ def studies() -> None:
 
         return studies.detectors(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
-    def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+    @task(map_index_template="{{ source }}")
+    def ask(source: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks import asking, studies
 
         endpoint = asking.endpoint(*service("undertone_llm"))
         how = asking.How(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
+        studies.ask(source, how, params["limit"], run_id=run_id)
+        return source
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
+    def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import asking, studies
+
+        how = asking.How(params["ask"], mode="cache-only")
         model_id = params["model_id"] or studies.model_for(day)
         staged = studies.detected(source, day, how, model_id, params["limit"], run_id=run_id)
         return {"study": "detection", **staged}
@@ -88,7 +96,7 @@ def studies() -> None:
     day = the_day()
     trained = train.partial(day=day).expand(part=trainings())
     described = describe.partial(day=day).expand(source=data_sets())
-    publish(trained, described, detected.partial(day=day).expand(source=detectors()), day)
+    publish(trained, described, detected.partial(day=day).expand(source=ask.expand(source=detectors())), day)
 
 
 studies()

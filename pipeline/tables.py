@@ -128,6 +128,7 @@ class Completions(dy.Schema):
     revision = dy.String(nullable=True, description="Revision of the model, where its server names one")
     input_tokens = dy.Int64(nullable=True, min=0, description="Tokens the server counted in the messages")
     output_tokens = dy.Int64(nullable=True, min=0, description="Tokens the server counted in the answer")
+    finish_reason = dy.String(nullable=True, description="Why the answer ended: `length` if a limit cut it off")
 
 
 class Pairs(dy.Schema):

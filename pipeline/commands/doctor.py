@@ -33,6 +33,7 @@ def examine() -> list[Finding]:
         _user_key(),
         _tables(),
         _model(),
+        _language_model(),
         _airflow(),
     ]
 
@@ -123,11 +124,18 @@ def _model() -> Finding:
     from pipeline.tasks import impscore
 
     try:
-        model_id = impscore.model_for(None)
+        model_id = impscore.opened(impscore.model_for(None)).model_id
     except UndertoneError as why:
-        return Finding("ImpScore model", False, str(why), "undertone train impscore --sample", needed=False)
-    ok = (settings.models() / model_id).is_dir()
-    return Finding("ImpScore model", ok, model_id[:12], f"copy its folder to {settings.models()}", needed=False)
+        remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
+        return Finding("ImpScore model", False, str(why), remedy, needed=False)
+    own = (settings.models() / model_id).is_dir()
+    return Finding("ImpScore model", True, f"{model_id[:12]}{'' if own else ', shipped'}", "", needed=False)
+
+
+def _language_model() -> Finding:
+    named = [what for what, value in (("an address", settings.llm_uri()), ("a key", settings.llm_key())) if value]
+    remedy = "set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection undertone_llm, to ask one"
+    return Finding("language model", bool(named), " and ".join(named) or "not set", remedy, needed=False)
 
 
 def _airflow() -> Finding:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.text.language import language
 from pipeline.text.lines import json_lines
 
 
@@ -49,6 +50,11 @@ def with_split(groups: pl.DataFrame) -> pl.DataFrame:
     place = pl.col("group").replace_strict(places, return_dtype=pl.Int64)
     split = pl.when(place == 0).then(pl.lit("test")).when(place == 1).then(pl.lit("validation"))
     return groups.with_columns(split=split.otherwise(pl.lit("train")))
+
+
+def lang_of_most() -> pl.Expr:
+    """Language of most of a group's sentences, so that all of them are compared by one measure."""
+    return language().mode().sort().first().over("group")
 
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:

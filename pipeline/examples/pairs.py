@@ -64,8 +64,8 @@ def positives(completions: pl.DataFrame, current: Mapping[str, str] | None = Non
             dropped.append((source, "later_attempt", key))
             continue
         found = parse(row["response"], implicit, row["prompt"])
-        if found.explicit is None:
-            dropped.append((source, found.reason, key))
+        if found.explicit is None or row["finish_reason"] == "length":
+            dropped.append((source, found.reason or "cut_off", key))
             continue
         answered.add(question)
         kept.append((source, "zh" if row["prompt"].endswith("_zh") else "en", implicit, found.explicit, key, key))

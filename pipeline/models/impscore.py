@@ -109,7 +109,7 @@ class ImpScore(nn.Module):
                 one, other = pragmatic, semantic @ self.transform
             case "third":
                 one, other = pragmatic @ self.transform, semantic @ self.transform_semantic
-        return Meaning(_distance(one, other, self.design.implicitness), pragmatic, semantic)
+        return Meaning(distance(one, other, self.design.implicitness), pragmatic, semantic)
 
     @torch.no_grad()
     def look_at(self, embeddings: Tensor) -> None:
@@ -136,7 +136,7 @@ def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tenso
     return (torch.rand(rows, columns, generator=generator) * 2 - 1) * bound
 
 
-def _distance(one: Tensor, other: Tensor, metric: Metric) -> Tensor:
+def distance(one: Tensor, other: Tensor, metric: Metric) -> Tensor:
     """Row by row: [n]."""
     if metric == "cosine":
         return 1 - torch.cosine_similarity(one, other, dim=-1)
@@ -146,7 +146,7 @@ def _distance(one: Tensor, other: Tensor, metric: Metric) -> Tensor:
 
 def pragmatic_distance(one: Meaning, other: Meaning, metric: Metric = "euclidean") -> Tensor:
     """ΔP of sentences row by row (equation 6, or its cosine variant): [n]."""
-    return _distance(one.pragmatic, other.pragmatic, metric)
+    return distance(one.pragmatic, other.pragmatic, metric)
 
 
 def loss(

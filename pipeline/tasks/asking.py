@@ -84,7 +84,7 @@ def ask(
 ) -> dict[str, object]:
     """Ask for the explicit forms a source lacks, and put the answers into `completions`.
 
-    An answer that gives no sentence is asked for once more. What the ledger has is not asked again.
+    An answer that gives no sentence, or was cut off, is asked for once more. What the ledger has is not asked again.
 
     Returns:
         Counts: answers, calls_sent, cached, tokens, cost_usd, and why some are missing.
@@ -111,8 +111,8 @@ def ask(
         asked.check()
         useless = {
             text: request for text, request in todo.items()
-            if request.key in asked.answers
-            and explicit.parse(asked.answers[request.key].response, text, request.prompt).explicit is None
+            if (answer := asked.answers.get(request.key))
+            and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }  # fmt: skip
         todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
     reasons = "; ".join(f"{count} {reason}" for reason, count in why.most_common())
@@ -165,7 +165,7 @@ def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
             "prompt_version": request.prompt_version, "messages": as_json(request.messages),
             "params": as_json(request.params), "attempt": request.attempt, "response": answer.response,
             "mode": answer.mode, "revision": request.revision, "input_tokens": answer.input_tokens,
-            "output_tokens": answer.output_tokens,
+            "output_tokens": answer.output_tokens, "finish_reason": answer.finish_reason,
         }
         for request in every
         if (answer := asked.answers.get(request.key))
@@ -228,8 +228,8 @@ def groups(
         pairs.add("graded_groups", _rows("graded_groups", todo.values(), asked), run_id)
         for intent, request in todo.items():
             answer = asked.answers.get(request.key)
-            parsed = graded.parse(answer.response, lang) if answer else None
-            found[intent] = (intent, parsed.sentences, parsed.reason) if parsed else (intent, None, "no_answer")
+            parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
+            found[intent] = (intent, parsed.sentences, parsed.reason)
         asked.check()
         todo = {
             intent: request._replace(attempt=attempt + 1)

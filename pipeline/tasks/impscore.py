@@ -19,7 +19,6 @@ from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks import pairs as pairs_of
-from pipeline.text.language import language
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,8 +115,7 @@ def own_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
     twice = every.group_by("group").agg(pl.col("file").n_unique()).filter(pl.col("file") > 1)["group"].sort()
     if len(twice):
         raise BadInput(f"group {twice[0]!r} stands in more than one file; give each group a name of its own")
-    lang = language().mode().sort().first().over("group")
-    told = graded.with_split(every.drop("file")).with_columns(lang=lang)
+    told = graded.with_split(every.drop("file")).with_columns(lang=graded.lang_of_most())
     return {str(name): part.drop("lang") for (name,), part in told.partition_by("lang", as_dict=True).items()}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.examples.groups import lang_of_most
 from pipeline.metrics.artefacts import audit_groups
 from pipeline.metrics.ranking import agreement_matrix, mean_correlations
 from pipeline.score.signature import head_for
@@ -24,7 +25,7 @@ def rank(
     """Mean rank correlations over graded groups, a row for the model and one for each surface baseline.
 
     Args:
-        sentences: rows of `examples.groups.read`.
+        sentences: rows of `examples.groups.read`; a group is scored by the head of the language of most of it.
         model: what `impscore.opened` knows.
         done: told how many sentences each batch held.
         learnt: groups that the baselines are fitted on; without any, they are fitted crosswise.
@@ -32,7 +33,7 @@ def rank(
     Returns:
         by, group_count, kendall_tau (equation 11), spearman_rho; the model stands first.
     """
-    scored = score.frame(sentences, "text", model, done)
+    scored = score.frame(sentences, "text", model, done, lang_of_most())
     found = mean_correlations(scored.with_columns(value="implicitness"))
     mine = pl.DataFrame({"by": ["implicitness"], **{name: [value] for name, value in found._asdict().items()}})
     beside = audit_groups(sentences, learnt).rename({"baseline": "by"})
@@ -103,7 +104,7 @@ def agreement(
         A frame for kendall and one for spearman: by, and a column a rater.
     """
     mine = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
-    scored = score.frame(mine, "text", model, done)
+    scored = score.frame(mine, "text", model, done, lang_of_most())
     ranked = ratings.pivot("rater", index=["group", "level"], values="rank")
     every = scored.select("group", "level", model="implicitness", gold=pl.col("level").cast(pl.Float64))
     every = every.join(ranked, on=["group", "level"], how="left", maintain_order="left")

@@ -143,12 +143,21 @@ def _todo(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyF
 
 
 def frame(
-    rows: pl.DataFrame, column: str, model_id: str | None, done: Callable[[int], None] = lambda _: None
+    rows: pl.DataFrame,
+    column: str,
+    model_id: str | None,
+    done: Callable[[int], None] = lambda _: None,
+    lang: pl.Expr | None = None,
 ) -> pl.DataFrame:
-    """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text."""
+    """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text.
+
+    `lang`, over the frame, is each text's own language unless it is given.
+    """
     text = rows[column].fill_null("").str.strip_chars().rename("text")
+    langs = pl.DataFrame({"text": text}).select(lang=language()) if lang is None else rows.select(lang=lang)
+    said = langs.with_columns(text=text, text_hash=pl.lit(""))
     held = text != ""
-    said = pl.DataFrame({"text": text}).filter(held).with_columns(text_hash=pl.lit(""), lang=language())
+    said = said.filter(held)
     scored = values(said, model_id, done)
     at = pl.DataFrame({"at": held.arg_true()}).hstack(scored.select(implicitness="value", signature="signature"))
     every = pl.DataFrame({"at": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})

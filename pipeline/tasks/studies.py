@@ -136,6 +136,16 @@ def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
     return list(among)
 
 
+def ask(source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli") -> int:
+    """Ask a language model whether a data set's problematic sentences are problematic; return how many it answered.
+
+    Its answers are in the ledger, from which `detected` takes them.
+    """
+    rows = _problematic(source, limit)
+    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
+    return sum(said is not None for said in seen)
+
+
 def detected(
     source: str, day: str, how: How, model: str | None = None, limit: int | None = None, done: Done = lambda _: None,
     run_id: str = "cli",
@@ -144,7 +154,7 @@ def detected(
 
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
-    rows = _sentences(source).filter(pl.col("label") != "neither").head(limit or 10**9)
+    rows = _problematic(source, limit)
     scored = score.frame(rows, "text", model, done)
     seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
     answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
@@ -164,6 +174,12 @@ def detected(
             ends = {"low": row["low"], "high": row["high"]} if metric == "accuracy" else {}
             found.append(_row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
     return warehouse.stage("studies", _frame(found))
+
+
+def _problematic(source: str, limit: int | None) -> pl.DataFrame:
+    """The first of a data set's distinct problematic sentences."""
+    rows = _sentences(source).filter(pl.col("label") != "neither")
+    return rows.head(limit or rows.height)
 
 
 def by_bin(scored: pl.DataFrame) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+import torch
 
 from pipeline.examples.pairs import balanced
 from pipeline.examples.questions import from_groups
@@ -11,6 +12,7 @@ from pipeline.metrics import artefacts
 from pipeline.metrics.artefacts import audit_groups
 from pipeline.metrics.implicitness import figure_3
 from pipeline.metrics.ranking import mean_correlations
+from pipeline.models.impscore import Metric, distance
 from pipeline.training.heads import Head
 
 OPTIONS = 3  # of a choice question (section 6.2)
@@ -89,7 +91,7 @@ def of_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def of_groups(graded: pl.DataFrame, subset: str, seed: int) -> pl.DataFrame:
+def of_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
     """Rank correlations and choice accuracy on graded groups by split; beside the first a bag of words, fitted on the
     groups of the other splits.
 
@@ -97,6 +99,7 @@ def of_groups(graded: pl.DataFrame, subset: str, seed: int) -> pl.DataFrame:
         graded: `Head.graded`.
         subset: what to call them.
         seed: of the options drawn for the choice questions.
+        metric: of the pragmatic distance that answers them.
     """
     found = []
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():
@@ -107,18 +110,19 @@ def of_groups(graded: pl.DataFrame, subset: str, seed: int) -> pl.DataFrame:
         found.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})
         found.append({**row, "metric": "spearman_rho", "value": rho})
         if count >= OPTIONS:
-            found.append({**row, "metric": "choice_accuracy", "value": _choices(part, seed)})
+            found.append({**row, "metric": "choice_accuracy", "value": _choices(part, seed, metric)})
     return _rows(pl.DataFrame(found, schema_overrides=COLUMNS, infer_schema_length=None))
 
 
-def _choices(graded: pl.DataFrame, seed: int) -> float:
+def _choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
     """Share of questions made of the groups whose right option is the nearest (IMP-33)."""
-    features = dict(zip(graded["text"], graded["pragmatic"].to_numpy(), strict=True))
-    asked = from_groups(graded, OPTIONS, seed).iter_rows(named=True)
-    right = [
-        int(np.argmin([np.linalg.norm(features[q["reference"]] - features[o]) for o in q["options"]])) == q["answer"]
-        for q in asked
-    ]
+    row_of = {text: row for row, text in enumerate(graded["text"])}
+    features = torch.from_numpy(graded["pragmatic"].to_numpy().copy())
+    right = []
+    for asked in from_groups(graded, OPTIONS, seed).iter_rows(named=True):
+        options = features[[row_of[text] for text in asked["options"]]]
+        reference = features[row_of[asked["reference"]]].expand_as(options)
+        right.append(int(distance(reference, options, metric).argmin()) == asked["answer"])
     return float(np.mean(right).round(6))
 
 
@@ -134,5 +138,6 @@ def evaluations(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: in
     for name, head in heads:
         found.append(of_epochs(head.history, "all" if len(heads) == 1 else f"head:{name}"))
         if head.graded.height:
-            found.append(of_groups(head.graded, f"groups:{name}", seed))
+            metric = head.config["recipe"]["pragmatics"]
+            found.append(of_groups(head.graded, f"groups:{name}", seed, metric))
     return pl.concat(found)

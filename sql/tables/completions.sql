@@ -13,5 +13,6 @@ create table completions (
     mode varchar not null, -- How the answer came
     revision varchar, -- Revision of the model, where its server names one
     input_tokens bigint, -- Tokens the server counted in the messages
-    output_tokens bigint -- Tokens the server counted in the answer
+    output_tokens bigint, -- Tokens the server counted in the answer
+    finish_reason varchar -- Why the answer ended: `length` if a limit cut it off
 );

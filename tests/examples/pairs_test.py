@@ -44,11 +44,12 @@ def answers(*rows: tuple[str, str, str], model: str = "m", attempts: Sequence[in
     return pl.DataFrame(
         [
             {"completion_id": f"{i:064x}", "source": "own", "response": response, "prompt": prompt, "model": model,
-             "attempt": attempt, "prompt_version": "v1", "messages": json.dumps(explicit.messages(implicit, prompt))}
+             "attempt": attempt, "prompt_version": "v1",
+             "finish_reason": "stop", "messages": json.dumps(explicit.messages(implicit, prompt))}
             for i, ((implicit, response, prompt), attempt) in enumerate(zip(rows, tries, strict=True))
         ],
         schema=dict.fromkeys(("completion_id", "source", "response", "prompt", "prompt_version", "model"), pl.String)
-        | {"attempt": pl.Int64, "messages": pl.String},
+        | {"attempt": pl.Int64, "messages": pl.String, "finish_reason": pl.String},
     )  # fmt: skip
 
 
@@ -105,6 +106,15 @@ def test_answers_to_the_wording_in_force_come_first() -> None:
         assert gone["reason"].to_list() == ["later_attempt"]
     unparsed = both.with_columns(response=pl.Series(["I dislike the hat.", ""]))
     assert examples.positives(unparsed, {"explicit_en": "v2"})[0]["explicit"].to_list() == ["I dislike the hat."]
+
+
+def test_answers_that_were_cut_off_are_dropped() -> None:
+    """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts."""
+    asked = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike", "I dislike the hat.")]
+    both = answers(*asked, attempts=[0, 1]).with_columns(finish_reason=pl.Series(["length", "stop"]))
+    kept, gone = examples.positives(both)
+    assert kept["explicit"].to_list() == ["I dislike the hat."]
+    assert gone.rows() == [("own", "cut_off", f"{0:064x}")]
 
 
 def test_two_models_are_two_questions() -> None:

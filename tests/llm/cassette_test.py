@@ -66,6 +66,7 @@ def test_row_holds_the_whole_call(path: Path) -> None:
         "source": "own", "model": "m", "prompt": "explicit_en", "prompt_version": version, "messages": messages,
         "params": "{}", "attempt": 0, "response": "I dislike the hat.", "mode": "import",
         "revision": None, "input_tokens": None, "output_tokens": None,
+        "finish_reason": None,
     }  # fmt: skip
 
 

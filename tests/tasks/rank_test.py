@@ -46,6 +46,21 @@ def test_ranks_by_implicitness(model: str, sentences: pl.DataFrame) -> None:
         assert (row["kendall_tau"], row["spearman_rho"]) == (expected, expected)
 
 
+def test_a_group_is_scored_by_one_head(model: str, sentences: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence that reads like another language is scored by the head of most of its group: heads do not compare."""
+    seen: list[pl.DataFrame] = []
+    values = score.values
+    monkeypatch.setattr(score, "values", lambda rows, *rest: seen.append(rows) or values(rows, *rest))
+    mixed = sentences.with_columns(
+        text=pl.Series(["关上门", "门开着 OK", "LOL so cold", "close it", "the door!", "冷"])
+    )
+    rank.rank(mixed, model)
+    assert dict(zip(seen[0]["text"], seen[0]["lang"], strict=True)) == {
+        **dict.fromkeys(["关上门", "门开着 OK", "LOL so cold"], "zh"),
+        **dict.fromkeys(["close it", "the door!", "冷"], "en"),
+    }
+
+
 def test_chooses_the_nearest(model: str) -> None:
     """The option that is the reference itself is at distance 0 and chosen; a question about another is wrong."""
     asked = pl.DataFrame(

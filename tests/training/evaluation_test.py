@@ -148,4 +148,18 @@ def test_choices_by_hand() -> None:
     moved = some.with_columns(
         pragmatic=pl.Series([[0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0]], dtype=pl.Array(pl.Float64, 2))
     )  # the most implicit sentences of b and c have changed places
-    assert evaluation._choices(moved, 42) == pytest.approx(1 / 3, abs=1e-6)
+    assert evaluation._choices(moved, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_choices_by_the_models_own_distance() -> None:
+    """With the cosine variant directions decide: what is far along the own one is nearer than what is close by."""
+    some = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    apart = some.with_columns(
+        pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, 1], [-9, 9]], dtype=pl.Array(pl.Float64, 2))
+    )
+    near = apart.with_columns(
+        pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, -1], [-0.1, -0.1]], dtype=pl.Array(pl.Float64, 2))
+    )
+    assert evaluation._choices(apart, 42, "cosine") == 1.0
+    assert evaluation._choices(near, 42, "cosine") == 1.0
+    assert evaluation._choices(near, 42, "euclidean") < 1.0

@@ -102,7 +102,7 @@ def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytes
     from pipeline import tables as contracts
 
     columns = TABLES["completions"].schema.columns()
-    new = ("revision", "input_tokens", "output_tokens")
+    new = ("revision", "input_tokens", "output_tokens", "finish_reason")
     then: type[dy.Schema] = type("Then", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
     row = filled("completions", {"response": "old"})
     with monkeypatch.context() as patch:
