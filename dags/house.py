@@ -6,8 +6,9 @@ from typing import Any
 
 from airflow.sdk import Asset, CronPartitionTimetable, ExceptionRetryPolicy, Param, RetryAction, RetryRule, task
 
-COMMENTS, TOKENS, MODELS, SCORES = (
-    Asset(name=name, uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens", "models", "scores")
+COMMENTS, TOKENS, MODELS, SCORES, LABELS = (
+    Asset(name=name, uri=f"iceberg://undertone/{name}")
+    for name in ("comments", "tokens", "models", "scores", "annotated_comments")
 )
 
 
@@ -16,6 +17,7 @@ class Tag(StrEnum):
 
     COLLECT = "collect"
     TEXT = "text"
+    LABEL = "label"
     TRAIN = "train"
     SCORE = "score"
     REPORT = "report"
@@ -71,10 +73,10 @@ def secret(connection: str) -> str | None:
         return None
 
 
-def service(connection: str) -> tuple[str | None, str | None]:
+def service(connection: str, path: str = "/v1") -> tuple[str | None, str | None]:
     """Address and key of a connection, or None and None if there is no such connection.
 
-    The host may be a whole address (`http://127.0.0.1:8000/v1`). Else it is completed by the port, by `/v1`, and by
+    The host may be a whole address (`http://127.0.0.1:8000/v1`). Else it is completed by the port, by `path`, and by
     http where schema or connection type say so, else https.
     """
     from airflow.sdk import Connection
@@ -90,5 +92,5 @@ def service(connection: str) -> tuple[str | None, str | None]:
     if host and whole.count(":") < 2 and found.port:
         whole = f"{whole}:{found.port}"
     if host and not whole.partition("://")[2].partition("/")[2]:
-        whole = f"{whole.rstrip('/')}/v1"
+        whole = f"{whole.rstrip('/')}{path}"
     return (whole if host else None), found.password

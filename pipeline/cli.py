@@ -13,17 +13,21 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import console, measures, models, pairs, studies
+from pipeline.commands import console, label, measures, models, pairs, recovery, studies
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(pairs.app, name="pairs")
+app.add_typer(label.app, name="label")
 app.add_typer(studies.groups_app, name="groups")
 app.add_typer(studies.app, name="study")
 app.add_typer(models.train_app, name="train")
 app.add_typer(models.evaluate_app, name="evaluate")
 app.add_typer(measures.score_app, name="score")
+app.command("recover")(recovery.recover)
+models.train_app.command("recovery")(recovery.train)
+models.evaluate_app.command("recovery")(recovery.evaluate)
 for command in (measures.rank, measures.choose, measures.distance, measures.agree):
     app.command()(command)
 

@@ -58,6 +58,26 @@ def reports() -> Path:
     return Path(_get("REPORTS", str(home() / "reports"))).expanduser().resolve()
 
 
+def labelling() -> Path:
+    """Folder of what goes to raters and comes from them as files (UNDERTONE_LABELLING), a folder a project."""
+    return Path(_get("LABELLING", str(home() / "labelling"))).expanduser().resolve()
+
+
+def releases() -> Path:
+    """Folder of published data sets (UNDERTONE_RELEASES), a folder a release."""
+    return Path(_get("RELEASES", str(home() / "releases"))).expanduser().resolve()
+
+
+def studio_uri() -> str | None:
+    """Address of a Label Studio (UNDERTONE_STUDIO_URL), such as http://127.0.0.1:8080."""
+    return os.environ.get("UNDERTONE_STUDIO_URL") or None
+
+
+def studio_key() -> str | None:
+    """Token of Label Studio's API (UNDERTONE_STUDIO_KEY)."""
+    return os.environ.get("UNDERTONE_STUDIO_KEY") or None
+
+
 def resources() -> Path:
     """Folder of downloaded linguistic resources (UNDERTONE_RESOURCES)."""
     return Path(_get("RESOURCES", str(home() / "resources"))).expanduser().resolve()

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis
+
+# a busy machine is slow, not wrong
+hypothesis.register_profile("undertone", deadline=None)
+hypothesis.load_profile("undertone")
 
 # before any import of airflow, torch or a tokenizer
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="undertone-airflow-")

@@ -22,9 +22,19 @@ _GIVEN: dict[str, Any] = {
     "code_version": "0", "metric": "implicitness", "subset": "all", "epoch": 0,
     "value": 1.0, "pair_count": 1, "signature": "sig|test|1", "step": "collect", "reason": "empty", "row_key": "1",
     "read_count": 1, "kept_count": 1, "dropped_count": 0, "run_id": "test", "tokens": ["what", "a", "day"],
-    "tokenizer": "nltk", "tokenizer_version": "1", "dictionary_hash": "none",
+    "tokenizer": "nltk", "tokenizer_version": "1", "dictionary_hash": "none", "project": "csd", "release": "csd",
+    "schema_version": "1", "round": 1, "stage": 1, "rater_id": "r1", "field": "subtext", "tool": "file",
+    "state": "deleted", "pattern": "same",
 }  # fmt: skip
-_DIGITS = {"page_id": 64, "completion_id": 64, "model_id": 64, "text_hash": 32, "pair_id": 32}
+_DIGITS = {
+    "page_id": 64,
+    "completion_id": 64,
+    "model_id": 64,
+    "text_hash": 32,
+    "pair_id": 32,
+    "task_id": 32,
+    "row_id": 16,
+}
 
 
 def digest(value: object, size: int = 64) -> str:

@@ -7,11 +7,12 @@ from pipeline.commands import stack
 from pipeline.commands.console import out, say, table, working
 from pipeline.commands.rest import Rest
 from pipeline.errors import UndertoneError
-from pipeline.tasks import report
+from pipeline.tasks import labels, report
 from pipeline.tasks.tables import counts
 
-ALL = ("collect", "tokenize", "impscore", "studies", "score", "report", "heal", "maintain")
+ALL = ("collect", "tokenize", "impscore", "csd", "studies", "score", "report", "heal", "maintain")
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
+PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
 GPU_SLOTS = 2  # tasks that may use torch at once
 
 
@@ -37,13 +38,17 @@ def demo() -> None:
     running = up()
     say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
     with Rest(running["url"]) as rest:
-        rest.unpause(*CHAIN, "impscore")
+        rest.unpause(*CHAIN, "impscore", "csd")
         known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
         rest.trigger("impscore", sample.DAY, {"cassette": "sample"})
         _await(rest, "impscore", known, start)
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
             _await(rest, dag, known, start)
+        rest.trigger("csd", sample.DAY, {"tool": "simulated", "project": PROJECT, "limit": 20})
+        with working("csd is running, by simulated raters"):
+            rest.approve("csd", sample.DAY, known["csd"])
+        _await(rest, "csd", known, start)
     _show(running)
 
 
@@ -63,5 +68,6 @@ def _show(running: stack.State) -> None:
     table(most.select(columns), "\nMost implicit")
     table(least.select(columns), "\nLeast implicit")
     out.print(f"\nReport   {report.path_of(sample.DAY)}", soft_wrap=True)
+    out.print(f"Labels   {labels.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")

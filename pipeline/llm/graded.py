@@ -80,7 +80,7 @@ def parse(text: str, lang: str) -> Parsed:
 
 def _object(text: str) -> dict[str, Any] | None:
     """The first JSON object in a text."""
-    for found in re.finditer(r"\{", text):
+    for found in re.finditer(r"\{(?=\s*\")", text):  # not every brace of a long row of them
         try:
             value, _ = json.JSONDecoder().raw_decode(text, found.start())
         except (ValueError, RecursionError):  # broken, a number of too many digits, too deep

@@ -157,6 +157,14 @@ def _ask(every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
     )  # fmt: skip
 
 
+def put(source: str, every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
+    """Ask, keep the answers in `completions` under a source, and raise Retry if some are still open."""
+    found = _ask(every, how, done, run_id)
+    pairs.add(source, _rows(source, every, found), run_id)
+    found.check()
+    return found
+
+
 def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
     """Answers as rows of `completions`."""
     found = [
@@ -185,10 +193,8 @@ def verdicts(
     """
     langs = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=language())["lang"].to_list()
     every = [_question(text, "zh" if lang == "zh" else "en", how) for text, lang in zip(texts, langs, strict=True)]
-    asked = _ask(every, how, done, run_id)
-    pairs.add(source, _rows(source, every, asked), run_id)
-    asked.check()
-    answers = (asked.answers.get(request.key) for request in every)
+    found = put(source, every, how, done, run_id)
+    answers = (found.answers.get(request.key) for request in every)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 

@@ -1,12 +1,11 @@
 """Pairs as tasks: published data sets into `sentences`, answers into `completions`, both into `pairs`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pipeline import __version__, sample, settings, warehouse
+from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput
 from pipeline.examples import pairs as examples
 from pipeline.examples import sources
@@ -14,9 +13,12 @@ from pipeline.examples.splits import SEED
 from pipeline.llm import cassette, prompt
 from pipeline.slices import parse_day
 from pipeline.tables import empty
+from pipeline.tasks import funnel
 
 ORIGIN = "pairs"
-OTHER_QUESTIONS = "^(problematic_|graded_|moderation$)"  # prompts that do not ask for an explicit form
+OTHER_QUESTIONS = (
+    "^(problematic_|graded_|recover_|choose_meaning_|moderation$)"  # prompts that ask for no explicit form
+)
 
 
 def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = False) -> int:
@@ -28,9 +30,10 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
     found = sources.read_own(where) if own else sources.read(source, where)
     rows = found.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
     kept = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
-    _tell(
+    funnel.tell(
         source,
         day,
+        ORIGIN,
         "sentences",
         rows.height,
         found.dropped.select(pl.lit(source).alias("source"), "reason", "row_key"),
@@ -84,23 +87,8 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     current = {name: prompt.load(name, settings.llm_prompts()).version for name in names}
     rows, gone = examples.build(sentences, completions, profile, seed, current)
     kept = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
-    _tell(source, day, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id)
+    funnel.tell(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id)
     return kept
-
-
-def _tell(
-    source: str, day: str, step: str, kept: int, gone: pl.DataFrame, config: dict[str, object], run_id: str
-) -> None:
-    """The rows of `dropped` and `runs` that tell of a step."""
-    slot = warehouse.slice_of(source=source, day=day, origin=ORIGIN)
-    stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(ORIGIN), "step": pl.lit(step)}
-    lost = gone.with_columns(**stamp)
-    warehouse.overwrite("dropped", {**slot, "step": step}, lost, run_id)
-    run = pl.DataFrame(
-        {"source": [source], "read_count": [kept + gone.height], "kept_count": [kept], "dropped_count": [gone.height],
-         "config": [json.dumps(config)], "run_id": [run_id], "code_version": [__version__]}
-    ).with_columns(**stamp)  # fmt: skip
-    warehouse.overwrite("runs", {**slot, "step": step}, run, run_id)
 
 
 def of(sources: Sequence[str]) -> pl.DataFrame:

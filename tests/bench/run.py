@@ -305,9 +305,9 @@ def generated(rows: int) -> Path:
 
 def main() -> None:
     """Everything, or the benches named on the command line."""
-    wanted = sys.argv[1:] or ["import", "tokenize", "score", "train", "grid", "warehouse", "memory"]
+    wanted = sys.argv[1:] or ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "memory"]
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-          f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}")  # fmt: skip
+          f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}", flush=True)  # fmt: skip
     texts = comments()
     if "import" in wanted:
         bench_import(texts)
@@ -324,6 +324,8 @@ def main() -> None:
 
         warehouse.create()
         bench_warehouse(2_000_000)
+    if "agreement" in wanted:  # on its own, as it tells the memory of its process
+        subprocess.run([sys.executable, str(Path(__file__).with_name("agreement_bench.py"))], check=True)
     if "memory" in wanted:
         small, large = peak(100_000), peak(2_000_000)
         print(

@@ -273,3 +273,38 @@ def test_secrets_stay_secret(
     for canary in canaries:
         for form in (canary, base64.b64encode(canary.encode()).decode(), urllib.parse.quote(canary)):
             assert form.encode() not in haystack
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore:Multiple rows returned with uselist=False"
+)  # each `dag.test` is a version of the DAG
+def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated raters label the sample and a person sees the card: rejected, nothing is published; approved, it is."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    says, shown = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE, ApprovalOperator.APPROVE], []
+
+    def answered(self: Any, context: Any) -> Any:
+        shown.append(self.body)
+        by = {"id": "1", "name": "admin"}
+        event = {"chosen_options": [says.pop(0)], "params_input": {}, "responded_at": dt.datetime.now(dt.UTC)}
+        return self.execute_complete(context, {**event, "timedout": False, "responded_by_user": by})
+
+    monkeypatch.setattr(ApprovalOperator, "execute", answered)
+    run("collect", day=DAY, path="sample")
+    done = run("csd", day=DAY, tool="simulated", limit=6)
+    assert states(done)["publish"] == "skipped"
+    assert warehouse.scan("annotated_comments").collect().height == 0
+    assert warehouse.scan("labels").collect().height > 0
+    assert not (home / "releases").exists()
+    published = []
+    for _ in range(2):
+        done = run("csd", day=DAY, tool="simulated", limit=6)
+        assert done.state == "success", states(done)
+        published.append(warehouse.scan("annotated_comments").sort("row_id").collect())
+    assert published[0].equals(published[1])
+    assert 0 < published[0].height <= 30
+    assert "simulated raters" in shown[0]
+    assert (home / "releases" / "csd" / "README.md").is_file()
+    assert (home / "reports" / "labels-csd.html").is_file()

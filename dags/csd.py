@@ -1,0 +1,113 @@
+"""Label comments for subtext in two stages, have the result approved, and publish it (CSD).
+
+Selects comments of a day into a labelling project, gives them to three raters, what they disagree on to an adjudicator,
+and what is sent back to three raters and the adjudicator once more; a person approves; then the data set is published.
+Reads `comments`; writes `label_tasks`, `labels`, `annotations`, `annotated_comments`, `<home>/reports/labels-*.html`
+and `<home>/releases/`. Waiting takes no worker: a task that finds labels missing goes to sleep until its next look.
+
+The tool `files` puts tasks into `<home>/labelling/<project>/round1_stage1/` and looks for labels in `labels/` below it;
+`label_studio` wants the connection `undertone_label_studio` (host, password: the token); `simulated` answers at once by
+made-up raters, for demonstrations, and says so on the card.
+
+**Triage.** *BadInput* in `collect`: a label that the schema does not know, named by file, row and field; mend the file
+and clear the task. *Refused*: the token. A run that waits in `collect` waits for people: `undertone label status` says
+for how many. `approve` waits in the UI under *Required actions*. Rejected, nothing is published.
+"""
+
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
+
+from house import DAY, HOUSE, LABELS, Tag, service, the_day
+
+PARAMS = {
+    "day": DAY,
+    "project": Param(
+        "csd",
+        type="string",
+        pattern="^[a-z][a-z0-9_]{0,39}$",
+        title="Project",
+        description="Name of the labelling project",
+    ),
+    "tool": Param(
+        "files", enum=["files", "label_studio", "simulated"], title="Tool", description="What labels come through"
+    ),
+    "langs": Param(["zh"], type="array", items={"type": "string"}, title="Languages", description="Of comments"),
+    "is_hot": Param(False, type="boolean", title="Hot only", description="Comments the site listed as hot"),
+    "least_chars": Param(4, type="integer", minimum=1, title="Least characters", description="Of a comment"),
+    "most_chars": Param(200, type="integer", minimum=1, title="Most characters", description="Of a comment"),
+    "least_likes": Param(0, type="integer", minimum=0, title="Least likes", description="Of a comment"),
+    "has_context": Param(True, type="boolean", title="With context", description="Leave out what answers nothing"),
+    "per_thread": Param(None, type=["null", "integer"], minimum=1, title="Of a thread", description="At most"),
+    "limit": Param(None, type=["null", "integer"], minimum=1, title="Of a source", description="At most"),
+    "required": Param(
+        ["subtext"],
+        type="array",
+        items={"type": "string"},
+        title="Required",
+        description="Fields without which a comment is not published",
+    ),
+    "licence": Param("not stated", type="string", title="Licence", description="Of the annotations, for the card"),
+}
+STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
+
+
+@dag(dag_id="csd", schedule=None, params=PARAMS, tags=[Tag.LABEL], doc_md=__doc__, **HOUSE)
+def csd() -> None:
+    @task
+    def select(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import labels
+
+        rules = labels.rules({name: params[name] for name in labels.Rules._fields})
+        return labels.select(params["project"], day, rules, run_id)
+
+    @task
+    def push(step: list[int], params: Any = None) -> int:
+        from pipeline.tasks import labels
+
+        studio = labels.studio(*service("undertone_label_studio", ""))
+        return labels.push(params["project"], labels.step_of(step), params["tool"], studio)
+
+    @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
+    def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
+        from pipeline.tasks import labels
+
+        studio = labels.studio(*service("undertone_label_studio", ""))
+        told = labels.collect(params["project"], labels.step_of(step), params["tool"], studio, run_id)
+        return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
+
+    @task
+    def summary(day: str, params: Any = None) -> str:
+        from pipeline.tasks import labels
+
+        labels.page(params["project"], day)
+        return labels.summary(params["project"], day)
+
+    @task(outlets=[LABELS])
+    def publish(day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+        from pipeline.tasks import labels
+
+        where = labels.release(params["project"], None, params["required"], params["licence"], day, run_id)
+        outlet_events[LABELS].add_partitions(day)
+        return str(where)
+
+    day = the_day()
+    steps = [select(day)]
+    for name, step in STEPS.items():
+
+        @task_group(group_id=name)
+        def given(step: list[int]) -> None:
+            push(step) >> collect(step)
+
+        steps.append(given(step))
+    told = summary(day)
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="Publish the labels of project {{ params.project }}?",
+        body="{{ ti.xcom_pull(task_ids='summary') }}",
+    )
+    chain(*steps, told, approve, publish(day))
+
+
+csd()

@@ -1,0 +1,204 @@
+"""Commands about labels: tasks out to raters, labels in, what they disagree on, how far they agree, the data set."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+import typer
+
+from pipeline import settings, warehouse
+from pipeline.commands import console
+from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.errors import Missing
+
+app = typer.Typer(no_args_is_help=True, help="Labels of comments, in two stages.")
+
+Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
+Tool = Annotated[
+    Literal["files", "label_studio", "simulated"],
+    typer.Option(help="Simulated raters are made up: for trying out."),
+]
+Sheets = Annotated[
+    list[str] | None, typer.Option("--sheet", help="Also a spreadsheet for this rater (.xlsx); repeat it.")
+]
+
+
+@app.command()
+def export(
+    project: Project = "csd",
+    day: Annotated[str, typer.Option(help="Select comments of this day first; what is there stays.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
+    ] = None,
+    sheet: Sheets = None,
+    lang: Annotated[list[str], typer.Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
+    hot: Annotated[bool, typer.Option("--hot", help="Only comments the site listed as hot.")] = False,
+    least_chars: Annotated[int, typer.Option(min=1)] = 4,
+    most_chars: Annotated[int, typer.Option(min=1)] = 200,
+    least_likes: Annotated[int, typer.Option(min=0)] = 0,
+    any_context: Annotated[bool, typer.Option("--any-context", help="Also comments that answer nothing.")] = False,
+    per_thread: Annotated[int | None, typer.Option(min=1, help="Comments of a thread at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Comments of a source at most.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Give comments to raters: tasks.jsonl, the guidelines, and sheets to fill in.
+
+    Examples: `undertone label export --day 2026-11-19 --limit 200 --sheet anna --sheet ben --sheet chen`;
+    `undertone label export -o tasks/`
+    """
+    from pipeline.label.selection import Rules
+    from pipeline.tasks import labels
+
+    warehouse.create()
+    if day:
+        rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
+        again(lambda: labels.select(project, day, rules))
+    where = out or labels.folder_of(project, labels.STEPS[0])
+    tasks, _ = labels.asked(project, labels.STEPS[0])
+    labels.export(where, tasks, None, sheet or ())
+    told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
+    show(told, as_json)
+
+
+@app.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Labels: long or wide, csv, jsonl, xlsx or parquet.")],
+    project: Project = "csd",
+    as_json: Json = False,
+) -> None:
+    """Bring labels in and decide what they settle. One wrong row stops it with file, row and field.
+
+    Example: `undertone label import anna.xlsx ben.xlsx chen.xlsx`
+    """
+    from pipeline.tasks import labels
+
+    warehouse.create()
+    again(lambda: labels.bring(project, files, this_run()))
+    show(labels.status(project), as_json)
+
+
+@app.command()
+def status(project: Project = "csd", as_json: Json = False) -> None:
+    """How far a project has come: fields settled, and those that wait for raters or the adjudicator, by round.
+
+    Example: `undertone label status`
+    """
+    from pipeline.tasks import labels
+
+    show(labels.status(project), as_json)
+
+
+@app.command()
+def adjudicate(
+    project: Project = "csd",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
+    ] = None,
+    sheet: Sheets = None,
+    as_json: Json = False,
+) -> None:
+    """Write the tasks that wait: for the adjudicator what raters disagree on, for raters what was sent back to them.
+
+    The adjudicator gives a value, `again` (three people label it anew, once) or `delete`; import it like labels.
+
+    Example: `undertone label adjudicate --sheet dora`
+    """
+    from pipeline.tasks import labels
+
+    found = []
+    for step in labels.STEPS[1:]:
+        tasks, seen = labels.asked(project, step)
+        if tasks.height:
+            where = (out / labels.folder_of(project, step).name) if out else labels.folder_of(project, step)
+            labels.export(where, tasks, seen, sheet or ())
+            found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
+    told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
+    if not told.height:
+        console.say("nothing waits for an adjudicator or a second round")
+    show(told, as_json)
+
+
+@app.command()
+def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = False) -> None:
+    """Do the step that waits: give its tasks to the tool and fetch the labels it has. Run it again to go on.
+
+    Examples: `undertone label collect --tool label_studio`; `undertone label collect --tool simulated`
+    """
+    from pipeline.tasks import labels
+
+    warehouse.create()
+    step = labels.waiting_step(project)
+    if step:
+        at = labels.studio()
+        again(lambda: labels.push(project, step, tool, at))
+        again(lambda: labels.collect(project, step, tool, at, this_run()))
+    show(labels.status(project), as_json)
+
+
+@app.command()
+def agreement(
+    file: Annotated[Path | None, typer.Argument(help="Labels, long or wide; those of --project by default.")] = None,
+    project: Project = "csd",
+    as_json: Json = False,
+) -> None:
+    """Agreement by field: Fleiss' kappa of three and four raters, Cohen, Krippendorff, TAE in both readings.
+
+    Example: `undertone label agreement labels.csv`
+    """
+    from pipeline.tasks import labels
+
+    found = labels.agreement_of_file(file) if file else labels.agreement(labels.decided(project))
+    show(found if as_json else labels.short(found), as_json)
+
+
+@app.command()
+def release(
+    project: Project = "csd",
+    name: Annotated[str | None, typer.Option(help="Name of the release; the project's by default.")] = None,
+    required: Annotated[
+        list[str] | None, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
+    ] = None,
+    licence: Annotated[str, typer.Option(help="Of the annotations, for the card.")] = "not stated",
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Publish settled comments: the table `annotated_comments`, and a folder with files and a data card.
+
+    Example: `undertone label release --licence CC-BY-4.0`
+    """
+    from pipeline.tasks import labels
+
+    where = again(lambda: labels.release(project, name, required or ("subtext",), licence, day or today(), this_run()))
+    count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
+    tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
+
+
+@app.command()
+def page(project: Project = "csd", day: Day = "") -> None:
+    """Write the page of a project, agreement and figures, and print its path.
+
+    Example: `undertone label page`
+    """
+    from pipeline.tasks import labels
+
+    with console.working("drawing"):
+        typer.echo(labels.page(project, day or today()))
+
+
+@app.command()
+def guidelines(
+    lang: Annotated[str, typer.Option(help="zh or en.")] = "zh",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The .html file; in the reports by default.")] = None,
+) -> None:
+    """Write the page that raters read first, and print its path.
+
+    Example: `undertone label guidelines --lang en -o guidelines.html`
+    """
+    from pipeline.report import guidelines
+
+    path = out or settings.reports() / f"guidelines-{lang}.html"
+    if not path.parent.is_dir() and out:
+        raise Missing(f"{path}: there is no folder {path.parent}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(guidelines.page(lang), encoding="utf-8")
+    typer.echo(path)

@@ -1,0 +1,138 @@
+"""Commands about recovering what comments mean."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console
+from pipeline.commands.options import Json, named, show, tell, this_run
+from pipeline.commands.pairs import table_writer
+from pipeline.errors import BadInput
+
+Asked = Annotated[str | None, typer.Option("--ask", help="Language model to ask.")]
+Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
+Limit = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before this many USD are spent.")]
+CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
+
+
+def recover(
+    file: Annotated[Path, typer.Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
+    ask: Asked = None,
+    model: Folder = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
+    max_cost: Limit = None,
+    cache_only: CacheOnly = False,
+    as_json: Json = False,
+) -> None:
+    """Say what comments mean: in plain words, and in their context (CSD's second task).
+
+    Examples: `undertone recover comments.csv --ask gpt-4o-mini -o meanings.csv`;
+    `undertone recover comments.csv --model model/`
+    """
+    from pipeline.tasks import recovery as work
+
+    rows = work.read_comments(file).head(limit or 10**9)
+    writer = table_writer(out) if out else None
+    found = _recovered(rows, ask, model, max_cost, cache_only)
+    for reason, count in found.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
+        console.say(f"{count} comments have no meaning: {reason}")
+    if writer:
+        with writer:
+            writer.write(found)
+    else:
+        show(found.select("text", "plain", "meaning", "reason"), as_json)
+
+
+def _recovered(
+    rows: pl.DataFrame, ask: str | None, model: str | None, max_cost: float | None, cache_only: bool
+) -> pl.DataFrame:
+    from pipeline.tasks import asking
+    from pipeline.tasks import recovery as work
+
+    if (ask is None) == (model is None):
+        raise BadInput("say whom to ask (--ask) or which fitted model to use (--model)")
+    if model:
+        with console.working("writing"):
+            return work.generated(rows, model)
+    warehouse.create()
+    how = asking.How(
+        named(ask or ""), mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint()
+    )
+    with console.progress("asking", rows.height) as done:
+        return work.recover(rows, how, done, this_run())
+
+
+def evaluate(
+    references: Annotated[
+        Path | None, typer.Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
+    ] = None,
+    choices: Annotated[
+        Path | None, typer.Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
+    ] = None,
+    ask: Asked = None,
+    model: Folder = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
+    max_cost: Limit = None,
+    cache_only: CacheOnly = False,
+    as_json: Json = False,
+) -> None:
+    """Measure recovery: overlap with references, or how often the right reading is chosen; baselines beside.
+
+    Without --ask or --model the baselines stand alone.
+
+    Examples: `undertone evaluate recovery --references notes.csv --model model/`;
+    `undertone evaluate recovery --choices CN-SarcasmBench.json --ask gpt-4o-mini --limit 200`
+    """
+    from pipeline.tasks import asking
+    from pipeline.tasks import recovery as work
+
+    if (references is None) == (choices is None):
+        raise BadInput("give --references or --choices")
+    if references:
+        rows = work.read(references).head(limit or 10**9)
+        found = _recovered(rows, ask, model, max_cost, cache_only) if ask or model else None
+        table = work.measured(rows if found is None else found)
+        tell(table, {} if found is None else table.row(0, named=True), as_json)
+        return
+    if model:
+        raise BadInput("a fitted model writes meanings and chooses none; give --references, or --ask")
+    asked = work.read_choices(choices or Path()).head(limit or 10**9)
+    chosen = None
+    if ask:
+        warehouse.create()
+        how = asking.How(
+            named(ask), mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint()
+        )
+        with console.progress("asking", asked.height) as done:
+            chosen = work.choose(asked, how, done, this_run())
+    table = work.chosen_well(asked, chosen)
+    tell(table, table.row(0, named=True) if ask else {}, as_json)
+
+
+def train(
+    references: Annotated[Path, typer.Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New folder of the model.")],
+    start: Annotated[
+        str | None, typer.Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    learning_rate: Annotated[float | None, typer.Option(min=0)] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a sequence-to-sequence model that writes meanings; without --from a small one of random weights.
+
+    Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
+    """
+    from pipeline.tasks import recovery as work
+
+    rows = work.with_split(work.read(references))
+    with console.working("training"):
+        history = work.train(
+            rows, out, start=start, changes={"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+        )
+    show(history, as_json)

@@ -1,0 +1,453 @@
+"""Tasks out to raters and labels back in, whatever tool they use: tasks.jsonl, long and wide tables, spreadsheets.
+
+Out goes what a rater needs and no more: no id of a platform, a user or a thread. In come rows, each checked against the
+schema and its task; what is wrong is told by file, row and field before anything is kept.
+"""
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pipeline.collect.rows import CHUNK, Chunk, chunks
+from pipeline.errors import BadInput, Missing
+from pipeline.label import schema
+from pipeline.tables import Labels
+from pipeline.text.lines import UTF8
+
+COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
+"""Columns of a frame of labels: the contract Labels without the project."""
+VERDICTS = ("again", "delete")
+"""What an adjudicator may say of a field instead of a value: label it anew, or drop the task (CSD-15)."""
+
+_KEY = ("task_id", "round", "stage", "rater_id", "field")
+_LONG = {"task_id", "rater_id", "field", "value"}
+_BESIDE = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}  # columns of a wide sheet that are no label
+_OPTIONAL = ("round", "stage", "labelled_at", "tool")
+_ANY = "?" * 1_000_000  # in place of a text that is not at hand
+_TOLD = 10  # faults in one message
+_CELL = 32_767  # characters; a spreadsheet drops the rest
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # the apostrophes let a text that begins with one come back as it was
+_DEFUSED = re.compile(r"'+[=+\-@\t\r]")
+
+
+class _Task(NamedTuple):
+    """What is known of the tasks, to check labels against."""
+
+    text: Mapping[str, str] | None
+    raters: Collection[str] | None
+
+
+# --------------------------------------------------------------------------------------------------------------- out
+
+
+def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> Iterator[dict[str, Any]]:
+    """What raters are given, a dictionary a task.
+
+    Args:
+        tasks: a row a task: task_id, text, context, lang, schema_version; where they differ from the usual also round
+            (1) and fields (a list of names; all).
+        labels: what raters said (`COLUMNS`); then the tasks are for the adjudicator, who sees the labels of stage 1 of
+            the task's round. Raters are called A, B, C by a hash of task and rater, so that no letter is a person.
+    """
+    said = _said(labels) if labels is not None else None
+    for row in tasks.iter_rows(named=True):
+        told = {
+            "task_id": row["task_id"],
+            "text": row["text"],
+            "context": row["context"],
+            "lang": row["lang"],
+            "round": row.get("round") or 1,
+            "schema_version": row["schema_version"],
+            "fields": list(row.get("fields") or schema.FIELDS),
+        }
+        if said is not None:
+            asked = {*told["fields"], *schema.NOTES}
+            given = said.get((told["task_id"], told["round"]), [])
+            told["stage"] = 2
+            told["labels"] = [
+                {"rater": _letter(n), **{name: value for name, value in values.items() if name in asked}}
+                for n, values in enumerate(given)
+            ]
+        yield told
+
+
+def _said(labels: pl.DataFrame) -> dict[tuple[str, int], list[dict[str, str]]]:
+    """Of each task and round the labels of each rater, in an order that tells nothing of who they are."""
+    raters: dict[tuple[str, int], dict[str, dict[str, str]]] = {}
+    for row in labels.filter(pl.col("stage") == 1).iter_rows(named=True):
+        given = raters.setdefault((row["task_id"], row["round"]), {})
+        given.setdefault(row["rater_id"], {})[row["field"]] = row["value"]
+    return {
+        task: [given[rater] for rater in sorted(given, key=lambda r: hashlib.sha256(f"{task}{r}".encode()).digest())]
+        for task, given in raters.items()
+    }
+
+
+def _letter(number: int) -> str:
+    return chr(ord("A") + number) if number < 26 else f"R{number + 1}"
+
+
+def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> int:
+    """Write tasks.jsonl, one JSON object a line (see `tasks_rows`); how many were written."""
+    draft, count = path.with_name(f".{path.name}.draft"), 0
+    with draft.open("w", encoding="utf-8", newline="\n") as file:
+        for row in tasks_rows(tasks, labels):
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+    draft.replace(path)
+    return count
+
+
+def write_wide(
+    path: Path,
+    tasks: pl.DataFrame,
+    rater_id: str,
+    labels: pl.DataFrame | None = None,
+    *,
+    lang: str = "zh",
+    guidelines: str = "",
+) -> int:
+    """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields and notes.
+
+    A spreadsheet evaluates none of it: in csv a text that looks like a formula gets an apostrophe, which `read` takes
+    off again; in xlsx every cell is text. An xlsx file lets fields be picked from lists, and has a second sheet with
+    questions, values and the guidelines.
+
+    Args:
+        path: the sheet.
+        tasks: see `tasks_rows`.
+        rater_id: who it is for.
+        labels: see `tasks_rows`; with them it is the adjudicator's sheet.
+        lang: language of questions and names, zh or en.
+        guidelines: text for the second sheet, line by line.
+
+    Returns:
+        How many tasks it holds.
+
+    Raises:
+        BadInput: the ending is another, or a text is too long for a cell of xlsx.
+        Missing: xlsxwriter is not installed.
+    """
+    writers = {".csv": _write_csv, ".xlsx": _write_xlsx}
+    if (write := writers.get(path.suffix.lower())) is None:
+        raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")
+    stage = 1 if labels is None else 2
+    rows = list(tasks_rows(tasks, labels))
+    asked = [name for name in schema.FIELDS if any(name in row["fields"] for row in rows)]
+    given = ["task_id", "rater_id", "round", "stage", "text", "context", *(["labels"] if stage == 2 else [])]
+    cells = [
+        [
+            row["task_id"], rater_id, str(row["round"]), str(stage), row["text"], row["context"] or "",
+            *([labels_told(row, lang)] if stage == 2 else []),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    draft = path.with_name(f".draft.{path.name}")
+    write(draft, given, [*asked, *schema.NOTES], cells, stage, lang, guidelines)
+    draft.replace(path)
+    return len(rows)
+
+
+def labels_told(row: Mapping[str, Any], lang: str) -> str:
+    """The labels of an adjudicator's task (see `tasks_rows`) as text, a line a field or note."""
+    lines = []
+    for name in [*row["fields"], *schema.NOTES]:
+        given = [(label["rater"], label[name]) for label in row["labels"] if name in label]
+        if name in schema.NOTES:
+            lines += [f"{name} {rater}: {value}" for rater, value in given]
+        else:
+            told = " · ".join(f"{rater} {schema.value_name(name, value, lang)}" for rater, value in given)
+            lines.append(f"{name}: {told or '—'}")
+    return "\n".join(lines)
+
+
+def values_of(field: str, stage: int) -> tuple[str, ...]:
+    """What may be said of a field: its values, and in stage 2 also `VERDICTS`."""
+    return schema.FIELDS[field].values + (VERDICTS if stage == 2 else ())
+
+
+def _write_csv(
+    path: Path,
+    given: list[str],
+    empty: list[str],
+    cells: list[list[str]],
+    stage: int,  # noqa: ARG001
+    lang: str,  # noqa: ARG001
+    guidelines: str,  # noqa: ARG001
+) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:  # Excel takes csv without the mark for GBK
+        writer = csv.writer(file)
+        writer.writerow([*given, *empty])
+        writer.writerows([*map(defused, row), *[""] * len(empty)] for row in cells)
+
+
+def _write_xlsx(
+    path: Path, given: list[str], empty: list[str], cells: list[list[str]], stage: int, lang: str, guidelines: str
+) -> None:
+    try:
+        import xlsxwriter  # type: ignore[import-untyped]
+    except ImportError as why:
+        raise Missing("xlsxwriter is not installed: pip install xlsxwriter, or write .csv") from why
+    for row in cells:
+        if (longest := max(map(len, row))) > _CELL:
+            raise BadInput(
+                f"{path}: task {row[0]} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
+            )
+    with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
+        sheet, wrapped = book.add_worksheet("labels"), book.add_format({"text_wrap": True, "valign": "top"})
+        for column, name in enumerate([*given, *empty]):
+            sheet.write_string(0, column, name, book.add_format({"bold": True}))
+        for number, row in enumerate(cells, 1):
+            for column, cell in enumerate(row):
+                sheet.write_string(number, column, cell, wrapped)
+        for column, name in enumerate(empty, len(given)):
+            if name in schema.FIELDS and cells:
+                rule = {"validate": "list", "source": list(values_of(name, stage)), "input_title": name,
+                        "input_message": _question(name, stage, lang)[:255]}  # fmt: skip
+                sheet.data_validation(1, column, len(cells), column, rule)
+        sheet.set_column(given.index("text"), len(given) - 1, 50)
+        sheet.freeze_panes(1, 0)
+        guide = book.add_worksheet("guidelines")
+        told = [(name, _question(name, stage, lang)) for name in empty]
+        for number, (name, line) in enumerate([*told, *(("", line) for line in guidelines.splitlines())]):
+            guide.write_string(number, 0, name)
+            guide.write_string(number, 1, line[:_CELL], wrapped)
+        guide.set_column(1, 1, 100)
+
+
+def _question(name: str, stage: int, lang: str) -> str:
+    """What is asked, and what each value means."""
+    if name in schema.NOTES:
+        return schema.NOTES[name][lang == "en"]
+    field = schema.FIELDS[name]
+    names = [
+        value if value in VERDICTS else f"{value} = {schema.value_name(name, value, lang)}"
+        for value in values_of(name, stage)
+    ]
+    return f"{field.en if lang == 'en' else field.zh} {', '.join(names)}"
+
+
+def defused(text: str) -> str:
+    """The text as a csv cell that no spreadsheet evaluates; `plain` is its inverse."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def plain(cell: str) -> str:
+    """The text of a csv cell, with the apostrophe of `defused` taken off."""
+    return cell[1:] if _DEFUSED.match(cell) else cell
+
+
+# ---------------------------------------------------------------------------------------------------------------- in
+
+
+def read(
+    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+) -> pl.DataFrame:
+    """Labels from a file, long (a row a label) or wide (a row a task and rater) by its columns.
+
+    Args:
+        path: csv, tsv, jsonl, json, xlsx or parquet.
+        tasks: a row a task that labels may be of: task_id, text. None takes any task, and any length for a span.
+        raters: ids of the raters expected; any, unless given.
+        encoding: of a text file.
+
+    Returns:
+        A row a label (`COLUMNS`).
+
+    Raises:
+        BadInput: the first ten rows that are wrong, by file, row and field.
+    """
+    parts = _sheets(path, encoding)
+    is_long = "field" in parts[0].rows[0]
+    return _read_long(path, parts[1], tasks, raters) if is_long else _read_wide(path, parts[1], tasks, raters)
+
+
+def read_labels(
+    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+) -> pl.DataFrame:
+    """Labels from a long table: task_id, rater_id, field, value.
+
+    There may also be round (1 where it is missing), stage (1), labelled_at (none; without a zone it is UTC) and tool
+    (`file`); other columns are passed over. For arguments, result and errors see `read`.
+    """
+    return _read_long(path, _sheets(path, encoding)[1], tasks, raters)
+
+
+def read_wide(
+    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+) -> pl.DataFrame:
+    """Labels from a sheet, a row a task and rater: task_id, rater_id and a column a field or note.
+
+    An empty cell is no answer. There may also be the columns that `write_wide` writes; a text that is another task's
+    tells that a column was sorted alone, and is an error. For arguments, result and errors see `read`.
+    """
+    return _read_wide(path, _sheets(path, encoding)[1], tasks, raters)
+
+
+def _sheets(path: Path, encoding: str) -> tuple[Chunk, Iterator[Chunk]]:
+    """The first chunk, to look at, and all chunks; sheets of a workbook without tasks, such as guidelines, are not."""
+    books = path.suffix.lower() == ".xlsx"
+    parts = (part for part in chunks(path, encoding) if not books or "task_id" in part.rows[0])
+    first = next(parts, None)
+    if first is None or "task_id" not in first.rows[0]:
+        raise BadInput(f"{path}: no column task_id; expected labels, a row each, or a row a task and rater")
+    return first, chain([first], parts)
+
+
+def _rows(parts: Iterable[Chunk]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for part in parts:
+        yield from enumerate(part.rows, part.first)
+
+
+def _read_long(
+    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None
+) -> pl.DataFrame:
+    def found() -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for number, row in _rows(parts):
+            if lacking := sorted(_LONG - row.keys()):
+                raise BadInput(f"{path}, row {number}: no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
+            yield f"row {number}", row
+
+    return checked(found(), tasks, raters, name=str(path))
+
+
+def _read_wide(
+    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None
+) -> pl.DataFrame:
+    texts = _texts(tasks) or {}
+    others = set(texts.values())
+    is_defused = path.suffix.lower() in (".csv", ".tsv")
+
+    def found() -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for number, cells in _rows(parts):
+            where = f"row {number}"
+            row = {name: plain(cell) for name, cell in cells.items()} if is_defused else cells
+            if "rater_id" not in row:
+                raise BadInput(f"{path}, {where}: no rater_id; expected who gave the labels")
+            seen, text = str(row.get("text") or ""), texts.get(_word(row.get("task_id")))
+            if text is not None and seen != text and seen in others:
+                raise BadInput(
+                    f"{path}, {where}: the text is another task's: found {seen[:40]!r}, expected {text[:40]!r}; was a "
+                    "column sorted alone?"
+                )
+            beside = {name: row.get(name) for name in ("task_id", "rater_id", *_OPTIONAL)}
+            for name, value in row.items():
+                if name not in _BESIDE and _word(value):
+                    yield where, {**beside, "field": name, "value": value}
+
+    return checked(found(), tasks, raters, name=str(path))
+
+
+def checked(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    tasks: pl.DataFrame | None,
+    raters: Collection[str] | None = None,
+    *,
+    name: str,
+) -> pl.DataFrame:
+    """The labels in rows that say where they were found.
+
+    Args:
+        rows: where (such as `row 7`), and task_id, rater_id, field, value, maybe round, stage, labelled_at, tool.
+        tasks: a row a task: task_id, text; None takes any.
+        raters: ids of the raters expected; any, unless given.
+        name: of the file, for messages.
+
+    Returns:
+        A row a label (`COLUMNS`).
+
+    Raises:
+        BadInput: the first ten rows that are wrong.
+    """
+    known = _Task(_texts(tasks), raters)
+    seen: dict[tuple[Any, ...], str] = {}
+    faults: list[str] = []
+
+    def good() -> Iterator[tuple[Any, ...]]:
+        for where, row in rows:
+            try:
+                label = _label(row, known)
+                key = label[: len(_KEY)]
+                if key in seen:
+                    raise BadInput(f"this rater's {key[-1]} of task {key[0]} is also in {seen[key]}; expected it once")
+            except BadInput as why:
+                faults.append(f"{where}: {why}")
+                if len(faults) == _TOLD:
+                    return
+                continue
+            seen[key] = where
+            yield label
+
+    order = [*_KEY, "value", "labelled_at", "tool"]
+    labels, frames = good(), []
+    while batch := list(islice(labels, CHUNK)):
+        frames.append(pl.DataFrame(batch, {column: COLUMNS[column] for column in order}, orient="row"))
+    if faults:
+        raise BadInput(f"{name}, " + f"\n{name}, ".join(faults))
+    return pl.concat([COLUMNS.to_frame(), *(frame.select(COLUMNS.names()) for frame in frames)])
+
+
+def _texts(tasks: pl.DataFrame | None) -> dict[str, str] | None:
+    return None if tasks is None else dict(tasks.select("task_id", "text").iter_rows())
+
+
+def _label(row: Mapping[str, Any], known: _Task) -> tuple[Any, ...]:
+    """One label in the order of the key, then value, time and tool."""
+    task_id, rater, field = (_word(row.get(name)) for name in ("task_id", "rater_id", "field"))
+    if not task_id:
+        raise BadInput("task_id: found nothing, expected that of a task")
+    if known.text is not None and task_id not in known.text:
+        raise BadInput(f"task_id: found {task_id[:40]!r}, expected one of the {len(known.text)} tasks given out")
+    if not rater:
+        raise BadInput("rater_id: found nothing, expected who gave the label")
+    if known.raters is not None and rater not in known.raters:
+        raise BadInput(f"rater_id: found {rater[:40]!r}, expected one of {', '.join(sorted(known.raters))}")
+    round_, stage = (number_of(name, row.get(name)) for name in ("round", "stage"))
+    text = _ANY if known.text is None else known.text[task_id]
+    value = _value(field, row.get("value"), stage, text)
+    return task_id, round_, stage, rater, field, value, utc(row.get("labelled_at")), _word(row.get("tool")) or "file"
+
+
+def _value(field: str, value: Any, stage: int, text: str) -> str:
+    said = _word(value)
+    if field in schema.NOTES:
+        if not said:
+            raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
+        return "{}-{}".format(*schema.span_of(said, text)) if field == "span" else said
+    if stage == 2 and field in schema.FIELDS and said.casefold() in VERDICTS:
+        return said.casefold()
+    return schema.checked(field, said)
+
+
+def number_of(name: str, value: Any) -> int:
+    """A round or stage, 1 or 2; 1 for nothing, BadInput for anything else."""
+    said = _word(value)
+    if said in ("", "1", "1.0"):
+        return 1
+    if said in ("2", "2.0"):
+        return 2
+    raise BadInput(f"{name}: found {said[:40]!r}, expected 1 or 2")
+
+
+def utc(value: Any) -> datetime | None:
+    """A time, or its text of ISO 8601, as UTC; nothing for nothing, BadInput for anything else."""
+    said = _word(value)
+    if not said:
+        return None
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(said)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as why:
+        raise BadInput(f"labelled_at: found {said[:40]!r}, expected a time such as 2026-11-20T08:00:00Z") from why
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else str(value).strip()

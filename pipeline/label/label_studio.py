@@ -1,0 +1,303 @@
+"""Label Studio's formats: its labelling form, its tasks, its JSON export. No network here; see `studio_client`.
+
+Found by trying version 1.23: `maximum_annotations` makes the stream give a task to that many raters, but nothing stops
+one of them from answering twice, so the later answer stands. An Alias takes the place of a choice's value in results,
+so the form shows the readable name and results hold the value we keep. Offsets of a region count characters as Python
+does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with the words it marks.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET  # written, never read
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import exchange, schema
+from pipeline.text.lines import json_value, lines
+
+TOOL = "label_studio"
+NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
+
+_SPAN = "span"
+_VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
+_HEADERS = {
+    "context": ("上文", "Context"),
+    "text": ("评论", "Comment"),
+    "labels": ("三人的标注", "Labels so far"),
+    "asked": ("请回答", "Please answer"),
+}
+
+
+class Export(NamedTuple):
+    """What an export holds."""
+
+    labels: pl.DataFrame  # a row a label: exchange.COLUMNS
+    annotations: pl.DataFrame  # a row an answer that counts: task_id, round, stage, rater_id, labelled_at, seconds
+    skipped: pl.DataFrame  # a row each thing left out: task_id, annotation_id, field (null: all of it), reason
+
+
+_SKIPPED = {"task_id": pl.String, "annotation_id": pl.String, "field": pl.String, "reason": pl.String}
+_ANNOTATIONS: dict[str, pl.DataType | type[pl.DataType]] = {
+    **{name: exchange.COLUMNS[name] for name in ("task_id", "round", "stage", "rater_id", "labelled_at")},
+    "seconds": pl.Float64,
+}
+
+
+class _Answer(NamedTuple):
+    """One annotation that was not cancelled."""
+
+    task_id: str
+    round: int
+    stage: int
+    rater_id: str
+    id: str
+    labelled_at: datetime | None
+    seconds: float | None
+    result: list[Any]
+
+    @property
+    def where(self) -> str:
+        return f"task {self.task_id}, annotation {self.id}"
+
+
+# --------------------------------------------------------------------------------------------------------------- out
+
+
+def marker(fields: Iterable[str] | None = None, stage: int = 1) -> str:
+    """A word in the form that tells under which schema, for which fields and stage it was made."""
+    told = f"{schema.version()} {stage} {' '.join(fields or schema.FIELDS)}"
+    return f"undertone-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
+def config_xml(
+    fields: Iterable[str] | None = None, lang: str = "zh", stage: int = 1, *, is_partial: bool = False
+) -> str:
+    """The labelling form: context, comment, the span, a required choice a field, and a text box a note.
+
+    Args:
+        fields: names of the fields asked for, by default all.
+        lang: language of questions and names, zh or en.
+        stage: 2 shows the labels so far and adds the choices again and delete.
+        is_partial: each task asks for some of the fields; it says which, and no choice is required.
+
+    Raises:
+        BadInput: there is no such field.
+    """
+    names, english = list(fields or schema.FIELDS), lang == "en"
+    if unknown := [name for name in names if name not in schema.FIELDS]:
+        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(schema.FIELDS)}")
+    form = ET.Element("View", className=marker(names, stage))
+    shown_too = [name for name, is_shown in (("labels", stage == 2), ("asked", is_partial)) if is_shown]
+    for name in ("context", "text", *shown_too):
+        ET.SubElement(form, "Header", value=_HEADERS[name][english])
+        if name == "text":
+            spans = ET.SubElement(form, "Labels", name=_SPAN, toName="text", choice="single")
+            ET.SubElement(spans, "Label", value="Span" if english else "言外之意", alias=_SPAN, maxUsages="1")
+        # text, not a URL to fetch
+        ET.SubElement(form, "Text", name=name, value=f"${name}", valueType="text", granularity="symbol")
+    for name in names:
+        field = schema.FIELDS[name]
+        ET.SubElement(form, "Header", value=field.en if english else field.zh)
+        asked = {"name": name, "toName": "text", "choice": "single-radio", "showInline": "true"}
+        asked |= {} if is_partial else {"required": "true"}
+        choices = ET.SubElement(form, "Choices", asked)
+        for value in exchange.values_of(name, stage):
+            shown = _VERDICTS[value][english] if value in _VERDICTS else schema.value_name(name, value, lang)
+            ET.SubElement(choices, "Choice", value=shown, alias=value)
+    for name, told in schema.NOTES.items():
+        if name != _SPAN:
+            ET.SubElement(form, "Header", value=told[english])
+            ET.SubElement(form, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
+    ET.indent(form)
+    return ET.tostring(form, encoding="unicode")
+
+
+def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh") -> list[dict[str, Any]]:
+    """Tasks for Label Studio's import of rows of `exchange.tasks_rows`; comments are data, never part of the form."""
+    tasks = []
+    for row in rows:
+        data = {name: row[name] for name in ("task_id", "text", "lang", "round", "schema_version")}
+        data |= {"context": row["context"] or NO_CONTEXT, "stage": row.get("stage", 1)}
+        asked = [schema.FIELDS[name] for name in row["fields"]]
+        data["asked"] = "\n".join(field.en if lang == "en" else field.zh for field in asked)
+        if data["stage"] == 2:
+            data["labels"] = exchange.labels_told(row, lang)
+        tasks.append({"data": data})
+    return tasks
+
+
+# ---------------------------------------------------------------------------------------------------------------- in
+
+
+def read_export(path: Path) -> list[dict[str, Any]]:
+    """The tasks of a JSON export (not JSON_MIN, not CSV).
+
+    Raises:
+        BadInput: the file is not one.
+    """
+    tasks = json_value("".join(line for _, line in lines(path)), path)
+    if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
+        raise BadInput(f"{path}: expected a JSON export of Label Studio, a list of tasks with `data`")
+    return tasks
+
+
+def from_export(
+    export: Iterable[Mapping[str, Any]],
+    tasks: pl.DataFrame,
+    raters: Mapping[str, str] | None = None,
+    *,
+    name: str = "export",
+) -> Export:
+    """Labels of a JSON export.
+
+    Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
+    (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
+    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are told as
+    prediction and draft.
+
+    Args:
+        export: tasks with `data` and `annotations`.
+        tasks: a row a task: task_id, text.
+        raters: our id of each rater by Label Studio's id or e-mail address; ls-<id>, unless given. No address gets
+            into a frame.
+        name: of the export, for messages.
+
+    Raises:
+        BadInput: a task or rater that is not ours, or a value outside the schema.
+    """
+    skipped: list[tuple[str, str | None, str | None, str]] = []
+    latest: dict[tuple[str, int, str], _Answer] = {}
+    for task in export:
+        for answer in _answers(task, raters, skipped, name):
+            key = answer.task_id, answer.round, answer.rater_id
+            first, last = sorted([latest.get(key, answer), answer], key=_age)
+            if first is not last:
+                skipped.append((first.task_id, first.id, None, "superseded"))
+            latest[key] = last
+    texts = dict(tasks.select("task_id", "text").iter_rows())
+    rows = [row for answer in latest.values() for row in _labels(answer, texts.get(answer.task_id, ""), skipped)]
+    labels = exchange.checked(rows, tasks, name=name)
+    given = [(a.task_id, a.round, a.stage, a.rater_id, a.labelled_at, a.seconds) for a in latest.values()]
+    return Export(
+        labels,
+        pl.DataFrame(given, _ANNOTATIONS, orient="row"),
+        pl.DataFrame(skipped, _SKIPPED, orient="row"),
+    )
+
+
+def _answers(
+    task: Mapping[str, Any],
+    raters: Mapping[str, str] | None,
+    skipped: list[tuple[str, str | None, str | None, str]],
+    name: str,
+) -> list[_Answer]:
+    data = task.get("data")
+    task_id = data.get("task_id") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not isinstance(task_id, str):
+        raise BadInput(f"{name}, task {task.get('id')}: no task_id in its data; expected a task that we gave out")
+    for kind in ("predictions", "drafts"):
+        skipped += [(task_id, None, None, kind.removesuffix("s"))] * len(task.get(kind) or ())
+    answers = []
+    for found in task.get("annotations") or ():
+        id_, result = str(found.get("id")), found.get("result") or []
+        user = found.get("completed_by")
+        reason = (
+            "cancelled" if found.get("was_cancelled") else "no_rater" if user is None else "" if result else "empty"
+        )
+        if reason:
+            skipped.append((task_id, id_, None, reason))
+            continue
+        try:
+            round_, stage = (exchange.number_of(name, data.get(name)) for name in ("round", "stage"))
+            when = exchange.utc(found.get("updated_at") or found.get("created_at"))
+            rater = _rater(user, raters)
+        except BadInput as why:
+            raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
+        answers.append(_Answer(task_id, round_, stage, rater, id_, when, found.get("lead_time"), result))
+    return answers
+
+
+def _age(answer: _Answer) -> tuple[datetime, int, str]:
+    """What the later of two answers of a rater has more of: time, then id."""
+    return answer.labelled_at or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
+
+
+def _rater(user: Any, raters: Mapping[str, str] | None) -> str:
+    """Our id of a user, whom Label Studio tells by id, by address, or by both."""
+    known = [user.get("id"), user.get("email")] if isinstance(user, Mapping) else [user]
+    names = [str(name) for name in known if name]
+    if raters is not None:
+        if found := next((raters[name] for name in names if name in raters), None):
+            return found
+        raise BadInput(f"completed_by: found {_shown(names)}, expected one of the {len(raters)} raters")
+    if not names or not names[0].isdigit():
+        raise BadInput(f"completed_by: found {_shown(names)}, expected an id; say which rater has which address")
+    return f"ls-{names[0]}"
+
+
+def _shown(names: list[str]) -> str:
+    """A user in a message: an id, but no address."""
+    return f"user {names[0]}" if names and names[0].isdigit() else "a user without an id"
+
+
+def _labels(
+    answer: _Answer, text: str, skipped: list[tuple[str, str | None, str | None, str]]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The answer's labels as rows for `exchange.checked`."""
+    rows, fields = [], set()
+    for region in answer.result:
+        field, value = region.get("from_name"), region.get("value") or {}
+        said, reason = _said(field, value, text)
+        if field == _SPAN and field in fields:
+            said, reason = None, "second_span"
+        if said is None:
+            skipped.append((answer.task_id, answer.id, field, reason))
+            continue
+        fields.add(field)
+        row = {"task_id": answer.task_id, "rater_id": answer.rater_id, "round": answer.round, "stage": answer.stage,
+               "labelled_at": answer.labelled_at, "tool": TOOL, "field": field, "value": said}  # fmt: skip
+        rows.append((answer.where, row))
+    return rows
+
+
+def _said(field: Any, value: Mapping[str, Any], text: str) -> tuple[str | None, str]:
+    """What is said of a field, or why it is left out."""
+    if field == _SPAN:
+        span = _span(value, text)
+        return span, "span_mismatch"
+    if field in schema.NOTES:
+        told = value.get("text")
+        said = "\n".join(map(str, told)) if isinstance(told, list) else str(told or "")
+        return said.strip() or None, "empty"
+    if field not in schema.FIELDS:
+        return None, "unknown_control"
+    choices = value.get("choices") or []
+    # of two choices neither is the field's value: `checked` refuses the two together
+    said = " and ".join(map(str, choices))
+    return _value(field, said), "empty"
+
+
+def _value(field: str, said: str) -> str:
+    """The value we keep, where an import of a form without aliases holds the readable name."""
+    if said in exchange.values_of(field, 2):
+        return said
+    shown = {name: value for value, names in _VERDICTS.items() for name in names}
+    for lang in ("zh", "en"):
+        shown |= {schema.value_name(field, value, lang): value for value in schema.FIELDS[field].values}
+    return shown.get(said, said)
+
+
+def _span(value: Mapping[str, Any], text: str) -> str | None:
+    """`start-end` of a region in characters of the text; None where that is not what was marked."""
+    start, end, marked = value.get("start"), value.get("end"), value.get("text")
+    if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
+        return None
+    if end <= len(text) and marked in (None, text[start:end]):
+        return f"{start}-{end}"
+    units = text.encode("utf-16-le")
+    before, inside = (units[a:b].decode("utf-16-le", "replace") for a, b in ((0, 2 * start), (2 * start, 2 * end)))
+    return f"{len(before)}-{len(before) + len(inside)}" if inside and inside == marked else None

@@ -1,0 +1,94 @@
+"""Which comments are given to raters (CSD, sections 3.1 and 3.2; CSD-05 to CSD-07).
+
+The paper kept 8,843 of some 70,000 comments of four sites' hot lists "after removing useless data" without saying
+how; the rules here are parameters, and each comment left out has the first of them that it breaks as its reason.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import schema
+
+SOURCES = ("weibo", "netease", "bilibili", "zhihu")
+"""The paper's four sites (CSD-05)."""
+
+_KEY = pl.concat_str("thread_id", "comment_id", separator="/")
+
+
+class Rules(NamedTuple):
+    """What a comment must be to be labelled; each number is inclusive."""
+
+    langs: tuple[str, ...] = ("zh",)
+    is_hot: bool = False  # only those that the site listed among its hot comments
+    least_chars: int = 4
+    most_chars: int = 200
+    least_likes: int = 0
+    has_context: bool = True  # the definition of subtext needs one (CSD-01)
+    per_thread: int | None = None  # most liked first
+    limit: int | None = None  # of a source, most liked first
+
+
+def task_id(project: str, context: str | None, text: str) -> str:
+    """128-bit BLAKE2 of project, context and text: it tells a rater nothing but what the task shows."""
+    told = "\n".join((project, context or "", text))
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+def select(
+    comments: pl.DataFrame, rules: Rules, cluster: Sequence[int] | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Comments to be labelled, and the others with a reason.
+
+    Args:
+        comments: rows of the table `comments`.
+        rules: what they must be.
+        cluster: number of the near-duplicate cluster of each row; of a cluster the most liked comment is kept.
+
+    Returns:
+        Rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
+        with language, no_context, too_short, too_long, few_likes, not_hot, near_duplicate, over_thread, over_limit.
+    """
+    if rules.least_chars > rules.most_chars:
+        raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")
+    size, likes = pl.col("text").str.len_chars(), pl.col("like_count").fill_null(0)
+    no_context = pl.col("context").fill_null("").str.strip_chars() == ""
+    broken = {
+        "language": ~pl.col("lang").is_in(list(rules.langs)),
+        "no_context": no_context & pl.lit(rules.has_context),
+        "too_short": size < rules.least_chars,
+        "too_long": size > rules.most_chars,
+        "few_likes": likes < rules.least_likes,
+        "not_hot": ~pl.col("is_hot") & pl.lit(rules.is_hot),
+    }
+    rows = comments.with_columns(
+        _reason=pl.coalesce(pl.when(rule).then(pl.lit(reason)) for reason, rule in broken.items()),
+        _cluster=pl.Series(range(comments.height) if cluster is None else cluster, dtype=pl.Int64),
+    ).sort(likes, "source", "thread_id", "comment_id", descending=[True, False, False, False])
+    for reason, by, most in (
+        ("near_duplicate", ["_cluster"], 1),
+        ("over_thread", ["source", "thread_id"], rules.per_thread),
+        ("over_limit", ["source"], rules.limit),
+    ):
+        if most is not None:
+            is_in = pl.col("_reason").is_null()
+            place = is_in.cum_sum().over(by)
+            rows = rows.with_columns(_reason=pl.when(is_in & (place > most)).then(pl.lit(reason)).otherwise("_reason"))
+    rows = rows.sort("source", "thread_id", "comment_id")
+    gone = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=_KEY)
+    return rows.filter(pl.col("_reason").is_null()).select(comments.columns), gone
+
+
+def tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Comments as tasks of a project: rows of `label_tasks` without row_id; and those that show the same as another."""
+    ids = [task_id(project, context, text) for context, text in comments.select("context", "text").iter_rows()]
+    rows = comments.select(
+        "source", "day", "thread_id", "comment_id", "lang", "context", "text", project=pl.lit(project),
+        task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.version()),
+    )  # fmt: skip
+    is_first = rows["task_id"].is_first_distinct()
+    same = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=_KEY)
+    return rows.filter(is_first), same

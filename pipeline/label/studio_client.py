@@ -1,0 +1,216 @@
+"""Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
+
+A server is told by its address and a legacy token (`Authorization: Token …`; the server needs
+LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN=true). The token is in no message and no log. Nothing is tried again here: a fault
+that may pass is Retry, and the task that asked is run again. Each call looks first at what is there, so that it does
+not matter at which moment the one before was killed.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import polars as pl
+
+from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
+from pipeline.label.exchange import number_of
+from pipeline.label.label_studio import marker
+
+log = logging.getLogger(__name__)
+
+RATERS = {1: 3, 2: 1}
+"""Raters a task is given to, by stage (CSD-15)."""
+
+_PAGE = 100  # the server's own limit
+_BATCH = 500  # tasks in one import
+_MOST_TASKS = 1_000_000
+_SLOW = 300.0  # seconds for an import or export; 8,843 tasks took 3.5 s and 19.3 s
+_SAID = 300  # characters of a server's message that are repeated
+_LATER = {408, 425, 429}
+
+
+def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
+    """A client of the server at an address; close it, or use it in `with`.
+
+    Raises:
+        BadInput: address or token cannot be one. They are not repeated in the message.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise BadInput("the address of Label Studio should be like https://label.example.org, without a password")
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInput("the token of Label Studio is empty, or holds a space, a line break or a letter outside ASCII")
+    headers = {"Authorization": f"Token {token}", "Accept": "application/json"}
+    return httpx.Client(base_url=address.rstrip("/"), headers=headers, timeout=seconds, follow_redirects=False)
+
+
+def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> int:
+    """Id of the project of that title, made if there is none, whose tasks are each given to `RATERS[stage]` raters.
+
+    Raises:
+        BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
+            tasks to another number of raters.
+    """
+    there = [p for p in _projects(client, title) if p.get("title") == title]
+    if len(there) > 1:
+        ids = ", ".join(str(p.get("id")) for p in there)
+        raise BadInput(
+            f"Label Studio has {len(there)} projects titled {title!r} ({ids}); expected one: rename the rest"
+        )
+    if not there:
+        wanted = {"title": title, "label_config": config, "maximum_annotations": RATERS[stage],
+                  "show_collab_predictions": False, "show_skip_button": True}  # fmt: skip
+        made = _json(client, "POST", "/api/projects/", json=wanted)
+        log.info("made project %s in Label Studio", made.get("id"))
+        return _id(made)
+    found = there[0]
+    sign = config.partition('className="')[2].partition('"')[0] or marker(stage=stage)
+    if sign not in str(found.get("label_config")):
+        raise BadInput(f"project {title!r} of Label Studio has another form; expected that of {sign}: take a new title")
+    if found.get("maximum_annotations") != RATERS[stage]:
+        raise BadInput(
+            f"project {title!r} of Label Studio gives a task to {found.get('maximum_annotations')} raters, expected "
+            f"{RATERS[stage]}: change its annotations per task, or take a new title"
+        )
+    return _id(found)
+
+
+def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
+    """Import those tasks (see `label_studio.to_tasks`) that the project does not have yet; how many there were.
+
+    A task is known by task_id and round in its data.
+    """
+    there = {_key(task) for task in _tasks(client, project_id)}
+    new = {key: task for task in tasks if (key := _key(task)) not in there}
+    todo = list(new.values())
+    for start in range(0, len(todo), _BATCH):
+        batch = todo[start : start + _BATCH]
+        answer = _json(client, "POST", f"/api/projects/{project_id}/import", json=batch, timeout=_SLOW)
+        if answer.get("task_count") != len(batch):
+            raise SchemaDrift(f"Label Studio took {answer.get('task_count')} tasks, expected {len(batch)}")
+    return len(todo)
+
+
+def annotators(client: httpx.Client, project_id: int) -> pl.DataFrame:
+    """How many raters have answered each task: task_id, round, rater_count.
+
+    A rater counts once however often they answered; cancelled answers do not count.
+    """
+    raters: dict[tuple[str, int], set[str]] = {}
+    for task in _tasks(client, project_id, fields="all"):
+        answers = task.get("annotations")
+        if not isinstance(answers, list):
+            raise SchemaDrift(f"task {task.get('id')} of Label Studio has no list of annotations")
+        given = raters.setdefault(_key(task), set())
+        for answer in answers:
+            user = answer.get("completed_by")
+            who = user.get("id") if isinstance(user, dict) else user
+            if who is not None and not answer.get("was_cancelled"):
+                given.add(str(who))
+    rows = [(*key, len(given)) for key, given in raters.items()]
+    columns = {"task_id": pl.String, "round": pl.Int64, "rater_count": pl.Int64}
+    return pl.DataFrame(rows, columns, orient="row")
+
+
+def export(client: httpx.Client, project_id: int, path: Path) -> None:
+    """Write the project's JSON export, all its tasks and annotations, to a file (see `label_studio.read_export`)."""
+    draft = path.with_name(f".{path.name}.draft")
+    asked = {"exportType": "JSON", "download_all_tasks": "true"}
+    address = f"/api/projects/{project_id}/export"
+    try:
+        with client.stream("GET", address, params=asked, timeout=_SLOW) as answer, draft.open("wb") as file:
+            if not answer.is_success:
+                answer.read()
+                raise _error(client, answer)
+            for part in answer.iter_bytes():
+                file.write(part)
+        draft.replace(path)
+    except httpx.HTTPError as why:
+        raise Retry(f"Label Studio, GET {address}: {type(why).__name__}") from why
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
+    """Projects whose title holds this one, as far as the server filters."""
+    for page in range(1, _MOST_TASKS // _PAGE):
+        asked: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
+        answer = _json(client, "GET", "/api/projects/", params=asked)
+        results = answer.get("results")
+        if not isinstance(results, list):
+            raise SchemaDrift("Label Studio's list of projects has no `results`")
+        yield from results
+        if not answer.get("next"):
+            return
+    raise SchemaDrift("Label Studio's list of projects does not end")
+
+
+def _tasks(client: httpx.Client, project_id: int, fields: str = "task_only") -> Iterator[dict[str, Any]]:
+    """All tasks of a project, page by page; Retry where their number changed meanwhile, as one may have slipped by."""
+    seen: set[Any] = set()
+    total = None
+    for page in range(1, _MOST_TASKS // _PAGE + 1):
+        asked: dict[str, Any] = {"project": project_id, "page": page, "page_size": _PAGE, "fields": fields}
+        try:
+            answer = _json(client, "GET", "/api/tasks/", params=asked)
+        except BadInput as why:
+            if page == 1:
+                raise
+            raise Retry(f"{why}: tasks were deleted while they were listed") from why
+        tasks, now = answer.get("tasks"), answer.get("total")
+        if not isinstance(tasks, list) or not isinstance(now, int):
+            raise SchemaDrift("Label Studio's list of tasks has no `tasks` and `total`")
+        total = now if total is None else total
+        fresh = [task for task in tasks if task.get("id") not in seen]
+        seen.update(task.get("id") for task in fresh)
+        yield from fresh
+        if total != now or (not fresh and len(seen) < total):
+            raise Retry(f"the tasks of project {project_id} of Label Studio changed while they were listed")
+        if len(seen) >= total:
+            return
+    raise BadInput(f"project {project_id} of Label Studio has more than {_MOST_TASKS} tasks")
+
+
+def _key(task: Mapping[str, Any]) -> tuple[str, int]:
+    data = task.get("data")
+    if not isinstance(data, Mapping) or not isinstance(data.get("task_id"), str):
+        raise BadInput(f"task {task.get('id')} of Label Studio has no task_id in its data; expected only tasks of ours")
+    return data["task_id"], number_of("round", data.get("round"))
+
+
+def _id(found: Mapping[str, Any]) -> int:
+    if not isinstance(found.get("id"), int):
+        raise SchemaDrift("Label Studio told a project without an id")
+    return int(found["id"])
+
+
+def _json(client: httpx.Client, method: str, address: str, **asked: Any) -> dict[str, Any]:
+    """The JSON object the server answers."""
+    try:
+        answer = client.request(method, address, **asked)
+    except httpx.HTTPError as why:
+        raise Retry(f"Label Studio, {method} {address}: {type(why).__name__}") from why
+    if not answer.is_success:
+        raise _error(client, answer)
+    try:
+        body = answer.json()
+    except ValueError as why:
+        raise SchemaDrift(f"Label Studio, {method} {address}: the answer is not JSON; is the address right?") from why
+    if not isinstance(body, dict):
+        raise SchemaDrift(f"Label Studio, {method} {address}: expected a JSON object, found {type(body).__name__}")
+    return body
+
+
+def _error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
+    """What an answer that is no success means; the server's own words, without the token should they repeat it."""
+    token = client.headers["Authorization"].removeprefix("Token ")
+    said = " ".join(answer.text.replace(token, "***")[:_SAID].split())
+    told = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {said}".rstrip()
+    if answer.status_code in (401, 403):
+        return Refused(f"{told}; is the token right, and are legacy tokens switched on?")
+    if answer.is_server_error or answer.status_code in _LATER:
+        return Retry(told)
+    return BadInput(told)

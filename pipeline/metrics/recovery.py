@@ -1,0 +1,232 @@
+"""How well a hidden meaning was recovered: overlap with references, and choices between readings (CSD-03).
+
+CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
+(Popović 2015), as the packages rouge-score and sacrebleu count them. Chinese is counted by character, other writing by
+word; rouge-score's own tokenizer drops every character that is not ASCII. Baselines that read nothing stand beside.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.metrics.detection import wilson
+
+Counts = npt.NDArray[np.int64]  # [orders, 3]: n-grams of the answer, of the reference, shared
+METRICS = ("rouge_l", "bleu", "chrf")
+BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
+
+_HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNIT = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*|[^\w\s]")
+
+
+def units(text: str) -> list[str]:
+    """Chinese characters, words of other writing in lower case, and marks, in order."""
+    return _UNIT.findall(text.lower())
+
+
+def rouge_l(answer: str, references: Sequence[str]) -> float:
+    """F1 of the longest common subsequence of units without marks, with the reference it fits best; in [0, 1]."""
+    said, *kept = ([unit for unit in units(text) if unit[0].isalnum()] for text in (answer, *references))
+    return max((2 * _lcs(said, one) / max(len(said) + len(one), 1) for one in kept), default=0.0)
+
+
+def _lcs(one: Sequence[str], other: Sequence[str]) -> int:
+    """Length of the longest common subsequence, a whole row of its table in the bits of one number (Hyyrö 2004)."""
+    places: dict[str, int] = defaultdict(int)
+    for place, unit in enumerate(one):
+        places[unit] |= 1 << place
+    every = (1 << len(one)) - 1
+    row = every
+    for unit in other:
+        met = row & places[unit]
+        row = ((row + met) | (row - met)) & every
+    return len(one) - row.bit_count()
+
+
+def _counts(answer: Sequence[str], references: Sequence[Sequence[str]], orders: int) -> Counts:
+    """n-grams of the answer, of the references and shared by order, each shared as often as any reference has it."""
+    found = np.zeros((orders, 3), np.int64)
+    for n in range(1, orders + 1):
+        said, *kept = (
+            Counter(zip(*(text[i:] for i in range(n)), strict=False)) for text in (answer, *references)
+        )  # fmt: skip
+        known: Counter[tuple[str, ...]] = reduce(or_, kept, Counter())
+        found[n - 1] = said.total(), known.total(), (said & known).total()
+    return found
+
+
+def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
+    """Geometric mean of the precisions of the orders there are, and brevity penalty.
+
+    An order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
+    the answers are left out (its `effective_order`): meanings are short.
+    """
+    total, shared = (column[counts[:, 0] > 0].astype(float) for column in (counts[:, 0], counts[:, 2]))
+    if not shared.any():
+        return 0.0
+    missed = shared == 0
+    shared[missed] = 0.5 ** np.arange(1, missed.sum() + 1)
+    penalty = min(0.0, 1 - reference_length / answer_length)
+    return float(np.exp(np.log(shared / total).mean() + penalty))
+
+
+def _chrf(counts: Counts) -> float:
+    """F with beta 2 of mean precision and mean recall over the orders that both sides have."""
+    said, kept, shared = counts[(counts[:, 0] > 0) & (counts[:, 1] > 0)].T
+    if not shared.sum():
+        return 0.0
+    precision, recall, weight = float((shared / said).mean()), float((shared / kept).mean()), CHRF_BETA**2
+    return (1 + weight) * precision * recall / (weight * precision + recall)
+
+
+class Overlap(NamedTuple):
+    """Overlap of answers with references, in [0, 1]."""
+
+    rows: pl.DataFrame  # rouge_l, bleu, chrf of each answer
+    corpus: dict[str, float]  # the same of all together: ROUGE-L's mean; BLEU and chrF of summed counts
+    row_count: int
+    null_count: int  # rows without an answer; they count as empty answers
+
+
+def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
+    """Overlap of each answer with its references, and of all.
+
+    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
+    length nearest to the answer's.
+
+    Args:
+        answers: a meaning for each row, None where there is none.
+        references: its references, at least one a row.
+
+    Raises:
+        ValueError: lengths that differ, or a row without references.
+    """
+    if len(answers) != len(references) or not all(len(kept) for kept in references):
+        raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
+    rows: list[tuple[float, float, float]] = []
+    bleu, lengths, chrf = np.zeros((BLEU_ORDERS, 3), np.int64), np.zeros(2, np.int64), np.zeros((CHRF_ORDERS, 3), int)
+    for answer, kept in zip((answer or "" for answer in answers), references, strict=True):
+        said, *others = (units(text) for text in (answer, *kept))
+        of_words = _counts(said, others, BLEU_ORDERS)
+        size = len(said), min((abs(len(one) - len(said)), len(one)) for one in others)[1]
+        letters, *known = ("".join(text.split()) for text in (answer, *kept))
+        of_letters = max((_counts(letters, [one], CHRF_ORDERS) for one in known), key=_chrf)
+        of_letters[of_letters[:, 1] == 0, 0] = 0  # as sacrebleu: what no reference is long enough for does not count
+        rows.append((rouge_l(answer, kept), _bleu(of_words, *size), _chrf(of_letters)))
+        bleu, lengths, chrf = bleu + of_words, lengths + size, chrf + of_letters
+    table = pl.DataFrame(rows, schema=dict.fromkeys(METRICS, pl.Float64), orient="row")
+    mean = float(np.mean(table["rouge_l"].to_numpy())) if rows else 0.0
+    corpus = {"rouge_l": mean, "bleu": _bleu(bleu, *lengths.tolist()), "chrf": _chrf(chrf)}
+    return Overlap(table, corpus, len(rows), sum(answer is None for answer in answers))
+
+
+def overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
+    """What answers reach that recover nothing: the text itself, its context, and the meaning of another row.
+
+    The last shows how much of the overlap is the references' common wording.
+
+    Args:
+        rows: text, context (null where there is none), meanings.
+
+    Returns:
+        baseline (text, context, other_meaning), rouge_l, bleu, chrf (corpus values), row_count, null_count.
+    """
+    foreign = [*rows["meanings"].list.first()]
+    answers = {"text": [*rows["text"]], "context": [*rows["context"]], "other_meaning": [*foreign[1:], *foreign[:1]]}
+    found = [(name, overlap(said, rows["meanings"].to_list())) for name, said in answers.items()]
+    return pl.DataFrame([
+        {"baseline": name, **one.corpus, "row_count": one.row_count, "null_count": one.null_count}
+        for name, one in found
+    ])  # fmt: skip
+
+
+class Accuracy(NamedTuple):
+    """Share of right choices, with Wilson's 95 % interval, what guessing reaches, and on how many rows."""
+
+    accuracy: float
+    low: float
+    high: float
+    chance: float  # mean share of a row's options that are right
+    row_count: int
+    null_count: int  # rows without a choice; they count as wrong
+
+
+def choice_accuracy(choices: pl.DataFrame, chosen: Sequence[int | None]) -> Accuracy:
+    """Share of rows where the chosen option is right, or one of those that are.
+
+    Args:
+        choices: rows with options and answers (places of the right ones).
+        chosen: place of the chosen option of each row, None where there is none.
+
+    Raises:
+        ValueError: lengths that differ, or no rows.
+    """
+    if len(choices) != len(chosen):
+        raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(chosen)}")
+    places = pl.Series("chosen", chosen, dtype=pl.Int64)
+    right = choices.select(pl.col("answers").list.contains(places).fill_null(value=False)).to_series()
+    return _accuracy(choices, right & places.is_not_null(), places.null_count())
+
+
+def _accuracy(choices: pl.DataFrame, right: pl.Series, null_count: int = 0) -> Accuracy:
+    """Accuracy of shares of being right, [n] in [0, 1]."""
+    if not len(choices):
+        raise ValueError("expected at least one row")
+    share = float(np.mean(right.to_numpy()))
+    low, high = wilson(np.array([share]), np.array([len(right)]))
+    guessed = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
+    return Accuracy(share, float(low[0]), float(high[0]), float(np.mean(guessed.to_numpy())), len(right), null_count)
+
+
+def choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
+    """What choices reach that understand nothing; where a baseline cannot decide, it is right by the share of the tied.
+
+    Args:
+        choices: text, context (null where there is none), options, answers.
+
+    Returns:
+        baseline, accuracy, low, high, chance, row_count, null_count. Baselines: longest and shortest option;
+        most_overlap, the one with the largest share of its distinct units in context and text; least_overlap;
+        position, the place that is right most often in these same rows.
+
+    Raises:
+        ValueError: no rows.
+    """
+    if not len(choices):
+        raise ValueError("expected at least one row")
+    seen = [_overlaps(*row) for row in choices.select("text", "context", "options").iter_rows()]
+    options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
+    options = options.with_columns(
+        length=pl.col("options").str.len_chars().cast(pl.Float64),
+        overlap=pl.Series([value for row in seen for value in row], dtype=pl.Float64),
+        place=pl.int_range(pl.len()).over("row"),
+    )
+    options = options.with_columns(is_right=pl.col("answers").list.contains(pl.col("place")))
+    often = options.group_by("place").agg(pl.col("is_right").sum()).sort("is_right", "place", descending=[True, False])
+    values = {
+        "longest": pl.col("length"),
+        "shortest": -pl.col("length"),
+        "most_overlap": pl.col("overlap"),
+        "least_overlap": -pl.col("overlap"),
+        "position": (pl.col("place") == often.item(0, "place")).cast(pl.Float64),
+    }
+    found = []
+    for name, value in values.items():
+        best = options.filter(value == value.max().over("row"))
+        right = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
+        found.append({"baseline": name, **_accuracy(choices, right)._asdict()})
+    return pl.DataFrame(found)
+
+
+def _overlaps(text: str, context: str | None, options: list[str]) -> list[float]:
+    """Share of each option's distinct units that stand in context or text."""
+    there = set(units(f"{context or ''}\n{text}"))
+    said = [set(units(option)) for option in options]
+    return [len(one & there) / max(len(one), 1) for one in said]

@@ -1,0 +1,206 @@
+"""Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
+
+Any encoder-decoder that transformers knows, as a folder or by its pinned name; or one of our own of random weights
+whose tokens are the characters of the training texts, for where no pretrained weights are at hand. Both are folders
+of safetensors and JSON, so that a fitted model is loaded as any other.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.models.encoder import folder_hash
+
+SOURCE, TARGET = 256, 192  # tokens read and written at most
+SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # T5's, in its order: 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Seq2Seq:
+    """A loaded encoder-decoder with its tokenizer, and what it is, for signatures."""
+
+    name: str
+    revision: str
+    module: Any  # a transformers model with a head for generation
+    tokenizer: Any  # transformers.PreTrainedTokenizerBase
+    device: str
+
+
+def load(name: str | Path, revision: str | None = None, device: str | None = None) -> Seq2Seq:
+    """Load a model and its tokenizer; weights in safetensors alone, no code of others.
+
+    Args:
+        name: a folder, such as `save` writes, or a hub name.
+        revision: the commit of a hub name, 40 hexadecimal digits; a folder's revision is its hash.
+        device: cuda or cpu; by default a GPU if there is one.
+
+    Raises:
+        BadInput: a hub name without a pinned revision, or a folder without weights in safetensors.
+    """
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    _quiet()
+    kwargs: dict[str, Any] = {"trust_remote_code": False}
+    if Path(name).is_dir():
+        revision = folder_hash(Path(name))  # before loading, so that no pickle is opened
+        kwargs["local_files_only"] = True
+    elif revision is None or not re.fullmatch(r"[0-9a-f]{40}", revision):  # a branch or tag can move
+        raise BadInput(f"model {str(name)!r} is no folder, and a hub name needs a pinned revision, its commit")
+    else:
+        kwargs["revision"] = revision
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    tokenizer = AutoTokenizer.from_pretrained(str(name), **kwargs)
+    module = AutoModelForSeq2SeqLM.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **kwargs)
+    return Seq2Seq(str(name), revision, module.to(device).eval(), tokenizer, device)
+
+
+def _quiet() -> None:
+    """Loading and saving take a moment and are no news."""
+    from transformers.utils import logging as chatter
+
+    chatter.disable_progress_bar()
+
+
+def fresh(
+    texts: Iterable[str],
+    *,
+    width: int = 64,
+    layers: int = 2,
+    dropout: float = 0.1,
+    least: int = 1,
+    seed: int = 42,
+    device: str = "cpu",
+) -> Seq2Seq:
+    """A small T5 of random weights, its tokens the characters of `texts` that stand there at least `least` times.
+
+    Args:
+        texts: of the training part: comments, contexts and meanings.
+        width: of the model; four heads of a quarter of it.
+        layers: of encoder and decoder each.
+        dropout: while it is fitted.
+        least: how often a character has to stand; others are one unknown token, which is never written.
+        seed: of the weights.
+        device: cuda or cpu.
+    """
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer = characters(texts, least)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=width, d_kv=width // 4, d_ff=2 * width, num_layers=layers, num_heads=4,
+        dropout_rate=dropout, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = T5ForConditionalGeneration(config)
+    revision = hashlib.sha256(f"{seed} {tokenizer.backend_tokenizer.to_str()}".encode()).hexdigest()
+    return Seq2Seq("characters", revision, module.to(device).eval(), tokenizer, device)
+
+
+def characters(texts: Iterable[str], least: int = 1) -> Any:
+    """A tokenizer of single characters, those that stand at least `least` times in `texts`, in order of code."""
+    from tokenizers import Regex, Tokenizer, decoders
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Split
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    counts = Counter(character for text in texts for character in text)
+    kept = [*SPECIAL.values(), *sorted(character for character, count in counts.items() if count >= least)]
+    end = SPECIAL["eos_token"]
+    inner = Tokenizer(WordLevel({token: place for place, token in enumerate(kept)}, unk_token=SPECIAL["unk_token"]))
+    inner.pre_tokenizer = Split(Regex("(?m)."), "isolated")
+    inner.decoder = decoders.Fuse()
+    inner.post_processor = TemplateProcessing(
+        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, kept.index(end))]
+    )
+    # split_special_tokens: a comment that holds "</s>" has four characters there
+    return PreTrainedTokenizerFast(tokenizer_object=inner, split_special_tokens=True, **SPECIAL)
+
+
+def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
+    """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision.
+
+    Raises:
+        BadInput: there is something at `folder` already.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: is there already; choose another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+    _quiet()
+    model.module.save_pretrained(draft)
+    model.tokenizer.save_pretrained(draft)
+    (draft / "facts.json").write_text(json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1), encoding="utf-8")
+    draft.chmod(0o755)
+    draft.rename(folder)
+    return folder_hash(folder)
+
+
+def sources(
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE
+) -> dict[str, Tensor]:
+    """Token ids and mask [n, ≤ longest] of comments, each followed by its context.
+
+    Of a long context the end stays, which stands nearest to the comment: as many characters of it as leave room for
+    the comment's. What is then still too long is cut by the tokenizer.
+    """
+    ends = [_end(context or "", longest - len(text) - 2) for text, context in zip(texts, contexts, strict=True)]
+    found = model.tokenizer(
+        list(texts), ends, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
+        return_token_type_ids=False,
+    )  # fmt: skip
+    return {key: value.to(model.device) for key, value in found.items()}
+
+
+def _end(text: str, size: int) -> str:
+    return text[-size:] if size > 0 else ""
+
+
+def generate(
+    model: Seq2Seq,
+    texts: Sequence[str],
+    contexts: Sequence[str | None],
+    beams: int = 4,
+    max_tokens: int = TARGET,
+    *,
+    longest: int = SOURCE,
+    batch: int = 16,
+) -> list[str]:
+    """The most likely meaning of each comment by beam search, without chance.
+
+    Args:
+        model: of `load` or fitted.
+        texts: comments.
+        contexts: of each comment, None where there is none.
+        beams: hypotheses kept; 1 is greedy.
+        max_tokens: written at most.
+        longest: tokens read at most; as in training.
+        batch: comments at a time.
+    """
+    return [text for part in _parts(model, texts, contexts, beams, max_tokens, longest, batch) for text in part]
+
+
+def _parts(
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int, max_tokens: int, longest: int,
+    batch: int,
+) -> Iterator[list[str]]:  # fmt: skip
+    unknown = model.tokenizer.unk_token_id
+    for at in range(0, len(texts), batch):
+        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest)
+        with torch.inference_mode():
+            written = model.module.generate(
+                **read, num_beams=beams, do_sample=False, max_new_tokens=max_tokens,
+                suppress_tokens=None if unknown is None else [unknown],
+            )  # fmt: skip
+        told = model.tokenizer.batch_decode(written, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        yield [text.strip() for text in told]

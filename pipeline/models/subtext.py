@@ -1,0 +1,98 @@
+"""Subtext recognition: does a sentence mean more in its context than it says (CSD, appendix A.2, algorithm 1).
+
+    f_c, f_s = FeaExt(e_c), FeaExt(e_s)          an LSTM over the vectors of the tokens (CSD-28, CSD-29)
+    m_s  = Mean(f_s),  m_cs = Mean([f_c ; f_s])  linear, each of its own width (CSD-30)
+    p    = softmax(cls [m_s : m_cs])
+
+Algorithm 1 as printed applies Mean to e and so never uses f; here it is f, and the LSTM learns (errata E10).
+
+As Mean and cls are linear, a logit is g(s) + h(c): a context shifts all sentences alike, and no context can make the
+one of two sentences ironic and another the other. The comparison `product` joins m_s ⊙ m_cs, which can.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, embedding_bag
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Pooling = Literal["last", "mean", "max", "attention"]
+Comparison = Literal["linear", "product"]
+
+
+class Bags(NamedTuple):
+    """Weighted features of n texts laid end to end: which [k], their weights [k], where each text begins [n]."""
+
+    ids: Tensor
+    weights: Tensor
+    starts: Tensor
+
+
+class Shape(NamedTuple):
+    """The sizes of a recogniser."""
+
+    dim: int  # d of a token's vector
+    classes: int = 2
+    hidden: int = 128  # of the LSTM, to either side
+    meaning: int = 64  # of m_s and of m_cs
+    pooling: Pooling = "last"
+    is_bidirectional: bool = False
+    dropout: float = 0.0
+    wide: int = 0  # features of the whole sentence joined to the comparison; 0: none, as in the paper
+    comparison: Comparison = "linear"
+
+
+class Subtext(nn.Module):
+    """FeaExt, Mean and cls of algorithm 1. Weights are drawn from torch's global source."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        features = shape.hidden * (2 if shape.is_bidirectional else 1)
+        self.extract = nn.LSTM(shape.dim, shape.hidden, batch_first=True, bidirectional=shape.is_bidirectional)
+        if shape.pooling == "attention":
+            self.attend = nn.Linear(features, 1)
+        self.alone = nn.Linear(features, shape.meaning)
+        self.together = nn.Linear(2 * features, shape.meaning)
+        self.compare = nn.Linear((2 if shape.comparison == "linear" else 3) * shape.meaning, shape.classes)
+        if shape.wide:
+            self.wide = nn.Parameter(torch.zeros(shape.wide, shape.classes))
+
+    def features(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """FeaExt: [n, f] of padded token vectors [n, t, d], of which the first `lengths` [n], 1 or more, count."""
+        packed = pack_padded_sequence(self._dropped(vectors), lengths, batch_first=True, enforce_sorted=False)
+        states, (last, _) = self.extract(packed)
+        if self.shape.pooling == "last":
+            return self._dropped(last.transpose(0, 1).flatten(1))
+        states, _ = pad_packed_sequence(states, batch_first=True)
+        outside = (torch.arange(states.shape[1]) >= lengths.unsqueeze(1)).unsqueeze(2)
+        if self.shape.pooling == "max":
+            return self._dropped(states.masked_fill(outside, -torch.inf).amax(dim=1))
+        if self.shape.pooling == "mean":
+            return self._dropped(states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1))
+        share = self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1)
+        return self._dropped((share * states).sum(dim=1))
+
+    def forward(
+        self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor], bags: Bags | None = None
+    ) -> Tensor:
+        """Logits [n, classes] of sentences in their contexts, each given as vectors [n, t, d] and lengths [n].
+
+        Args:
+            sentence: s.
+            context: c; where there is none, one vector of zeros.
+            bags: features of the sentences as a whole, for a recogniser that has such.
+        """
+        f_s, f_c = self.features(*sentence), self.features(*context)
+        m_s, m_cs = self.alone(f_s), self.together(torch.cat([f_c, f_s], dim=1))
+        product = [m_s * m_cs] if self.shape.comparison == "product" else []
+        logits: Tensor = self.compare(torch.cat([m_s, m_cs, *product], dim=1))
+        if bags is not None and self.shape.wide:
+            logits = logits + embedding_bag(
+                bags.ids, self.wide, bags.starts, mode="sum", per_sample_weights=bags.weights
+            )
+        return logits
+
+    def _dropped(self, values: Tensor) -> Tensor:
+        return dropout(values, self.shape.dropout, self.training)

@@ -1,0 +1,458 @@
+"""Labelling as tasks: comments to raters, their labels to annotations in two stages, those to a published data set.
+
+A project goes through four steps, (round, stage) = (1, 1), (1, 2), (2, 1), (2, 2): three raters, the adjudicator, and
+for what was sent back the same once more (CSD-15). What a step has to do is always told by the tables, so a step can be
+run again after a kill, and by hand as well as by the DAG.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.label import exchange, label_studio, schema, selection, simulated, stages, studio_client
+from pipeline.label.rhetoric import fold_rare
+from pipeline.label.selection import Rules
+from pipeline.slices import parse_day
+from pipeline.tables import empty
+from pipeline.tasks import funnel
+
+if TYPE_CHECKING:
+    import httpx
+
+    from pipeline.report.data_card import Facts
+
+_RATER = re.compile(r"[\w-]{1,40}")
+LICENCE = "not stated"  # of the annotations; whoever releases says
+Tool = Literal["files", "label_studio", "simulated"]
+
+
+class Studio(NamedTuple):
+    """A Label Studio: its address and the token of its API."""
+
+    address: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Studio(address={self.address!r}, token='***')"
+
+
+Step = tuple[int, int]
+STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
+"""(round, stage) in order."""
+
+
+def rules(given: Mapping[str, Any]) -> Rules:
+    """Rules of plain JSON."""
+    return Rules(**{**given, "langs": tuple(given.get("langs", Rules().langs))})
+
+
+def step_of(given: Sequence[int]) -> Step:
+    """A step of plain JSON."""
+    if (step := tuple(given)) not in STEPS:
+        raise BadInput(f"a step is one of {', '.join(map(str, STEPS))}, not {step}")
+    return step[0], step[1]
+
+
+def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
+    """Give comments of a day to a project; return its tasks in all. Tasks that are there keep their random ids."""
+    from pipeline.examples.clusters import near_duplicates
+
+    comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
+    rows = comments.collect()
+    kept, gone = selection.select(rows, rules, near_duplicates(rows["text"]).tolist())
+    fresh, same = selection.tasks(kept, project)
+
+    def with_known(present: pl.LazyFrame) -> pl.LazyFrame:
+        known = present.collect()
+        new = fresh.join(known, on="task_id", how="anti")
+        new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
+        return pl.concat([known, new.select(known.columns)]).lazy()
+
+    count = warehouse.replace("label_tasks", warehouse.slice_of(project=project), with_known, run_id)
+    lost = pl.concat([gone, same])
+    for source in rows["source"].unique().sort():
+        mine = lost.filter(pl.col("source") == source)
+        number = fresh.filter(pl.col("source") == source).height
+        config = {name: value for name, value in rules._asdict().items() if value is not None}
+        funnel.tell(source, day, _origin(project), "select", number, mine, config, run_id)
+    return count
+
+
+def _origin(project: str) -> str:
+    return f"label:{project}"
+
+
+def tasks_of(project: str) -> pl.DataFrame:
+    """A project's tasks in the order of their ids."""
+    rows = warehouse.scan("label_tasks", pl.col("project") == project).sort("task_id").collect()
+    if not rows.height:
+        raise Missing(f"project {project!r} has no tasks; select some: `undertone label select --help`")
+    return rows
+
+
+def labels_of(project: str) -> pl.DataFrame:
+    """All labels of a project, without its name."""
+    return warehouse.scan("labels", pl.col("project") == project).select(list(exchange.COLUMNS)).collect()
+
+
+def decided(project: str) -> stages.Decided:
+    """What the labels so far make of each field of each task."""
+    return stages.decide(tasks_of(project)["task_id"], labels_of(project))
+
+
+def asked(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """What a step asks of whom: tasks with `round` and `fields`, and for the adjudicator the labels to decide on."""
+    in_round, stage = step
+    found = decided(project)
+    tasks = tasks_of(project).with_columns(round=pl.lit(in_round, pl.Int64))
+    if step == STEPS[0]:
+        return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
+    waiting = stages.to_adjudicate(found).filter(round=in_round) if stage == 2 else stages.to_relabel(found.annotations)
+    fields = waiting.group_by("task_id", maintain_order=True).agg(fields="field")
+    rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")
+    return rows, found.kept.filter(stage=1, round=in_round) if stage == 2 else None
+
+
+def push(project: str, step: Step, tool: Tool, at: Studio | None = None) -> int:
+    """Give a step's tasks to raters through a tool; return how many there are. What was given is not given twice.
+
+    `files` puts tasks.jsonl, an empty sheet and the guidelines into a folder of the step.
+    """
+    tasks, labels = asked(project, step)
+    if tool == "label_studio" and tasks.height:
+        with _connected(at) as client:
+            here = studio_client.project(client, title(project, step), form(step), step[1])
+            rows = exchange.tasks_rows(tasks, labels)
+            studio_client.push(client, here, label_studio.to_tasks(rows))
+    if tool == "files" and tasks.height:
+        export(folder_of(project, step), tasks, labels)
+    return tasks.height
+
+
+def form(step: Step) -> str:
+    """Label Studio's form of a step; all but the first ask for what is disputed alone."""
+    return label_studio.config_xml(stage=step[1], is_partial=step != STEPS[0])
+
+
+def title(project: str, step: Step) -> str:
+    """How a step's project is called in Label Studio."""
+    return f"{project} round {step[0]} {'raters' if step[1] == 1 else 'adjudicator'}"
+
+
+def studio(address: str | None = None, token: str | None = None) -> Studio | None:
+    """A Label Studio: as given, else as the environment says; None if neither says anything.
+
+    The environment's token goes to the environment's address only.
+    """
+    if not address:
+        address, token = settings.studio_uri(), settings.studio_key()
+    return Studio(address, token or "") if address else None
+
+
+@contextmanager
+def _connected(studio: Studio | None) -> "Iterator[httpx.Client]":
+    if studio is None:
+        raise Missing(
+            "no Label Studio: set UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection "
+            "undertone_label_studio"
+        )
+    with studio_client.connect(*studio) as client:
+        yield client
+
+
+def folder_of(project: str, step: Step) -> Path:
+    """Where the files of a step lie; labels are looked for in `labels` below it."""
+    return settings.labelling() / project / f"round{step[0]}_stage{step[1]}"
+
+
+def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
+    """Write tasks.jsonl, the guidelines, a sheet for each rater named, and an empty folder for labels."""
+    from pipeline.report import guidelines
+
+    if wrong := [name for name in sheets if not _RATER.fullmatch(name)]:
+        raise BadInput(f"a rater's name should be letters, digits, _ and -, not {wrong[0]!r}: it names a file")
+    (folder / "labels").mkdir(parents=True, exist_ok=True)
+    exchange.write_tasks(folder / "tasks.jsonl", tasks, labels)
+    for rater in sheets:
+        exchange.write_wide(folder / f"{rater}.xlsx", tasks, rater, labels)
+    for lang in ("zh", "en"):
+        (folder / f"guidelines_{lang}.html").write_text(guidelines.page(lang), encoding="utf-8")
+
+
+def collect(
+    project: str, step: Step, tool: Tool, at: Studio | None = None, run_id: str = "cli", seed: int = 0
+) -> dict[str, int]:
+    """Fetch the labels a tool has for a step, decide again, and say how many fields still wait in the step.
+
+    Returns:
+        Counts: tasks, labels (new or changed rows in all), waiting.
+    """
+    tasks, _ = asked(project, step)
+    if tasks.height:
+        found = _fetched(project, step, tool, tasks, at, seed)
+        add(project, found, run_id)
+    waiting = settle(project, run_id)
+    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": waiting[step]}
+
+
+def _fetched(project: str, step: Step, tool: Tool, tasks: pl.DataFrame, at: Studio | None, seed: int) -> pl.DataFrame:
+    if tool == "simulated":
+        if step[1] == 2:
+            return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed)
+        fields = tasks.select("task_id", field="fields").explode("field") if step[0] == 2 else None
+        return simulated.label(tasks.select("task_id", "text"), fields, seed)
+    if tool == "label_studio":
+        draft = folder_of(project, step) / "export.json"
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        with _connected(at) as client:
+            here = studio_client.project(client, title(project, step), form(step), step[1])
+            studio_client.export(client, here, draft)
+        return label_studio.from_export(label_studio.read_export(draft), tasks_of(project)).labels
+    paths = sorted(p for p in (folder_of(project, step) / "labels").glob("*") if p.is_file() and p.name[0] not in ".~")
+    every = [exchange.read(path, tasks_of(project)) for path in paths]
+    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *every])
+
+
+def bring(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
+    """Add labels of files to a project, each checked against the schema and its task; counts as `collect`."""
+    tasks = tasks_of(project)
+    add(project, pl.concat([exchange.read(path, tasks) for path in paths]), run_id)
+    waiting = settle(project, run_id)
+    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": sum(waiting.values())}
+
+
+def add(project: str, rows: pl.DataFrame, run_id: str = "cli") -> int:
+    """Add labels to those there are, of two by one rater about one thing the later; return how many there are.
+
+    Once an adjudicator has answered a task, its three labels stand: what raters then say of it in that round would
+    change what was decided on, and is left out.
+    """
+
+    def with_known(present: pl.LazyFrame) -> pl.DataFrame:
+        known = present.select(list(exchange.COLUMNS)).collect()
+        answered = known.filter(stage=2).select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
+        fresh = rows.select(known.columns).join(answered, on=["task_id", "round", "stage"], how="anti")
+        once, _ = stages.without_repeats(pl.concat([known, fresh]).unique())
+        return once.with_columns(project=pl.lit(project)).select(empty("labels").columns)
+
+    return warehouse.replace("labels", warehouse.slice_of(project=project), with_known, run_id)
+
+
+def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
+    """Decide by the labels there are, put `annotations` in place; return how many fields wait in each step."""
+    found = decided(project)
+    rows = found.annotations.with_columns(project=pl.lit(project)).select(empty("annotations").columns)
+    warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)
+    where = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
+    gone = found.dropped.select("reason", source=pl.lit(project), row_key=where)
+    day = max(tasks_of(project)["day"]).isoformat()
+    funnel.tell(project, day, _origin(project), "labels", found.kept.height, gone, {}, run_id)
+    is_stage_2 = pl.col("reason") == "to_adjudicate"
+    is_open = found.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
+    counts = {(r, s): n for r, s, n in is_open.group_by("round", "stage").len().iter_rows()}
+    return {step: counts.get(step, 0) for step in STEPS}
+
+
+def waiting_step(project: str) -> Step | None:
+    """The first step that something waits in; None when all is settled."""
+    waiting = settle(project)
+    return next((step for step in STEPS if waiting[step]), None)
+
+
+def status(project: str) -> pl.DataFrame:
+    """How many fields are settled, and how many wait for whom: state, reason, round, fields, tasks."""
+    rows = decided(project).annotations
+    return (
+        rows.group_by("state", "reason", "round")
+        .agg(fields=pl.len().cast(pl.Int64), tasks=pl.col("task_id").n_unique().cast(pl.Int64))
+        .sort("state", "reason", "round", descending=[True, False, False])
+    )
+
+
+def agreement_of_file(path: Path) -> pl.DataFrame:
+    """Agreement of labels in a file, whatever tasks they are of."""
+    rows = exchange.read(path, None)
+    return agreement(stages.decide(rows["task_id"], rows))
+
+
+def short(table: pl.DataFrame) -> pl.DataFrame:
+    """The measures without their intervals, as they fit a terminal."""
+    return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
+
+
+def wide(project: str) -> pl.DataFrame:
+    """Values that stand, a row a task and a column a field; null while open and where deleted."""
+    rows = warehouse.scan("annotations", pl.col("project") == project).collect()
+    return rows.group_by("task_id").agg(
+        pl.col("value").filter(pl.col("field") == name).first().alias(name) for name in schema.FIELDS
+    ).sort("task_id")  # fmt: skip
+
+
+def agreement(found: stages.Decided) -> pl.DataFrame:
+    """Every measure of agreement by field, over what is settled and the three labels that led there."""
+    from pipeline.metrics import agreement
+
+    return agreement.table(by_rater(found))
+
+
+def by_rater(found: stages.Decided) -> pl.DataFrame:
+    """The three labels of the round that decided as a, b, c, in the order of the raters' ids, and what stands.
+
+    Where nobody was asked because the three agreed, the fourth label is theirs (CSD-15, CSD-16).
+    """
+    cell = ["task_id", "field", "round"]
+    said = found.kept.filter(stage=1).sort("rater_id")
+    three = said.group_by(cell).agg(pl.col("value").get(n, null_on_oob=True).alias("abc"[n]) for n in range(3))
+    rows = found.annotations.select(*cell, fourth="value").join(three, on=cell, how="inner")
+    return rows.drop("round").sort("task_id", "field")
+
+
+def facts(project: str, day: str, licence: str = LICENCE) -> "Facts":
+    """What is told of a project: on its page, to whoever approves a release, and on the release's card."""
+    from pipeline.metrics import label_analysis
+    from pipeline.report.data_card import Facts
+
+    tasks, found = tasks_of(project), decided(project)
+    out = stages.released(found.annotations)
+    kept = tasks.join(out.left_out, on="task_id", how="anti")
+    counts = (("source", "lang"), ("tool",))
+    by_source, by_tool = (
+        frame.group_by(by).agg(row_count=pl.len().cast(pl.Int64)).sort(by)
+        for frame, by in zip((kept, found.kept), counts, strict=True)
+    )
+    funnel_rows = warehouse.scan(
+        "runs", (pl.col("origin") == _origin(project)) & (pl.col("step") == "select")
+    ).collect()
+    numbers = ("read_count", "kept_count", "dropped_count")
+    steps = [("select", *(int(funnel_rows[name].sum()) for name in numbers))] if funnel_rows.height else []
+    steps.append(("release", tasks.height, kept.height, out.left_out.height))
+    return Facts(
+        release=project,
+        created=parse_day(day),
+        rows=by_source,
+        funnel=pl.DataFrame(steps, schema=["step", *numbers], orient="row"),
+        classes=label_analysis.class_ratios(out.values),
+        agreement=agreement(found),
+        deletions=out.left_out.filter(pl.col("reason") != "unfinished")
+        .group_by("reason")
+        .agg(row_count=pl.len().cast(pl.Int64))
+        .sort("reason"),
+        tools=by_tool,
+        rater_count=found.kept["rater_id"].n_unique(),
+        licence=licence,
+    )
+
+
+def summary(project: str, day: str) -> str:
+    """What whoever approves the release reads: the card, in Markdown."""
+    from pipeline.report import data_card
+
+    return data_card.card(facts(project, day))
+
+
+def page_of(project: str) -> Path:
+    """Where a project's page lies."""
+    return settings.reports() / f"labels-{project}.html"
+
+
+def page(project: str, day: str) -> str:
+    """Write the project's page: funnel, progress, agreement, ratios, overlaps, correlations; return its path."""
+    from pipeline.metrics import agreement_study, label_analysis, predictability
+    from pipeline.report import labels as report
+    from pipeline.text import segment
+
+    found, told = decided(project), facts(project, day)
+    values = stages.released(found.annotations, ()).values
+    by_language = segment.tokenizers()
+    texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
+    tokens = [segment.words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()]
+    waiting = [(*step, count) for step, count in settle(project).items()]
+    html = report.labels(
+        report.Inputs(
+            project=project,
+            facts=told,
+            agreement=told.agreement,
+            ratios=label_analysis.class_ratios(values),
+            overlaps=label_analysis.overlaps(values),
+            correlations=label_analysis.correlations(values),
+            predictability=predictability.by_field(tokens, values) if values.height else None,
+            study=agreement_study.study(),
+            open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
+        )
+    )
+    path = page_of(project)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(html, encoding="utf-8")
+    draft.replace(path)
+    return str(path)
+
+
+def published(project: str, release: str, required: Sequence[str] = ("subtext",), least: int = 50) -> pl.DataFrame:
+    """The rows of a release: settled comments under random ids, in the order of those (CSD-08).
+
+    Args:
+        project: labelling project.
+        release: name of the release.
+        required: fields that must not have been deleted.
+        least: figures of speech named fewer times are told only as `other` (CSD-12).
+    """
+    found = decided(project)
+    told = stages.notes(found.kept)
+    rows = stages.released(found.annotations, required).values
+    rows = rows.join(tasks_of(project), on="task_id").join(told, on="task_id", how="left")
+    spans = [
+        schema.span_of(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
+    ]
+    names, _ = fold_rare(rows["rhetoric"], least)
+    subtext = pl.col("subtext")
+    return rows.with_columns(
+        release=pl.lit(release),
+        is_subtext=pl.when(subtext != schema.UNSURE).then(subtext == schema.YES),
+        rhetoric=pl.Series(names).replace("other", None),
+        span_start=pl.Series([start for start, _ in spans], dtype=pl.Int64),
+        span_end=pl.Series([end for _, end in spans], dtype=pl.Int64),
+    ).select(empty("annotated_comments").columns).sort("row_id")  # fmt: skip
+
+
+def release(
+    project: str, name: str | None = None, required: Sequence[str] = ("subtext",), licence: str = LICENCE,
+    day: str | None = None, run_id: str = "cli",
+) -> Path:  # fmt: skip
+    """Publish a project's settled comments: into `annotated_comments`, and as files with a data card; their folder.
+
+    Raises:
+        BadInput: something is still open.
+    """
+    from pipeline.report import data_card
+
+    name = name or project
+    found = decided(project)
+    if not stages.is_finished(found.annotations):
+        count = found.annotations.filter(state="open").height
+        raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
+    rows = published(project, name, required)
+    warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
+    folder = settings.releases() / name
+    folder.mkdir(parents=True, exist_ok=True)
+    told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
+    written: dict[str, Any] = {
+        "data.parquet": rows.write_parquet,
+        "data.jsonl": rows.write_ndjson,
+        "data.csv": rows.with_columns(told.map_elements(exchange.defused, return_dtype=pl.String)).write_csv,
+        "README.md": lambda path: path.write_text(
+            data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence)), encoding="utf-8"
+        ),
+    }
+    for file, write in written.items():
+        draft = folder / f".{file}.draft"
+        write(draft)
+        draft.replace(folder / file)
+    return folder

@@ -1,0 +1,63 @@
+"""Agreement of 1,000,000 labels beside statsmodels and scikit-learn, and the memory it takes: run it as it is.
+
+statsmodels is no dependency of ours; where it is not installed its line is left out.
+"""
+
+import os
+import resource
+import sys
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import cohen_kappa_score
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pipeline.metrics.agreement import MEASURES, cohen_kappa, fleiss_kappa, interval
+from tests.bench.run import against, cpu
+
+LABELS = 1_000_000
+
+
+def labels(classes: int, raters: int = 4) -> np.ndarray:
+    """Raters who are right in seven of ten items and guess in the others: [items, raters], int8."""
+    rng = np.random.default_rng(1)
+    items = LABELS // raters
+    truth = rng.integers(0, classes, (items, 1), dtype=np.int8)
+    guess = rng.integers(0, classes, (items, raters), dtype=np.int8)
+    return np.where(rng.random((items, raters), dtype=np.float32) < 0.7, truth, guess)
+
+
+def peak() -> float:
+    """Most memory this process has held, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Our measures with intervals first, as the memory of the references would hide ours."""
+    for classes in (3, 9):
+        codes, before = labels(classes), peak()
+        seconds = cpu(lambda codes=codes: [interval(name, codes) for name in MEASURES])
+        print(f"{LABELS:,} labels, {classes} classes, {len(MEASURES)} measures with 1,000 resamples each: "
+              f"{seconds:.1f} cpu-s, {peak() - before:,.0f} MB above the {before:,.0f} MB of start")  # fmt: skip
+    codes = labels(3)
+    pairs = list(combinations(range(4), 2))
+    theirs = lambda: np.mean([cohen_kappa_score(codes[:, i], codes[:, j]) for i, j in pairs])
+    assert abs(cohen_kappa(codes) - theirs()) < 1e-12
+    against(
+        "Cohen's kappa, mean of 6 pairs", LABELS, lambda: cohen_kappa(codes), theirs, "sklearn cohen_kappa_score", 5
+    )
+    if find_spec("statsmodels"):
+        from statsmodels.stats.inter_rater import aggregate_raters
+        from statsmodels.stats.inter_rater import fleiss_kappa as reference
+
+        fleiss = lambda: reference(aggregate_raters(codes)[0])
+        assert abs(fleiss_kappa(codes) - fleiss()) < 1e-12
+        against("Fleiss' kappa", LABELS, lambda: fleiss_kappa(codes), fleiss, "statsmodels fleiss_kappa", 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Label Studio's formats: the form, the tasks, and an export with all that raters do to it."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from label.studio import result
+from pipeline.errors import BadInput
+from pipeline.label import exchange, label_studio, schema
+
+TEXT = "😀你可真准时，才迟到一小时"
+TASK = "0" * 31 + "1"
+TASKS = pl.DataFrame({"task_id": [TASK, "0" * 31 + "2"], "text": [TEXT, "Lovely weather & <b>rain</b>"]})
+HOSTILE = ["<script>alert(1)</script>", "$text {{task_id}}", '"/><Choices name="x"/>', "]]>&amp;", "=1+1", "s3://a/b"]
+
+
+def exported(*annotations: dict[str, Any], **task: Any) -> list[dict[str, Any]]:
+    """An export of one task, as version 1.23 writes it."""
+    data = {"task_id": TASK, "text": TEXT, "context": "—", "round": 1, "stage": 1}
+    return [{"id": 7, "data": data, "annotations": list(annotations), "predictions": [], "drafts": [], **task}]
+
+
+def annotation(rater: Any = 11, *results: dict[str, Any], number: int = 1, **more: Any) -> dict[str, Any]:
+    return {
+        "id": number, "completed_by": rater, "was_cancelled": False, "lead_time": 4.5, "result": list(results),
+        "created_at": "2026-11-20T08:00:00.000000Z", "updated_at": f"2026-11-20T08:{number:02}:00.000000Z", **more,
+    }  # fmt: skip
+
+
+def value(labels: pl.DataFrame, field: str) -> str | None:
+    found = labels.filter(pl.col("field") == field)["value"].to_list()
+    return found[0] if found else None
+
+
+# -------------------------------------------------------------------------------------------------------------- form
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+@pytest.mark.parametrize("stage", [1, 2])
+def test_the_form_asks_each_field_once(lang: str, stage: int) -> None:
+    """Each of the eight fields (CSD-09) is a required single choice of exactly its values, kept as aliases."""
+    form = ET.fromstring(label_studio.config_xml(lang=lang, stage=stage))  # noqa: S314  # our own
+    choices = {c.get("name"): c for c in form.iter("Choices")}
+    assert list(choices) == list(schema.FIELDS)
+    more = exchange.VERDICTS if stage == 2 else ()
+    for name, asked in choices.items():
+        assert (asked.get("required"), asked.get("choice"), asked.get("toName")) == ("true", "single-radio", "text")
+        assert tuple(c.get("alias") for c in asked) == schema.FIELDS[name].values + more
+        assert len({c.get("value") for c in asked}) == len(asked)
+    shown = [t.get("value") for t in form.iter("Text")]
+    assert shown == ["$context", "$text", *(["$labels"] if stage == 2 else [])]
+    assert {t.get("valueType") for t in form.iter("Text")} == {"text"}
+    assert [t.get("name") for t in form.iter("TextArea")] == ["plain", "meaning", "rhetoric"]
+
+
+def test_the_form_of_some_fields() -> None:
+    """A form may ask for less; what is no field is refused."""
+    form = ET.fromstring(label_studio.config_xml(["sarcasm"]))  # noqa: S314  # our own
+    assert [c.get("name") for c in form.iter("Choices")] == ["sarcasm"]
+    with pytest.raises(BadInput, match="no field 'irony'"):
+        label_studio.config_xml(["irony"])
+
+
+def test_the_marker_tells_forms_apart() -> None:
+    """Stage and fields change the marker, the language does not: labels of both languages are the same."""
+    assert len({label_studio.marker(), label_studio.marker(stage=2), label_studio.marker(["sarcasm"])}) == 3
+    assert label_studio.marker(stage=2) in label_studio.config_xml(lang="en", stage=2)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_comment_is_data(text: str) -> None:
+    """A comment that looks like markup or a variable changes no form and arrives as it was."""
+    row = {"task_id": TASK, "text": text, "context": None, "lang": "zh", "round": 1, "schema_version": "1",
+           "fields": ["sarcasm"]}  # fmt: skip
+    (task,) = json.loads(json.dumps(label_studio.to_tasks([row])))
+    assert task["data"]["text"] == text
+    assert task["data"]["context"] == label_studio.NO_CONTEXT
+    assert list(task) == ["data"]
+
+
+def test_the_adjudicator_sees_the_labels() -> None:
+    """In stage 2 a task shows what the three said, by letter, in words."""
+    labels = exchange.checked(
+        [(f"row {r}", {"task_id": TASK, "rater_id": r, "field": "sarcasm", "value": v}) for r, v in
+         (("amy", 1), ("bo", 1), ("cy", -1))], TASKS, name="x",
+    )  # fmt: skip
+    tasks = TASKS.with_columns(context=None, lang=pl.lit("zh"), schema_version=pl.lit("1"), fields=["sarcasm"])
+    first, second = label_studio.to_tasks(exchange.tasks_rows(tasks, labels))
+    assert [said[0] for said in first["data"]["labels"].removeprefix("sarcasm: ").split(" · ")] == ["A", "B", "C"]
+    assert first["data"]["labels"].count("有") == 3  # 有, 有, 没有
+    assert first["data"]["labels"].count("没有") == 1
+    assert not any(name in json.dumps(first) for name in ("amy", "bo", "cy"))
+    assert second["data"]["labels"] == "sarcasm: —"
+    assert first["data"]["stage"] == 2
+
+
+# ------------------------------------------------------------------------------------------------------------ export
+
+
+def test_an_answer_becomes_labels() -> None:
+    """Choices, text boxes and the span of an answer are one label each, with rater, time and tool."""
+    answer = annotation(
+        11, result("sarcasm", "1"), result("emotion", "None"), result("meaning", "嫌他迟到"), result("span", "1-6")
+    )
+    found = label_studio.from_export(exported(answer), TASKS)
+    said = dict(found.labels.select("field", "value").iter_rows())
+    assert said == {"sarcasm": "1", "emotion": "None", "meaning": "嫌他迟到", "span": "1-6"}
+    assert set(found.labels["rater_id"]) == {"ls-11"}
+    assert set(found.labels["tool"]) == {"label_studio"}
+    assert found.labels["labelled_at"][0].isoformat() == "2026-11-20T08:01:00+00:00"
+    assert found.annotations.select("task_id", "rater_id", "seconds").row(0) == (TASK, "ls-11", 4.5)
+    assert found.skipped.is_empty()
+    assert found.labels.schema == exchange.COLUMNS
+
+
+@pytest.mark.parametrize("shown", ["有", "yes", "1"])
+def test_a_readable_name_is_the_value(shown: str) -> None:
+    """A form whose aliases somebody took off gives readable names; they are the same values."""
+    found = label_studio.from_export(exported(annotation(11, result("sarcasm", shown))), TASKS)
+    assert value(found.labels, "sarcasm") == "1"
+
+
+def test_what_does_not_count_is_told() -> None:
+    """Nothing is left out without a reason: skipped tasks, deleted users, empty answers, predictions, drafts."""
+    export = exported(
+        annotation(11, result("sarcasm", "1"), number=1),
+        annotation(12, result("sarcasm", "1"), number=2, was_cancelled=True),
+        annotation(None, result("sarcasm", "1"), number=3),
+        annotation(13, number=4),
+        annotation(14, result("mood", "x"), result("plain", " "), result("subtext", "0"), number=5),
+        predictions=[{"result": [result("sarcasm", "-1")]}] * 2,
+        drafts=[{"result": [result("sarcasm", "-1")]}],
+    )
+    found = label_studio.from_export(export, TASKS)
+    assert found.labels.select("rater_id", "field").rows() == [("ls-11", "sarcasm"), ("ls-14", "subtext")]
+    assert sorted(found.skipped.select("annotation_id", "field", "reason").rows(), key=str) == sorted([
+        ("2", None, "cancelled"), ("3", None, "no_rater"), ("4", None, "empty"), ("5", "mood", "unknown_control"),
+        ("5", "plain", "empty"), (None, None, "prediction"), (None, None, "prediction"), (None, None, "draft"),
+    ], key=str)  # fmt: skip
+
+
+def test_the_later_answer_of_a_rater_stands() -> None:
+    """The server takes two answers of a rater (measured, 1.23): the one changed last counts, whole."""
+    answers = [
+        annotation(11, result("sarcasm", "1"), result("plain", "直说"), number=3),
+        annotation(11, result("sarcasm", "-1"), number=9),
+        annotation(11, result("sarcasm", "0"), number=10, updated_at="2026-11-20T08:05:00.000000Z"),
+    ]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        found = label_studio.from_export(exported(*(answers[n] for n in order)), TASKS)
+        assert found.labels.select("field", "value").rows() == [("sarcasm", "-1")]
+        assert found.skipped["reason"].to_list() == ["superseded", "superseded"]
+        assert set(found.skipped["annotation_id"]) == {"3", "10"}
+
+
+@pytest.mark.parametrize("user", [11, "a@example.org", {"id": 11, "email": "a@example.org"}])
+def test_raters_have_our_names(user: Any) -> None:
+    """Whoever completed it is told by id or address, and no address gets into a frame or a message."""
+    raters = {"11": "r1"} if user == 11 else {"a@example.org": "r1"}
+    answer = annotation(user, result("sarcasm", "1"))
+    found = label_studio.from_export(exported(answer), TASKS, raters)
+    assert found.labels["rater_id"].to_list() == ["r1"]
+    with pytest.raises(BadInput, match="completed_by") as told:
+        label_studio.from_export(exported(answer), TASKS, {"99": "r2"}, name="e.json")
+    assert "example.org" not in str(told.value)
+    assert "e.json, task" in str(told.value)
+
+
+def test_an_address_alone_needs_a_name() -> None:
+    """Without names for raters an address is not made one."""
+    with pytest.raises(BadInput, match="which rater has which address"):
+        label_studio.from_export(exported(annotation("a@example.org", result("sarcasm", "1"))), TASKS)
+
+
+@pytest.mark.parametrize(
+    ("span", "marked", "expected"),
+    [
+        ("1-6", "你可真准时", "1-6"),
+        ("1-6", None, "1-6"),
+        ("2-7", "你可真准时", "1-6"),  # UTF-16 units, the emoji being two
+        ("0-2", "😀", "0-1"),
+        ("1-6", "别的字", None),
+        ("5-99", None, None),
+        ("6-6", None, None),
+    ],
+)
+def test_a_span_is_where_the_words_are(span: str, marked: str | None, expected: str | None) -> None:
+    """Offsets count characters, older editors' UTF-16 units are turned into them, others are left out and told."""
+    region = result("span", span, **({"text": marked} if marked else {}))
+    found = label_studio.from_export(exported(annotation(11, region)), TASKS)
+    assert value(found.labels, "span") == expected
+    assert found.skipped["reason"].to_list() == ([] if expected else ["span_mismatch"])
+
+
+@given(st.text(min_size=1, max_size=12), st.data())
+def test_both_ways_of_counting_find_any_span(text: str, data: st.DataObject) -> None:
+    """Of any text, the words that either count of offsets marks are the span in characters."""
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    units = [len(text[:n].encode("utf-16-le")) // 2 for n in (start, end)]
+    for a, b in ((start, end), units):
+        told = label_studio._span({"start": a, "end": b, "text": text[start:end]}, text)
+        assert told is not None
+        found_start, found_end = map(int, told.split("-"))
+        assert text[found_start:found_end] == text[start:end]
+
+
+def test_a_second_span_is_left_out() -> None:
+    """One span a rater is kept, the first."""
+    found = label_studio.from_export(exported(annotation(11, result("span", "0-1"), result("span", "1-2"))), TASKS)
+    assert value(found.labels, "span") == "0-1"
+    assert found.skipped.select("field", "reason").rows() == [("span", "second_span")]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"result": [result("sarcasm", "maybe")]}, "sarcasm should be one of 1, 0, -1, found 'maybe'"),
+        ({"result": [result("sarcasm", "again")]}, "sarcasm should be"),  # only an adjudicator may
+        ({"result": [{"from_name": "sarcasm", "value": {"choices": ["1", "-1"]}}]}, "found '1 and -1'"),
+        ({"result": [{"from_name": "sarcasm", "value": {}}]}, "sarcasm should be"),
+        ({"updated_at": "yesterday"}, "labelled_at: found 'yesterday'"),
+    ],
+)
+def test_an_answer_outside_the_schema_is_an_error(change: dict[str, Any], told: str) -> None:
+    """A value that no field has, two values for one, or a bad time is told by task and annotation."""
+    answer = {**annotation(11, result("sarcasm", "1")), **change}
+    with pytest.raises(BadInput, match=f"e.json, task {TASK}, annotation 1: .*{told}"):
+        label_studio.from_export(exported(answer), TASKS, name="e.json")
+
+
+def test_the_adjudicator_may_ask_again() -> None:
+    """In stage 2 again and delete are answers (CSD-15)."""
+    data = {"task_id": TASK, "text": TEXT, "stage": 2, "round": 2}
+    answer = annotation(14, result("sarcasm", "again"), result("subtext", "删除"))
+    found = label_studio.from_export(exported(answer, data=data), TASKS)
+    assert found.labels.select("round", "stage", "field", "value").rows() == [
+        (2, 2, "sarcasm", "again"), (2, 2, "subtext", "delete"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [{"text": "别人的"}, {"task_id": 5}, {"task_id": "f" * 32}])
+def test_a_task_of_others_is_an_error(data: dict[str, Any]) -> None:
+    """A task without our id, or with one that was not given out, is refused."""
+    with pytest.raises(BadInput, match="task_id"):
+        label_studio.from_export(exported(annotation(11, result("sarcasm", "1")), data=data), TASKS)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", '[{"id": 1}]', "[", '[{"task_id": 1, "sarcasm": "1"}]'])
+def test_another_export_is_refused(tmp_path: Path, text: str) -> None:
+    """JSON_MIN, CSV or half a file is no JSON export; the error names the file."""
+    path = tmp_path / "export.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=r"export\.json"):
+        label_studio.read_export(path)
+
+
+def test_nobody_answered_yet() -> None:
+    """Tasks without annotations are an empty frame of the right columns."""
+    found = label_studio.from_export(exported(), TASKS)
+    assert found.labels.is_empty()
+    assert found.labels.schema == exchange.COLUMNS
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_form_for_what_is_disputed_requires_nothing(lang: str) -> None:
+    """Where tasks ask for some fields alone, the form lets the others be left out and each task says which it asks."""
+    whole, part = (label_studio.config_xml(lang=lang, stage=2, is_partial=some) for some in (False, True))
+    assert whole.count('required="true"') == len(schema.FIELDS)
+    assert 'required="true"' not in part
+    assert 'value="$asked"' in part
+    assert 'value="$asked"' not in whole
+    shown = TASKS.with_columns(pl.lit("zh").alias("lang"), context=None, schema_version=pl.lit("1"))
+    rows = exchange.tasks_rows(shown.with_columns(fields=pl.lit(["subtext", "emotion"])))
+    asked = label_studio.to_tasks(rows, lang)[0]["data"]["asked"].split("\n")
+    fields = (schema.FIELDS["subtext"], schema.FIELDS["emotion"])
+    assert asked == [field.en if lang == "en" else field.zh for field in fields]

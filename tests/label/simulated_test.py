@@ -1,0 +1,151 @@
+"""Simulated raters: labels that fit the contracts, the same for a task whatever the other tasks are."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import tables
+from pipeline.errors import BadInput
+from pipeline.label import schema, simulated, stages
+from pipeline.label.schema import FIELDS, NOTES
+
+TEXTS = ("这效率真是没谁了", "Sure, take your time, it is only a fire.", "好", "🙂👍")
+
+
+def some(count: int) -> pl.DataFrame:
+    """Tasks with texts."""
+    return pl.DataFrame({"task_id": [f"{n:032x}" for n in range(count)], "text": [TEXTS[n % 4] for n in range(count)]})
+
+
+TASKS = some(600)
+LABELS = simulated.label(TASKS)
+DECIDED = stages.decide(TASKS["task_id"], LABELS)
+
+
+def test_labels_fit_the_contract() -> None:
+    """Three raters label each field of each task, plainly named as simulated, with values of the schema."""
+    tables.Labels.validate(LABELS.with_columns(project=pl.lit("demo")))
+    fields = LABELS.filter(pl.col("field").is_in([*FIELDS]))
+    assert fields.height == 600 * 3 * 8
+    assert set(LABELS["rater_id"]) == {"simulated_1", "simulated_2", "simulated_3"}
+    assert set(LABELS["tool"]) == {"simulated"}
+    assert all(schema.checked(*row) == row[1] for row in fields.select("field", "value").unique().iter_rows())
+    assert DECIDED.dropped.height == 0
+
+
+def test_notes_are_sound() -> None:
+    """Some of those who see a subtext leave notes; spans lie within the text; who sees another figure names it."""
+    notes = LABELS.filter(pl.col("field").is_in([*NOTES])).join(TASKS, on="task_id")
+    assert set(notes["field"]) == set(NOTES)
+    for value, text in notes.filter(field="span").select("value", "text").iter_rows():
+        schema.span_of(value, text)
+    person = ["task_id", "rater_id"]
+    saw = LABELS.filter(field="subtext", value="1").select(person)
+    gave = notes.filter(field="meaning")
+    assert gave.join(saw, on=person, how="anti").height == 0
+    assert 0.4 < gave.height / saw.height < 0.6  # half of them; 4 standard errors of about 630 are 0.08
+    named = LABELS.filter(field="other", value="1").select(person).sort(person)
+    assert notes.filter(field="rhetoric").select(person).sort(person).equals(named)
+
+
+@given(st.lists(st.integers(0, 599), min_size=1, max_size=8, unique=True), st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_a_task_does_not_depend_on_others(chosen: list[int], seed: int) -> None:
+    """Any tasks in any order get the labels that they get among all others; twice the same."""
+    few = simulated.label(TASKS[chosen], seed=seed)
+    everyone = LABELS if seed == 0 else simulated.label(TASKS[:600], seed=seed)
+    assert few.equals(everyone.join(TASKS[chosen], on="task_id", how="semi", maintain_order="left"))
+
+
+def test_seed_round_and_rater_make_a_difference() -> None:
+    """Another seed gives another truth; raters copy neither each other nor, in round 2, themselves."""
+    assert not simulated.truth(TASKS["task_id"], 1).equals(simulated.truth(TASKS["task_id"], 0))
+    asked = TASKS.select("task_id", field=pl.lit("subtext"))
+    said = {}
+    for in_round, labels in ((1, LABELS), (2, simulated.label(TASKS, asked))):
+        for rater in simulated.RATER_IDS:
+            said[in_round, rater] = tuple(labels.filter(rater_id=rater, field="subtext").sort("task_id")["value"])
+    assert len(set(said.values())) == 6
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.5, 0.9, 1.0])
+def test_raters_are_as_accurate_as_told(accuracy: float) -> None:
+    """In each field the share of true labels is the accuracy, within four standard errors."""
+    labels = simulated.label(TASKS, accuracy=accuracy)
+    both = labels.join(simulated.truth(TASKS["task_id"]).rename({"value": "true"}), on=["task_id", "field"])
+    shares = both.group_by("field").agg(share=(pl.col("value") == pl.col("true")).mean())
+    assert shares.height == 8
+    error = 4 * (accuracy * (1 - accuracy) / 1800) ** 0.5
+    assert all(share == pytest.approx(accuracy, abs=error + 1e-9) for share in shares["share"])
+    if accuracy == 0:  # a wrong label is any other value
+        wrong = both.filter(field="emotion")
+        assert wrong.filter(true="None")["value"].n_unique() == 8
+
+
+def test_classes_are_skewed() -> None:
+    """Most comments play on no sound, a third or so have subtext; every value of every field occurs somewhere."""
+    true = simulated.truth(some(4000)["task_id"])
+    share = {row[:2]: row[2] / 4000 for row in true.group_by("field", "value").len().iter_rows()}
+    assert share["homophonic", "-1"] == pytest.approx(0.95, abs=0.015)
+    assert share["subtext", "1"] == pytest.approx(0.35, abs=0.031)
+    assert set(share) == {(name, value) for name, field in FIELDS.items() for value in field.values}
+
+
+def test_perfect_raters_agree() -> None:
+    """With accuracy 1 all fields are adopted in round 1, and the values are the truth."""
+    decided = stages.decide(TASKS["task_id"], simulated.label(TASKS, accuracy=1))
+    assert set(decided.annotations["reason"]) == {"unanimous"}
+    columns = ["task_id", "field", "value"]
+    assert decided.annotations.select(columns).sort(columns).equals(simulated.truth(TASKS["task_id"]).sort(columns))
+
+
+def test_the_process_comes_to_an_end() -> None:
+    """After raters, adjudicator, and both anew, nothing is open, no label was in vain, and each end occurs."""
+    labels, task_ids = LABELS, TASKS["task_id"]
+    for in_round in (1, 2):
+        waiting = stages.to_adjudicate(stages.decide(task_ids, labels))
+        assert set(waiting["round"]) == {in_round}
+        labels = pl.concat([labels, simulated.adjudicate(waiting, again=0.3)])
+        tables.Labels.validate(labels.with_columns(project=pl.lit("demo")))
+        asked = stages.to_relabel(stages.decide(task_ids, labels).annotations)
+        if in_round == 1:
+            assert asked.height > 0
+            labels = pl.concat([labels, simulated.label(TASKS, asked)])
+    decided = stages.decide(task_ids, labels)
+    assert asked.height == decided.dropped.height == 0
+    assert stages.is_finished(decided.annotations)
+    ends = {"unanimous", "adjudicator", "adjudicator_deleted", "all_different", "specious_twice"}
+    assert set(decided.annotations["reason"]) == ends
+
+
+def test_an_adjudicator_answers_all_that_waits() -> None:
+    """One answer for each waiting field, whatever the order; again and delete in the shares told; else the truth."""
+    waiting = stages.to_adjudicate(DECIDED)
+    said = simulated.adjudicate(waiting, accuracy=1, again=0.2, delete=0.1)
+    cell = ["task_id", "round", "field"]
+    assert said.select(cell).sort(cell).equals(waiting.select(cell).sort(cell))
+    assert said.equals(simulated.adjudicate(waiting.reverse(), accuracy=1, again=0.2, delete=0.1))
+    assert said[:5].equals(simulated.adjudicate(waiting.join(said[:5], on=cell, how="semi"), 0, 1, 0.2, 0.1))
+    error = 4 * (0.2 * 0.8 / waiting.height) ** 0.5
+    assert (said["value"] == stages.AGAIN).mean() == pytest.approx(0.2, abs=error)
+    assert (said["value"] == stages.DELETE).mean() == pytest.approx(0.1, abs=error)
+    values = said.filter(~pl.col("value").is_in([stages.AGAIN, stages.DELETE]))
+    assert values.join(simulated.truth(TASKS["task_id"]), on=["task_id", "field", "value"], how="anti").height == 0
+
+
+def test_nothing_to_do_is_no_error() -> None:
+    """No tasks, or nothing that waits, give no rows of the same columns."""
+    assert simulated.label(TASKS.clear()).schema == LABELS.schema
+    assert simulated.adjudicate(stages.to_adjudicate(DECIDED).clear()).schema == LABELS.schema
+    assert simulated.label(TASKS, TASKS.clear().select("task_id", field="text")).schema == LABELS.schema
+
+
+def test_shares_are_checked() -> None:
+    """A probability beyond 1, or shares that are more than 1 together, are refused by name."""
+    with pytest.raises(BadInput, match=r"accuracy should be in 0-1, found 1\.5"):
+        simulated.label(TASKS, accuracy=1.5)
+    with pytest.raises(BadInput, match="accuracy should be in 0-1, found nan"):
+        simulated.label(TASKS, accuracy=float("nan"))
+    with pytest.raises(BadInput, match=r"again \+ delete should be in 0-1"):
+        simulated.adjudicate(stages.to_adjudicate(DECIDED), again=0.6, delete=0.5)

@@ -1,0 +1,161 @@
+"""A loopback server that speaks the part of Label Studio's API we use, and fails where it is told to.
+
+Written after version 1.23: a project's tasks come page by page with `total`, a page past the end is 404, an import
+wants every value of the form to be text, annotations may exceed `maximum_annotations`.
+"""
+
+import json
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+TOKEN = "c0ffee0123456789c0ffee0123456789c0ffee01"
+
+
+@dataclass
+class Studio:
+    """Serves on a free port of 127.0.0.1 within `with`. Faults are used up one a request, by method and last word."""
+
+    projects: list[dict[str, Any]] = field(default_factory=list)
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    faults: dict[str, list[Any]] = field(default_factory=dict)  # `POST import`: statuses, `drop`, or a (status, body)
+    served: Counter[str] = field(default_factory=Counter)
+    most_items: int = 100  # of a page
+    ids: int = 0
+
+    def __enter__(self) -> Self:
+        handler = type("Handler", (_Handler,), {"studio": self})
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http.daemon_threads = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, tb: TracebackType | None) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    def new_id(self) -> int:
+        """A fresh id."""
+        self.ids += 1
+        return self.ids
+
+    def annotate(self, task_id: str, rater: int, said: dict[str, str], **more: Any) -> dict[str, Any]:
+        """A rater (the id of a user) answers a task, the newest of that id; `more` is put into the annotation."""
+        task = next(t for t in reversed(self.tasks) if t["data"]["task_id"] == task_id)
+        number = self.new_id()
+        annotation = {
+            "id": number, "completed_by": rater, "was_cancelled": False, "ground_truth": False, "lead_time": 12.5,
+            "created_at": f"2026-11-20T08:{number % 60:02}:00.000000Z",
+            "updated_at": f"2026-11-20T08:{number % 60:02}:30.000000Z",
+            "result": [result(name, value) for name, value in said.items()], **more,
+        }  # fmt: skip
+        task["annotations"].append(annotation)
+        return annotation
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:  # noqa: PLR0911
+        """Status and body of the answer to a request."""
+        if path == "/api/projects/" and method == "POST":
+            made = {"id": self.new_id(), **body}
+            self.projects.append(made)
+            return 201, made
+        if path == "/api/projects/":
+            found = [p for p in reversed(self.projects) if query.get("title", "").lower() in p["title"].lower()]
+            page, more = self.page(found, query)
+            return 200, {"count": len(found), "next": "more" if more else None, "previous": None, "results": page}
+        if path == "/api/tasks/":
+            found = [t for t in self.tasks if t["project"] == int(query["project"])]
+            page, _ = self.page(found, query)
+            if not page and query["page"] != "1":
+                return 404, {"detail": "Invalid page."}
+            if query.get("fields") != "all":
+                page = [{name: task[name] for name in ("id", "data", "project")} for task in page]
+            return 200, {"tasks": page, "total": len(found), "total_annotations": 0, "total_predictions": 0}
+        if found := re.fullmatch(r"/api/projects/(\d+)/(import|export)", path):
+            number = int(found[1])
+            if number not in [p["id"] for p in self.projects]:
+                return 404, {"detail": "Not found."}
+            if found[2] == "export":
+                return 200, [t for t in self.tasks if t["project"] == number]
+            return self.take(number, body)
+        return 404, {"detail": f"no {method} {path}"}
+
+    def take(self, project: int, body: list[dict[str, Any]]) -> tuple[int, Any]:
+        """Import tasks, all or none."""
+        config = next(p["label_config"] for p in self.projects if p["id"] == project)
+        for task in body:
+            for name in re.findall(r'value="\$(\w+)"', config):
+                if not isinstance(task["data"].get(name), str):
+                    return 400, {"detail": f"data['{name}'] is no text", "validation_errors": {}}
+        for task in body:
+            self.tasks.append({"id": self.new_id(), "project": project, "annotations": [], "predictions": [], **task})
+        return 201, {"task_count": len(body), "annotation_count": 0, "predictions_count": None, "duration": 0.1}
+
+    def page(self, found: list[Any], query: dict[str, str]) -> tuple[list[Any], bool]:
+        """A page, and whether there are more."""
+        size = min(int(query["page_size"]), self.most_items)
+        start = (int(query["page"]) - 1) * size
+        return found[start : start + size], start + size < len(found)
+
+
+def result(name: str, value: str, **more: Any) -> dict[str, Any]:
+    """What the editor makes of a choice, a text box or (value `start-end`) a span."""
+    made: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "origin": "manual"}
+    if name == "span":
+        start, end = map(int, value.split("-"))
+        return {**made, "type": "labels", "value": {"start": start, "end": end, "labels": ["span"], **more}}
+    if name in ("plain", "meaning", "rhetoric"):
+        return {**made, "type": "textarea", "value": {"text": [value]}}
+    return {**made, "type": "choices", "value": {"choices": [value]}}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    studio: Studio
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        studio, parts = self.studio, urlsplit(self.path)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"null")
+        name = f"{self.command} {parts.path.rstrip('/').rpartition('/')[2]}"
+        with studio._lock:
+            studio.served[name] += 1
+            fault = next(iter(studio.faults.get(name, [])), None)
+            if fault is not None:
+                studio.faults[name].pop(0)
+            if self.headers["Authorization"] != f"Token {TOKEN}":
+                self._send(401, {"detail": f"Invalid token: {self.headers['Authorization']}"})
+            elif isinstance(fault, tuple):
+                self._send(*fault)
+            elif isinstance(fault, int):
+                self._send(fault, {"detail": "told to fail"})
+            else:
+                query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+                answer = studio.answer(self.command, parts.path, query, body)
+                if fault == "drop":  # it has taken effect, and nobody hears of it
+                    self.close_connection = True
+                else:
+                    self._send(*answer, cut=fault == "cut")
+
+    def _send(self, status: int, body: Any, *, cut: bool = False) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if cut else data)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: tests read what our side logs."""

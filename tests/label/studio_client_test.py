@@ -1,0 +1,287 @@
+"""The client of Label Studio against a loopback server: nothing doubled, nothing lost, no token told."""
+
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+from label.studio import TOKEN, Studio
+from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
+from pipeline.label import exchange, label_studio, schema, studio_client
+
+TITLE = "subtext 2026"
+SAID = dict.fromkeys(schema.FIELDS, "1") | {"emotion": "joy"}
+
+
+@pytest.fixture
+def studio(monkeypatch: pytest.MonkeyPatch) -> Iterator[Studio]:
+    """A server of small pages, and small batches to it, so that a few tasks are many requests."""
+    monkeypatch.setattr(studio_client, "_BATCH", 50)
+    with Studio(most_items=20) as studio:
+        yield studio
+
+
+@pytest.fixture
+def client(studio: Studio) -> Iterator[httpx.Client]:
+    with studio_client.connect(studio.url, TOKEN, 5) as client:
+        yield client
+
+
+def tasks(count: int = 3) -> pl.DataFrame:
+    """Tasks of our own comments."""
+    return pl.DataFrame({
+        "task_id": [f"{n:032x}" for n in range(count)], "text": [f"你可真准时，迟到第{n}次 😀" for n in range(count)],
+        "context": [None if n % 2 else "开会" for n in range(count)], "lang": "zh",
+        "schema_version": schema.version(),
+    }, schema_overrides={"context": pl.String})  # fmt: skip
+
+
+def items(count: int = 3) -> list[dict[str, Any]]:
+    return label_studio.to_tasks(exchange.tasks_rows(tasks(count)))
+
+
+def made(client: httpx.Client) -> int:
+    return studio_client.project(client, TITLE, label_studio.config_xml())
+
+
+def test_a_project_is_made_once(studio: Studio, client: httpx.Client) -> None:
+    """Asking twice for a title gives the same project, which gives each task to three raters, in stage 2 to one."""
+    assert made(client) == made(client)
+    form = label_studio.config_xml(stage=2)
+    assert studio_client.project(client, f"{TITLE} again", form, 2) == studio_client.project(
+        client, f"{TITLE} again", form, 2
+    )
+    assert [p["maximum_annotations"] for p in studio.projects] == [3, 1]  # CSD-15: three raters, then one
+
+
+def test_a_project_is_found_behind_others_of_like_titles(studio: Studio, client: httpx.Client) -> None:
+    """The server filters by part of a title, page by page; only the very title counts."""
+    wanted = made(client)
+    studio.projects += [{"id": studio.new_id(), "title": f"{TITLE} {n}", "label_config": ""} for n in range(30)]
+    assert made(client) == wanted
+    assert studio.served["GET projects"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"label_config": "<View/>"}, "another form"),
+        ({"maximum_annotations": 1}, "to 1 raters, expected 3"),
+    ],
+)
+def test_a_project_that_does_not_fit_is_refused(
+    studio: Studio, client: httpx.Client, change: dict[str, Any], told: str
+) -> None:
+    """A form of another schema, or another number of raters, is not labelled into."""
+    made(client)
+    studio.projects[0].update(change)
+    with pytest.raises(BadInput, match=told):
+        made(client)
+
+
+def test_two_projects_of_a_title_are_refused(studio: Studio, client: httpx.Client) -> None:
+    """Which of the two has the labels is not guessed."""
+    made(client)
+    studio.projects.append({**studio.projects[0], "id": 99})
+    with pytest.raises(BadInput, match="2 projects"):
+        made(client)
+
+
+def test_tasks_are_pushed_once(studio: Studio, client: httpx.Client) -> None:
+    """What is there is not sent again, over pages and batches, and a task given twice is sent once."""
+    number = made(client)
+    assert studio_client.push(client, number, items(23)) == 23
+    assert studio_client.push(client, number, items(123) + items(5)) == 100
+    assert studio_client.push(client, number, items(123)) == 0
+    assert [t["data"]["task_id"] for t in studio.tasks] == [f"{n:032x}" for n in range(123)]
+
+
+def test_a_second_round_is_another_task(studio: Studio, client: httpx.Client) -> None:
+    """The same comment in round 2 is pushed beside round 1."""
+    number = made(client)
+    again = label_studio.to_tasks(exchange.tasks_rows(tasks(2).with_columns(round=2)))
+    assert studio_client.push(client, number, items(2)) + studio_client.push(client, number, again) == 4
+    assert studio_client.push(client, number, again) == 0
+
+
+@pytest.mark.parametrize("fault", [500, 502, 429, "drop", "cut"])
+def test_a_push_that_failed_is_run_again_without_doubles(studio: Studio, client: httpx.Client, fault: Any) -> None:
+    """An error before, or a connection lost after the import took effect, is Retry; the next push sends the rest."""
+    number = made(client)
+    studio.faults["POST import"] = ["ok", fault]  # the first batch arrives
+    with pytest.raises(Retry, match="import"):
+        studio_client.push(client, number, items(110))
+    arrived = 100 if fault in ("drop", "cut") else 50
+    assert len(studio.tasks) == arrived
+    assert studio_client.push(client, number, items(110)) == 110 - arrived
+    assert sorted(t["data"]["task_id"] for t in studio.tasks) == [f"{n:032x}" for n in range(110)]
+
+
+def test_a_project_whose_making_was_not_heard_of_is_found(studio: Studio, client: httpx.Client) -> None:
+    """A connection lost after the project was made leaves one project."""
+    studio.faults["POST projects"] = ["drop"]
+    with pytest.raises(Retry):
+        made(client)
+    made(client)
+    assert len(studio.projects) == 1
+
+
+def test_push_annotate_pull(studio: Studio, client: httpx.Client, tmp_path: Path) -> None:
+    """Every label that three raters give comes back once, by task, rater and field, and is counted on the way."""
+    given = tasks(3)
+    number = made(client)
+    studio_client.push(client, number, items(3))
+    for task in given["task_id"]:
+        for rater in (11, 12, 13):
+            studio.annotate(task, rater, {**SAID, "sarcasm": str(rater - 12), "meaning": f"他迟到了，{rater}说"})
+    studio.annotate(given["task_id"][0], 11, SAID)  # the server takes a second answer of the same rater
+    counts = studio_client.annotators(client, number)
+    assert counts.sort("task_id")["rater_count"].to_list() == [3, 3, 3]
+
+    studio_client.export(client, number, tmp_path / "export.json")
+    pulled = label_studio.from_export(label_studio.read_export(tmp_path / "export.json"), given)
+    fields = pulled.labels.filter(pl.col("field").is_in([*schema.FIELDS]))
+    assert len(fields) == 3 * 3 * 8
+    assert fields.select("task_id", "rater_id", "field").is_duplicated().sum() == 0
+    assert pulled.skipped["reason"].to_list() == ["superseded"]
+    sarcasm = fields.filter(pl.col("field") == "sarcasm", pl.col("task_id") == given["task_id"][1])
+    assert dict(sarcasm.select("rater_id", "value").iter_rows()) == {"ls-11": "-1", "ls-12": "0", "ls-13": "1"}
+    assert pulled.labels.filter(pl.col("field") == "meaning").height == 8  # one was in the superseded answer
+
+
+def test_cancelled_answers_are_not_counted(studio: Studio, client: httpx.Client) -> None:
+    """A rater who skipped the task, or whose user is gone, is no rater of it; a task nobody answered has none."""
+    number = made(client)
+    studio_client.push(client, number, items(2))
+    task = studio.tasks[0]["data"]["task_id"]
+    studio.annotate(task, 11, SAID)
+    studio.annotate(task, 12, SAID, was_cancelled=True)
+    studio.annotate(task, 13, SAID, completed_by=None)
+    studio.annotate(task, 14, SAID, completed_by={"id": 14, "email": "d@example.org"})
+    assert studio_client.annotators(client, number).sort("task_id")["rater_count"].to_list() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "told"),
+    [
+        (401, Refused, "told to fail"),
+        (403, Refused, "token"),
+        (404, BadInput, "404"),
+        (400, BadInput, "told to fail"),
+        (503, Retry, "503"),
+        ("drop", Retry, "GET /api/projects/"),
+        ((200, b"<html>"), SchemaDrift, "not JSON"),
+        ((200, []), SchemaDrift, "found list"),
+        ((200, {}), SchemaDrift, "results"),
+        ((302, {}), BadInput, "302"),
+    ],
+)
+def test_what_goes_wrong_has_a_kind(
+    studio: Studio, client: httpx.Client, fault: Any, error: type[UndertoneError], told: str
+) -> None:
+    """A no is Refused, a passing fault is Retry, what a person must mend is BadInput with the server's words."""
+    studio.faults["GET projects"] = [fault]
+    with pytest.raises(error, match=told):
+        made(client)
+
+
+def test_a_server_that_is_not_there_is_retry() -> None:
+    """A refused connection may pass."""
+    with Studio() as gone:
+        pass
+    with studio_client.connect(gone.url, TOKEN, 5) as client, pytest.raises(Retry, match="ConnectError"):
+        made(client)
+
+
+@pytest.mark.parametrize("fault", [500, 403, "drop", "cut"])
+def test_an_export_is_whole_or_not_there(studio: Studio, client: httpx.Client, tmp_path: Path, fault: Any) -> None:
+    """An export that breaks off leaves the file of before, and nothing beside it."""
+    number = made(client)
+    studio_client.push(client, number, items(5))
+    path = tmp_path / "export.json"
+    path.write_text("before")
+    studio.faults["GET export"] = [fault]
+    with pytest.raises((Retry, Refused)):
+        studio_client.export(client, number, path)
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["export.json"]
+    assert path.read_text() == "before"
+    studio_client.export(client, number, path)
+    assert len(label_studio.read_export(path)) == 5
+
+
+def test_tasks_that_change_while_listed_are_retry(studio: Studio, client: httpx.Client) -> None:
+    """A page that tells another total could have let a task slip by."""
+    number = made(client)
+    studio_client.push(client, number, items(3))
+    first = {"id": 1, "data": items(1)[0]["data"]}
+    studio.faults["GET tasks"] = [(200, {"tasks": [first], "total": 4})]
+    with pytest.raises(Retry, match="while they were listed"):
+        studio_client.push(client, number, items(3))
+    studio.faults["GET tasks"] = [(200, {"tasks": [first], "total": 4}), (200, {"tasks": [], "total": 3})]
+    with pytest.raises(Retry, match="while they were listed"):
+        studio_client.push(client, number, items(3))
+    assert len(studio.tasks) == 3
+
+
+def test_a_list_that_does_not_move_on_is_retry(studio: Studio, client: httpx.Client) -> None:
+    """The same page again ends the walk."""
+    number = made(client)
+    page = (200, {"tasks": [{"id": 1, "data": items(1)[0]["data"]}], "total": 9})
+    studio.faults["GET tasks"] = [page, page]
+    with pytest.raises(Retry, match="changed"):
+        studio_client.push(client, number, items(3))
+
+
+def test_tasks_of_others_are_refused(studio: Studio, client: httpx.Client) -> None:
+    """A task that somebody put into the project by hand has no task_id."""
+    number = made(client)
+    studio.tasks.append({"id": 5, "project": number, "data": {"text": "不是我们的"}, "annotations": []})
+    with pytest.raises(BadInput, match=r"task 5 .* no task_id"):
+        studio_client.push(client, number, items(1))
+
+
+def test_an_import_that_took_another_number_is_told(studio: Studio, client: httpx.Client) -> None:
+    """The server's own count is compared with ours."""
+    number = made(client)
+    studio.faults["POST import"] = [(201, {"task_count": 2})]
+    with pytest.raises(SchemaDrift, match="took 2 tasks, expected 3"):
+        studio_client.push(client, number, items(3))
+
+
+@pytest.mark.parametrize(
+    "address", ["", "label.example.org", "ftp://x.org", "http://", "https://me:secret@x.org", "https://x.org/?a=b"]
+)
+def test_an_address_is_one(address: str) -> None:
+    """An address without scheme or host, or with a password, is refused and not repeated."""
+    with pytest.raises(BadInput, match="address of Label Studio") as told:
+        studio_client.connect(address, TOKEN)
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "令牌"])
+def test_a_token_fits_a_header(token: str) -> None:
+    """A token that no header can hold is refused and not repeated."""
+    with pytest.raises(BadInput, match="token of Label Studio") as told:
+        studio_client.connect("https://label.example.org", token)
+    assert not token or token not in str(told.value)
+
+
+def test_the_token_is_told_to_nobody(studio: Studio, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """The token is in no error, its causes, or log, even where the server repeats it."""
+    caplog.set_level(logging.DEBUG)
+    wrong = "deadbeef" * 5
+    told = ""
+    for token, fault in ((wrong, None), (TOKEN, (400, {"detail": f"bad {TOKEN}"})), (TOKEN, 500), (TOKEN, "drop")):
+        studio.faults["GET projects"] = [fault] if fault else []
+        with studio_client.connect(studio.url, token, 5) as client, pytest.raises(UndertoneError) as why:
+            made(client)
+        told += "".join(traceback.format_exception(why.value)) + repr(client.headers)
+    assert "***" in told
+    for token in (wrong, TOKEN):
+        assert token not in told
+        assert token not in caplog.text

@@ -1,0 +1,146 @@
+"""Metrics of classifiers, against scikit-learn, scipy and textbook numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
+
+from pipeline.metrics.classification import (
+    PAPER,
+    calibration,
+    confusion,
+    interval,
+    macro_f1,
+    mcnemar,
+    measured,
+    paired,
+    report,
+)
+
+answers = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@given(answers)
+def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
+    """Macro precision, recall and F1 and accuracy are scikit-learn's, whatever classes are missing."""
+    truth, predicted = np.array(rows).T
+    found = report(truth, predicted)
+    expected = metrics.precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)[:3]
+    assert found[1:4] == pytest.approx(expected)
+    assert found.accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
+    assert macro_f1(truth, predicted) == found.f1
+
+
+def test_by_hand() -> None:
+    """Of six cases: two of three yes found with one false alarm, so F1 of yes is 2/3, of no 2/3."""
+    truth, predicted = np.array([1, 1, 1, 0, 0, 0]), np.array([1, 1, 0, 1, 0, 0])
+    assert confusion(truth, predicted).tolist() == [[2, 1], [1, 2]]
+    found = report(truth, predicted, ["plain", "subtext"])
+    assert found.by_class["class"].to_list() == ["plain", "subtext"]
+    assert found.by_class["f1"].to_list() == pytest.approx([2 / 3, 2 / 3])
+    assert found.by_class["count"].to_list() == [3, 3]
+
+
+def test_macro_f1_is_no_harmonic_mean_of_macro_averages() -> None:
+    """The paper's F1 66.1 lies below the harmonic mean of its P and R, 67.25, as macro averages can (errata E9)."""
+    harmonic = 2 * PAPER["precision"] * PAPER["recall"] / (PAPER["precision"] + PAPER["recall"])
+    assert harmonic == pytest.approx(67.25, abs=0.01)
+    found = report(np.array([0] * 8 + [1] * 2), np.array([0] * 5 + [1] * 5))
+    assert found.f1 < 2 * found.precision * found.recall / (found.precision + found.recall)
+
+
+@given(st.integers(2, 5), st.integers(0, 4))
+def test_the_majority_class_stays_below_chance(classes: int, more: int) -> None:
+    """Always one of K classes that are all there gives a macro F1 below 1/K (CSD-17)."""
+    truth = np.array([*range(classes), *[0] * more])
+    assert macro_f1(truth, np.zeros_like(truth)) < 1 / classes
+
+
+@given(answers, st.permutations([0, 1, 2, 3]))
+def test_names_of_classes_do_not_matter(rows: list[tuple[int, int]], names: list[int]) -> None:
+    """Renaming the classes changes no average."""
+    truth, predicted = np.array(rows).T
+    renamed = np.array(names)
+    assert report(renamed[truth], renamed[predicted])[:4] == pytest.approx(report(truth, predicted)[:4])
+
+
+def test_tables_are_measured_together() -> None:
+    """A metric of stacked tables is that of each."""
+    rng = np.random.default_rng(1)
+    tables = rng.integers(0, 9, (5, 3, 3))
+    for metric in ("accuracy", "precision", "recall", "f1"):
+        assert measured(tables, metric) == pytest.approx([float(measured(table, metric)) for table in tables])
+
+
+def test_interval_of_accuracy_is_the_binomial_one() -> None:
+    """Of 400 rows 300 right: the bootstrap's bounds are those of the normal approximation, 0.75 ± 0.0424."""
+    truth, predicted = np.ones(400, int), np.array([1] * 300 + [0] * 100)
+    found = interval(truth, predicted, "accuracy", draws=4000)
+    half = stats.norm.ppf(0.975) * np.sqrt(0.75 * 0.25 / 400)
+    assert found == pytest.approx((0.75, 0.75 - half, 0.75 + half), abs=0.005)
+    assert found == interval(truth, predicted, "accuracy", draws=4000)
+    assert len({interval(truth, predicted, "accuracy", draws=50, seed=seed) for seed in range(5)}) > 1
+
+
+def test_groups_are_drawn_whole() -> None:
+    """Ten groups of forty rows of one fate are ten answers, not 400: the interval is √40 times as wide."""
+    predicted = np.repeat([1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 40)
+    truth, groups = np.ones(400, int), np.repeat(np.arange(10), 40)
+    rows, whole = (interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
+    assert (whole.high - whole.low) / (rows.high - rows.low) == pytest.approx(np.sqrt(40), rel=0.15)
+    single = interval(truth, predicted, "accuracy", groups=np.arange(400))
+    assert single == pytest.approx(rows, abs=0.01)
+
+
+def test_paired_bootstrap() -> None:
+    """A predictor is not better than itself (p 1); one that mends 30 of another's 60 faults and adds none surely is."""
+    truth = np.tile([0, 1], 100)
+    worse, better = truth.copy(), truth.copy()
+    worse[:60] = 1 - worse[:60]
+    better[:30] = 1 - better[:30]
+    assert paired(truth, worse, worse) == (0.0, 0.0, 0.0, 1.0)
+    found = paired(truth, better, worse, "accuracy")
+    assert found.difference == pytest.approx(0.15)
+    assert found.low > 0.09
+    assert found.p == pytest.approx(2 / 2001)
+    assert paired(truth, worse, better, "accuracy").difference == pytest.approx(-0.15)
+    assert paired(truth, worse, better, "accuracy").p == found.p
+
+
+def test_mcnemar() -> None:
+    """Eight rows only one gets right and one only the other: p = 2 (1 + 9) / 2^9 by the binomial."""
+    truth = np.zeros(20, int)
+    one, other = truth.copy(), truth.copy()
+    other[:8], one[8] = 1, 1
+    assert mcnemar(truth, one, other) == pytest.approx(2 * (1 + 9) / 2**9)
+    assert mcnemar(truth, one, other) == mcnemar(truth, other, one)
+    assert mcnemar(truth, one, one) == 1.0
+
+
+def test_calibration_by_hand() -> None:
+    """Two bins: 0.9 three times with two right, 0.6 once and wrong: (3 |0.9 - 2/3| + 0.6) / 4."""
+    probabilities = np.array([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1], [0.6, 0.4]])
+    found = calibration(np.array([1, 0, 1, 1]), probabilities)
+    assert found.error == pytest.approx((3 * abs(0.9 - 2 / 3) + 0.6) / 4)
+    assert found.bins["count"].to_list() == [1, 3]
+    assert found.bins["low"].to_list() == pytest.approx([0.5, 0.8])
+    assert found.bins["high"].to_list() == pytest.approx([0.6, 0.9])
+
+
+def test_a_certain_and_right_classifier_is_calibrated() -> None:
+    """Probability 1 for what is true has calibration error 0; for what is false, 1."""
+    truth = np.array([0, 1, 2])
+    assert calibration(truth, np.eye(3)).error == 0
+    assert calibration((truth + 1) % 3, np.eye(3)).error == 1
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "said"),
+    [([0, 1], [0], "equally long"), ([], [], "not empty"), ([0, -1], [0, 0], "numbered from 0")],
+)
+def test_what_cannot_be_measured(truth: list[int], predicted: list[int], said: str) -> None:
+    """Unequal lengths, nothing at all, or a class below 0 is an error."""
+    with pytest.raises(ValueError, match=said):
+        macro_f1(np.array(truth, int), np.array(predicted, int))

@@ -1,0 +1,192 @@
+"""Overlap of meanings and accuracy of choices, against sacrebleu and rouge-score and by properties (CSD-03)."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.examples import recovery as examples
+from pipeline.metrics.recovery import (
+    choice_accuracy,
+    choice_baselines,
+    overlap,
+    overlap_baselines,
+    rouge_l,
+    units,
+)
+
+# computed by sacrebleu 2.6.0 (BLEU with lowercase, and effective_order for rows; tokenize zh, and 13a for English; chrF
+# as it stands) and by rouge-score 0.1.2 given our units without marks as its tokenizer
+ZH = [
+    ("打印机坏了，所以报告还没写完。", ["报告没写完，因为打印机又坏了。"], (0.3846154, 0.2165196, 0.2304029)),
+    ("他觉得这顿饭很难吃。", ["饭菜很难吃，他不会再来了。", "他觉得饭很难吃。"], (0.875, 0.5253820, 0.4978986)),
+    ("别去", ["你最好别去那里"], (0.4444444, 0.0820850, 0.2676056)),
+    ("", ["他不想来。"], (0, 0, 0)),
+]
+EN = [
+    (
+        "The report isn't done, because the printer broke.",
+        ["The printer broke again, so the report isn't done."],
+        (0.4705882, 0.3660550, 0.7000494),
+    ),
+    ("I don't want to go.", ["I do not want to go there.", "I'd rather not go."], (0.6666667, 0.3799178, 0.4890745)),
+    ("no", ["No, thank you."], (0.5, 0.0183156, 0.1)),
+]
+CORPUS = {"zh": (0.4260150, 0.2523888, 0.2457462), "en": (0.5457516, 0.2845665, 0.5651707)}
+
+QUESTIONS = pl.DataFrame(
+    [
+        ("好一个准时。", "他迟到了一小时", ["他迟到了，我很不满", "他很准时", "不"], [0]),
+        ("真香。", None, ["饭很香", "他说过不吃，现在又吃了"], [1]),
+        ("雨神来了。", "今天有雨", ["他一来就下雨", "他是雨神", "雨很大"], [0, 2]),
+    ],
+    schema={"text": pl.String, "context": pl.String, "options": pl.List(pl.String), "answers": pl.List(pl.Int64)},
+    orient="row",
+)
+
+
+def test_units() -> None:
+    """Chinese by character, other writing by word in lower case, marks by themselves; nothing but blanks is lost."""
+    assert units("他的iPhone很OK， don't！[doge]") == [
+        *"他的", "iphone", *"很", "ok", "，", "don't", "！", "[", "doge", "]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "lang"), [(ZH, "zh"), (EN, "en")])
+def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple[float, ...]]], lang: str) -> None:
+    """Each row and the corpus come to what the packages compute, several references and short texts among them."""
+    found = overlap([answer for answer, *_ in rows], [kept for _, kept, _ in rows])
+    for values, (_, _, expected) in zip(found.rows.iter_rows(), rows, strict=True):
+        assert values == pytest.approx(expected, abs=1e-6)
+    assert (*found.corpus.values(),) == pytest.approx(CORPUS[lang], abs=1e-6)
+    assert list(found.corpus) == found.rows.columns == ["rouge_l", "bleu", "chrf"]
+
+
+def test_no_answer_counts_as_an_empty_one() -> None:
+    """A null answer overlaps with nothing, weighs in the corpus like an empty one, and is counted."""
+    kept = [["他迟到了"], ["他不想来"]]
+    found = overlap([None, "他不想来"], kept)
+    assert found.rows.row(0) == (0, 0, 0)
+    assert (found.row_count, found.null_count) == (2, 1)
+    assert found.corpus == overlap(["", "他不想来"], kept).corpus
+    assert found.corpus["rouge_l"] == 0.5
+    assert overlap([None], [["他"]]).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+
+
+def test_answers_need_references() -> None:
+    """A row without references, and lists of different lengths, are errors; no rows at all are none."""
+    for answers, kept in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
+        with pytest.raises(ValueError, match="expected references"):
+            overlap(answers, kept)
+    assert overlap([], []).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+
+
+texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=3))
+def test_overlap_is_a_share(answers: list[str], kept: list[str]) -> None:
+    """Every value is in [0, 1], one more reference lowers no row's ROUGE-L or chrF, and rows stand for themselves."""
+    one, more = overlap(answers, [kept[:1]] * len(answers)), overlap(answers, [kept] * len(answers))
+    for row, other in zip(one.rows.iter_rows(named=True), more.rows.iter_rows(named=True), strict=True):
+        assert all(0 <= value <= 1 + 1e-9 for value in (*row.values(), *other.values()))
+        assert other["rouge_l"] >= row["rouge_l"]
+        assert other["chrf"] >= row["chrf"]
+    assert overlap(answers[:1], [kept]).rows.row(0) == more.rows.row(0)
+    assert all(0 <= value <= 1 + 1e-9 for value in more.corpus.values())
+
+
+@given(st.text(st.sampled_from("他不想来ab"), min_size=1, max_size=9))
+def test_a_reference_overlaps_fully_with_itself(text: str) -> None:
+    """What is word for word the reference has 1 by every measure."""
+    assert overlap([text], [[text]]).rows.row(0) == pytest.approx((1, 1, 1))
+
+
+def subsequence(one: str, other: str) -> int:
+    """Length of the longest common subsequence by its table."""
+    row = [0] * (len(other) + 1)
+    for letter in one:
+        before = row[:]
+        for i, met in enumerate(other):
+            row[i + 1] = before[i] + 1 if letter == met else max(before[i + 1], row[i])
+    return row[-1]
+
+
+@given(*[st.text(st.sampled_from("一二三四"), min_size=1, max_size=80)] * 2)
+def test_rouge_l_is_the_longest_common_subsequence(one: str, other: str) -> None:
+    """F1 of the subsequence's length as the textbook's table gives it, and the same the other way round."""
+    assert rouge_l(one, [other]) == pytest.approx(2 * subsequence(one, other) / (len(one) + len(other)))
+    assert rouge_l(other, [one]) == rouge_l(one, [other])
+
+
+def test_baselines_of_overlap() -> None:
+    """The text, the context and the next row's meaning stand for answers; a missing context is counted."""
+    rows = pl.DataFrame({
+        "text": ["他来了", "好"], "context": ["他不想来", None], "meanings": [["他不想来", "他很烦"], ["不好"]],
+    })  # fmt: skip
+    found = {row["baseline"]: row for row in overlap_baselines(rows).iter_rows(named=True)}
+    assert found["text"]["rouge_l"] == pytest.approx((4 / 7 + 2 / 3) / 2)
+    assert found["context"]["rouge_l"] == 0.5
+    assert found["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
+    assert {name: row["null_count"] for name, row in found.items()} == {"text": 0, "context": 1, "other_meaning": 0}
+
+
+def test_choices_right_wrong_and_none() -> None:
+    """Any right option will do; none is wrong and counted; chance is the mean share of right options."""
+    found = choice_accuracy(QUESTIONS, [0, None, 2])
+    assert found.accuracy == pytest.approx(2 / 3)
+    interval = stats.binomtest(2, 3).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.chance == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
+    assert (found.row_count, found.null_count) == (3, 1)
+    assert choice_accuracy(QUESTIONS, [None] * 3).accuracy == 0
+    assert choice_accuracy(QUESTIONS, [1, 0, 9]).accuracy == 0
+
+
+def test_choices_that_cannot_be_counted() -> None:
+    """Lengths that differ, and no rows, are errors."""
+    with pytest.raises(ValueError, match="expected a choice for each of 3 rows, got 2"):
+        choice_accuracy(QUESTIONS, [0, 1])
+    with pytest.raises(ValueError, match="at least one row"):
+        choice_accuracy(QUESTIONS.clear(), [])
+    with pytest.raises(ValueError, match="at least one row"):
+        choice_baselines(QUESTIONS.clear())
+
+
+def test_baselines_of_choices() -> None:
+    """Length, overlap and place, by hand; where two options tie, their share that is right counts."""
+    found = dict(choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
+    assert found == pytest.approx({
+        "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
+        "shortest": 1 / 3,  # 不; 饭很香; 雨很大
+        "most_overlap": 0.0,  # 他很准时 3/4; 饭很香 1/3; 他是雨神 2/4
+        "least_overlap": (0 + 1 + 1) / 3,  # 不 0; 他说过不吃，现在又吃了 0; 他一来就下雨 2/6 and 雨很大 1/3, both right
+        "position": 2 / 3,  # the first
+    })  # fmt: skip
+    tied = QUESTIONS.head(1).with_columns(options=pl.Series([["甲", "乙", "丙"]]))
+    assert dict(choice_baselines(tied).select("baseline", "accuracy").iter_rows())["longest"] == pytest.approx(1 / 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20))
+def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
+    """The right option chosen gives 1, and its interval holds 1; chance is one in four."""
+    rows = pl.DataFrame({"options": [["甲", "乙", "丙", "丁"]] * len(right), "answers": [[place] for place in right]})
+    found = choice_accuracy(rows, right)
+    assert (found.accuracy, found.chance) == (1, 0.25)
+    assert found.low < found.high == pytest.approx(1)
+
+
+def test_what_the_published_choices_give_away(data: Path) -> None:
+    """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten."""
+    choices = examples.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
+    found = dict(choice_baselines(choices).select("baseline", "accuracy").iter_rows())
+    assert found["position"] == pytest.approx(1250 / 1251)
+    assert found["longest"] == pytest.approx(0.9033, abs=5e-4)  # counted when this was written
+    dealt = dict(choice_baselines(examples.shuffled(choices)).select("baseline", "accuracy").iter_rows())
+    assert dealt["position"] < 0.55
+    assert dealt["longest"] == pytest.approx(found["longest"])

@@ -1,0 +1,111 @@
+"""Files of word vectors: read, written, refused with file and line; words without a vector."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pipeline.errors import BadInput
+from pipeline.models.word_vectors import WordVectors, lookup, read, rows_of, write
+
+GLOVE = "的 0.1 0.2 -0.3\n天气 1 2 3\n. . . 4e-1 5 6\n，\u3000 7 8 9\n"
+
+SMALL = WordVectors(["天", "气", "rain", "天气"], np.array([[1, 0], [3, 4], [5, 6], [9, 9]], np.float32))
+
+
+def file_of(folder: Path, text: str) -> Path:
+    """A file with that text."""
+    path = folder / "vectors.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.mark.parametrize("header", ["", "4 3\n"], ids=["glove", "word2vec"])
+def test_reads_glove_and_word2vec(tmp_path: Path, header: str) -> None:
+    """With or without word2vec's first line; words may hold blanks, and wide blanks are no separators (CSD-28)."""
+    found = read(file_of(tmp_path, header + GLOVE))
+    assert found.words == ["的", "天气", ". . .", "，\u3000"]
+    assert found.vectors.dtype == np.float32
+    assert found.vectors == pytest.approx(np.array([[0.1, 0.2, -0.3], [1, 2, 3], [0.4, 5, 6], [7, 8, 9]]))
+
+
+def test_the_first_of_two_vectors_counts(tmp_path: Path) -> None:
+    """A word that is there twice keeps its first vector; blanks and carriage returns at a line's end do not matter."""
+    found = read(file_of(tmp_path, "a 1 2 \r\nb 3 4\r\na 5 6\r\n"))
+    assert found.words == ["a", "b"]
+    assert found.vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def test_only_some_words(tmp_path: Path) -> None:
+    """Only the words asked for are kept, and the first ones of the file where that is asked for as well."""
+    path = file_of(tmp_path, "a 1\nb 2\nc 3\nd 4\n")
+    assert read(path, only={"c", "x"}).words == ["c"]
+    assert read(path, only={"d"}, first=2).words == ["a", "b", "d"]
+    assert read(path, only=set()).vectors.shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a 1 2\nb 1\n", r"line 2: expected a word and 2 numbers, found 'b 1"),
+        ("a 1 2\nb 1 2 3\n", r"line 2: expected a word and 2 numbers, found 'b 1 2 3"),
+        ("a 1 2\nb 1 x\n", r"line 2: the 2 fields after 'b' should be finite numbers"),
+        ("a 1 2\nb 1 nan\n", r"line 2: the 2 fields after 'b'"),
+        ("a 1 2\nb 1 inf\n", r"line 2: the 2 fields after 'b'"),
+        ("2 2\na 1 2\n", r"expected 2 vectors, found 1; is the file complete"),
+        ("2 3\na 1 2\nb 3 4\n", r"line 2: expected a word and 3 numbers"),
+        ("word\n", r"line 1: expected a word and 1 numbers"),
+        ("", r"expected some vectors, found 0"),
+    ],
+)
+def test_what_is_no_file_of_vectors(tmp_path: Path, text: str, said: str) -> None:
+    """A line of another width, what is no finite number, too few lines: BadInput with file and line."""
+    with pytest.raises(BadInput, match=rf"vectors\.txt.*{said}"):
+        read(file_of(tmp_path, text))
+
+
+words = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1), unique=True).map(
+    lambda found: [word for word in found if word.strip(" ") == word and not word.replace(" ", "").isnumeric()]
+)
+
+
+@given(words, st.data())
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, some: list[str], data: st.DataObject
+) -> None:
+    """Words and numbers come back to the bit."""
+    some = [word for word in some if all(not _is_number(part) for part in word.split(" "))] or ["好"]
+    numbers = data.draw(arrays(np.float32, (len(some), 3), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
+    path = tmp_path_factory.mktemp("vectors") / "v.txt"
+    write(path, WordVectors(some, numbers))
+    found = read(path)
+    assert found.words == some
+    assert np.array_equal(found.vectors, numbers)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text == ""
+    return True
+
+
+@pytest.mark.parametrize("word", ["", " ", "a\nb", "a\u2028b"])
+def test_words_that_no_line_can_hold(tmp_path: Path, word: str) -> None:
+    """A word with a line's end in it, or none at all, is BadInput and nothing is written."""
+    with pytest.raises(BadInput, match="cannot be a word"):
+        write(tmp_path / "v.txt", WordVectors([word], np.ones((1, 2), np.float32)))
+    assert not any(tmp_path.iterdir())
+
+
+def test_words_without_a_vector() -> None:
+    """A word's own vector; that of its lower case; else the mean of its characters that have one; else zeros."""
+    found = lookup(SMALL, ["天气", "气天", "Rain", "天晴", "晴", ""])
+    assert found.tolist() == [[9, 9], [2, 2], [5, 6], [1, 0], [0, 0], [0, 0]]
+    assert lookup(SMALL, []).shape == (0, 2)
+    assert rows_of({"天": 4}, "天天晴") == [4, 4]

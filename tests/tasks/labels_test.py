@@ -1,0 +1,326 @@
+"""Labelling as tasks: from comments to a published data set, by files, by Label Studio and by simulated raters."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from filled import filled
+from label.studio import TOKEN
+from label.studio import Studio as Server
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.label import exchange, schema, stages
+from pipeline.tasks import labels
+from pipeline.tasks.labels import STEPS, Rules
+
+DAY = sample.DAY
+TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
+
+
+@pytest.fixture
+def project(tables: Path) -> str:
+    """Three comments given to a project."""
+    rows = filled("comments", *({"text": text, "context": "标题", "lang": "zh"} for text in TEXTS))
+    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
+    labels.select("csd", DAY, Rules())
+    return "csd"
+
+
+def table(name: str) -> pl.DataFrame:
+    """A table in a fixed order."""
+    rows = warehouse.scan(name).collect()
+    return rows.drop("run_id", strict=False).sort([c for c in rows.columns if c != "run_id"])
+
+
+def said(project: str, rater: str, changes: dict[str, str] | None = None, **more: Any) -> pl.DataFrame:
+    """What a rater says of all tasks: -1 and None but for the changes."""
+    plain = {name: "None" if name == "emotion" else "-1" for name in schema.FIELDS} | (changes or {})
+    rows = [
+        {"task_id": task, "round": 1, "stage": 1, "rater_id": rater, "field": field, "value": value,
+         "tool": "file"} | more
+        for task in labels.tasks_of(project)["task_id"]
+        for field, value in plain.items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=exchange.COLUMNS)
+
+
+def answers(project: str, in_round: int, value: str) -> pl.DataFrame:
+    """The adjudicator's answer to all that waits."""
+    rows = stages.to_adjudicate(labels.decided(project)).filter(round=in_round)
+    made = rows.select(
+        "task_id", "round", "field", stage=2, rater_id=pl.lit("judge"), value=pl.lit(value), tool=pl.lit("file")
+    )
+    return made.with_columns(labelled_at=None).select(list(exchange.COLUMNS)).cast(dict(exchange.COLUMNS))
+
+
+def test_selecting_again_keeps_the_random_ids(project: str) -> None:
+    """A day selected again gives the same tasks; other rules add to them; the funnel adds up and names reasons."""
+    before = table("label_tasks")
+    assert before.height == before["row_id"].n_unique() == 3
+    labels.select(project, DAY, Rules())
+    assert_frame_equal(table("label_tasks"), before)
+    labels.select(project, DAY, Rules(most_chars=8))
+    assert_frame_equal(table("label_tasks"), before)
+    run = table("runs").filter(step="select").row(0, named=True)
+    assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (3, 2, 1)
+    assert table("dropped").filter(step="select")["reason"].to_list() == ["too_long"]
+
+
+def test_no_tasks(tables: Path) -> None:
+    """A project without tasks is Missing and says how to select some."""
+    with pytest.raises(Missing, match="project 'csd' has no tasks"):
+        labels.asked("csd", STEPS[0])
+
+
+def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
+    """Labels that differ wait for the adjudicator, `again` sends them to three raters once more, and they settle."""
+    for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}))
+    assert labels.settle(project) == {(1, 1): 0, (1, 2): 3, (2, 1): 0, (2, 2): 0}
+    tasks, seen = labels.asked(project, (1, 2))
+    assert tasks["fields"].to_list() == [["subtext"]] * 3
+    assert seen is not None
+    assert seen.filter(field="subtext")["value"].sort().to_list() == ["-1"] * 3 + ["1"] * 6
+
+    labels.add(project, answers(project, 1, "again"))
+    assert labels.settle(project) == {(1, 1): 0, (1, 2): 0, (2, 1): 3, (2, 2): 0}
+    assert labels.asked(project, (2, 1))[0]["round"].unique().to_list() == [2]
+    for rater, subtext in (("d", "1"), ("e", "0"), ("f", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
+    assert labels.settle(project)[2, 2] == 3
+    labels.add(project, answers(project, 2, "1"))
+    assert labels.waiting_step(project) is None
+    stands = table("annotations").filter(field="subtext")
+    assert stands.select("state", "value", "round", "pattern").unique().rows() == [("adjudicated", "1", 2, "different")]
+    run = table("runs").filter(step="labels").row(0, named=True)
+    assert (run["kept_count"], run["dropped_count"]) == (3 * 3 * 8 + 3 + 3 * 3 + 3, 0)
+
+
+def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
+    """What is `again` in the second round is deleted with its reason, and with a required field the comment is too."""
+    for rater, subtext in (("a", "1"), ("b", "0"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}))
+    labels.add(project, answers(project, 1, "again"))
+    for rater, subtext in (("a", "1"), ("b", "0"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
+    labels.add(project, answers(project, 2, "again"))
+    labels.settle(project)
+    assert table("annotations").filter(field="subtext")["reason"].unique().to_list() == ["specious_twice"]
+    labels.release(project)
+    assert table("annotated_comments").height == 0
+    labels.release(project, "loose", required=("sarcasm",))
+    loose = table("annotated_comments")
+    assert loose["subtext"].null_count() == loose["is_subtext"].null_count() == loose.height == 3
+
+
+def test_what_the_adjudicator_saw_stands(project: str) -> None:
+    """After an adjudicator's answer nobody changes that round's labels: no new rater, nor one who thinks again."""
+    for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}))
+    labels.add(project, answers(project, 1, "1"))
+    before = table("labels")
+    labels.add(project, said(project, "c", {"subtext": "1"}))
+    labels.add(project, said(project, "0", {"subtext": "0"}))
+    assert_frame_equal(table("labels"), before)
+
+
+def test_labels_from_files(project: str, tmp_path: Path) -> None:
+    """Three sheets settle what they agree on; a bad one changes nothing and is named by row and field."""
+    paths = []
+    for rater in ("anna", "ben", "chen"):
+        rows = said(project, rater).select("task_id", "rater_id", "field", "value")
+        paths.append(tmp_path / f"{rater}.csv")
+        rows.write_csv(paths[-1])
+    bad = tmp_path / "bad.csv"
+    bad.write_text(paths[2].read_text(encoding="utf-8").replace(",-1\n", ",7\n", 1), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"bad\.csv, row 2: subtext should be one of 1, 0, -1, found '7'"):
+        labels.bring(project, [*paths[:2], bad])
+    assert table("labels").height == 0
+    assert labels.bring(project, paths) == {"tasks": 3, "labels": 72, "waiting": 0}
+    assert labels.bring(project, paths)["labels"] == 72
+    assert table("annotations")["state"].unique().to_list() == ["adopted"]
+
+
+def test_the_tool_files(project: str) -> None:
+    """A step's folder has tasks, guidelines and a place for labels, which are fetched from there until none waits."""
+    assert labels.push(project, STEPS[0], "files") == 3
+    folder = labels.folder_of(project, STEPS[0])
+    assert folder == settings.labelling() / "csd" / "round1_stage1"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "guidelines_en.html", "guidelines_zh.html", "labels", "tasks.jsonl",
+    ]  # fmt: skip
+    tasks = [json.loads(line) for line in (folder / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {task["text"] for task in tasks} == set(TEXTS)
+    assert not {"thread_id", "comment_id", "user_id", "row_id"} & {key for task in tasks for key in task}
+    assert labels.collect(project, STEPS[0], "files")["waiting"] == 24
+    for rater in ("a", "b", "c"):
+        said(project, rater).select("task_id", "rater_id", "field", "value").write_csv(
+            folder / "labels" / f"{rater}.csv"
+        )
+    assert labels.collect(project, STEPS[0], "files") == {"tasks": 3, "labels": 72, "waiting": 0}
+    assert labels.push(project, STEPS[1], "files") == 0
+    assert not labels.folder_of(project, STEPS[1]).exists()
+
+
+def test_label_studio_from_end_to_end(project: str) -> None:
+    """Tasks pushed twice are there once; three raters and an adjudicator answer there; what comes back settles all."""
+    with Server() as server:
+        at = labels.Studio(server.url, TOKEN)
+        for _ in range(2):
+            labels.push(project, (1, 1), "label_studio", at)
+        assert labels.collect(project, (1, 1), "label_studio", at)["waiting"] == 24
+        for rater, subtext in ((11, "1"), (12, "1"), (13, "-1")):
+            for (task,), rows in said(project, "x", {"subtext": subtext}).partition_by("task_id", as_dict=True).items():
+                server.annotate(str(task), rater, dict(rows.select("field", "value").iter_rows()))
+        assert labels.collect(project, (1, 1), "label_studio", at) == {"tasks": 3, "labels": 72, "waiting": 0}
+        labels.push(project, (1, 2), "label_studio", at)
+        for task in labels.tasks_of(project)["task_id"]:
+            server.annotate(task, 14, {"subtext": "1"})
+        assert labels.collect(project, (1, 2), "label_studio", at)["waiting"] == 0
+    assert labels.waiting_step(project) is None
+    assert table("annotations").filter(field="subtext")["value"].to_list() == ["1"] * 3
+    assert TOKEN not in repr(at)
+
+
+def test_nobody_to_push_to(project: str) -> None:
+    """Without a Label Studio its tool is Missing and names the settings."""
+    assert labels.studio() is None
+    with pytest.raises(Missing, match="UNDERTONE_STUDIO_URL"):
+        labels.push(project, STEPS[0], "label_studio", labels.studio())
+
+
+def test_the_environments_token_goes_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address from a connection never gets the token of the environment."""
+    monkeypatch.setenv("UNDERTONE_STUDIO_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("UNDERTONE_STUDIO_KEY", "secret")
+    assert labels.studio() == labels.Studio("http://127.0.0.1:1", "secret")
+    assert labels.studio("http://127.0.0.1:2") == labels.Studio("http://127.0.0.1:2", "")
+
+
+@pytest.fixture
+def simulated(imported: Path) -> str:
+    """The sample's Chinese comments, labelled to the end by simulated raters."""
+    labels.select("csd", DAY, Rules(limit=12))
+    for step in STEPS:
+        labels.push("csd", step, "simulated")
+        assert labels.collect("csd", step, "simulated")["waiting"] == 0
+    return "csd"
+
+
+def test_simulated_raters_settle_everything(simulated: str) -> None:
+    """After four steps nothing waits; done again, not a row changes."""
+    assert labels.waiting_step(simulated) is None
+    before = {name: table(name) for name in ("label_tasks", "labels", "annotations")}
+    for step in STEPS:
+        labels.collect(simulated, step, "simulated")
+    for name, rows in before.items():
+        assert_frame_equal(table(name), rows)
+    assert set(before["annotations"]["state"]) == {"adopted", "adjudicated", "deleted"}
+
+
+def test_a_release_leads_back_to_nobody(simulated: str) -> None:
+    """Published rows hold no id of the platform, say that raters were simulated, and are the same in every file."""
+    folder = labels.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
+    rows = warehouse.scan("annotated_comments").sort("row_id").collect()
+    assert 0 < rows.height <= 60
+    assert_frame_equal(pl.read_parquet(folder / "data.parquet"), rows)
+    assert_frame_equal(pl.read_ndjson(folder / "data.jsonl", schema=rows.schema), rows)
+    tasks = labels.tasks_of(simulated)
+    files = "".join((folder / name).read_text(encoding="utf-8") for name in ("data.csv", "data.jsonl", "README.md"))
+    assert not [
+        i for column in ("thread_id", "comment_id", "task_id") for i in tasks[column] if len(i) > 4 and i in files
+    ]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "simulated raters" in card
+    assert "CC-BY-4.0" in card
+    again = labels.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
+    assert again == folder
+    assert_frame_equal(warehouse.scan("annotated_comments").sort("row_id").collect(), rows)
+
+
+def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
+    """Every published value is the annotation's; unsure subtext is neither true nor false."""
+    rows = labels.published(simulated, "r")
+    of_row = dict(labels.tasks_of(simulated).select("row_id", "task_id").iter_rows())
+    stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
+    for row in rows.iter_rows(named=True):
+        assert {f: row[f] for f in schema.FIELDS} == {f: stands[of_row[row["row_id"]], f] for f in schema.FIELDS}
+        assert row["is_subtext"] == {"1": True, "-1": False}.get(row["subtext"])
+
+
+def test_rare_figures_of_speech_are_folded(project: str) -> None:
+    """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
+    for rater in ("a", "b", "c"):
+        labels.add(project, said(project, rater, {"other": "1"}))
+    task = labels.tasks_of(project)["task_id"][0]
+    note = {
+        "task_id": task,
+        "round": 1,
+        "stage": 1,
+        "rater_id": "a",
+        "field": "rhetoric",
+        "value": "反问",
+        "tool": "file",
+    }
+    labels.add(project, pl.DataFrame([note], schema=exchange.COLUMNS))
+    assert labels.published(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
+    assert labels.published(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
+
+
+def test_nothing_open_is_released(project: str) -> None:
+    """While labels wait a release is refused, says how many fields, and writes nothing."""
+    labels.add(project, said(project, "a"))
+    with pytest.raises(BadInput, match="24 fields wait"):
+        labels.release(project)
+    assert not settings.releases().exists()
+    assert table("annotated_comments").height == 0
+
+
+def test_agreement_counts_what_stands_as_the_fourth(project: str) -> None:
+    """Where raters agree the fourth label is theirs, so unanimous fields have TAE 1; a disputed one has less."""
+    for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}))
+    labels.add(project, answers(project, 1, "1"))
+    found = {row["field"]: row for row in labels.agreement(labels.decided(project)).to_dicts()}
+    assert found["sarcasm"]["tae"] == 1.0
+    assert found["subtext"]["tae"] == pytest.approx(0.3461, abs=1e-4)  # CSD-20: (1, 1, -1 | 1)
+    assert (found["subtext"]["n"], found["subtext"]["n_four"]) == (3, 3)
+
+
+def test_agreement_of_a_file(project: str, tmp_path: Path) -> None:
+    """A file of labels alone has the same numbers as the project they came from."""
+    path = tmp_path / "labels.csv"
+    for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": subtext}))
+    warehouse.scan("labels").collect().select("task_id", "rater_id", "field", "value").write_csv(path)
+    assert_frame_equal(labels.agreement_of_file(path), labels.agreement(labels.decided(project)))
+
+
+@pytest.mark.parametrize("given", [[1], [3, 1], [1, 3], []])
+def test_a_step_that_is_none(given: list[int]) -> None:
+    """Only the four steps are steps."""
+    with pytest.raises(BadInput, match="a step is one of"):
+        labels.step_of(given)
+
+
+def test_the_page_of_a_project(simulated: str) -> None:
+    """The page tells the numbers of agreement and that raters were simulated, and is the same when written again."""
+    path = Path(labels.page(simulated, DAY))
+    assert path == labels.page_of(simulated)
+    html = path.read_text(encoding="utf-8")
+    assert "simulated raters" in html
+    subtext = labels.agreement(labels.decided(simulated)).filter(field="subtext").row(0, named=True)
+    for name in ("fleiss", "tae"):
+        assert f"{subtext[name]:.3f}" in html
+    assert labels.tasks_of(simulated)["comment_id"][0] not in html
+    assert Path(labels.page(simulated, DAY)).read_text(encoding="utf-8") == html
+
+
+def test_a_page_before_anything_is_settled(project: str) -> None:
+    """While nobody has labelled anything the page tells what waits."""
+    html = Path(labels.page(project, DAY)).read_text(encoding="utf-8")
+    assert ">24<" in html.replace(" ", "")
