@@ -3,7 +3,8 @@
 Selects comments of a day into a labelling project, gives them to three raters, what they disagree on to an adjudicator,
 and what is sent back to three raters and the adjudicator once more; a person approves; then the data set is published.
 Reads `comments`; writes `label_tasks`, `labels`, `annotations`, `annotated_comments`, `<home>/reports/labels-*.html`
-and `<home>/releases/`. Waiting takes no worker: a task that finds labels missing goes to sleep until its next look.
+and `<home>/releases/`, and, if a model is asked for, `models`, `evaluations` and `scores`. Waiting takes no worker: a
+task that finds labels missing goes to sleep until its next look.
 
 The tool `files` puts tasks into `<home>/labelling/<project>/round1_stage1/` and looks for labels in `labels/` below it;
 `label_studio` wants the connection `undertone_label_studio` (host, password: the token); `simulated` answers at once by
@@ -18,6 +19,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
+from airflow.sdk.exceptions import AirflowSkipException
 
 from house import DAY, HOUSE, LABELS, Tag, service, the_day
 
@@ -47,6 +49,9 @@ PARAMS = {
         items={"type": "string"},
         title="Required",
         description="Fields without which a comment is not published",
+    ),
+    "train": Param(
+        False, type="boolean", title="Train", description="Then train the recogniser on it and score the day's comments"
     ),
     "licence": Param("not stated", type="string", title="Licence", description="Of the annotations, for the card"),
 }
@@ -92,6 +97,20 @@ def csd() -> None:
         outlet_events[LABELS].add_partitions(day)
         return str(where)
 
+    @task(queue="gpu", pool="gpu")
+    def train(day: str, params: Any = None, run_id: Any = None) -> str:
+        from pipeline.tasks import subtext
+
+        if not params["train"]:
+            raise AirflowSkipException("nobody asked for a model")
+        return subtext.train(day, params["project"], run_id=run_id)
+
+    @task(queue="gpu", pool="gpu")
+    def score(model_id: str, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import subtext
+
+        return subtext.score_day(day, model_id, run_id)
+
     day = the_day()
     steps = [select(day)]
     for name, step in STEPS.items():
@@ -107,7 +126,9 @@ def csd() -> None:
         subject="Publish the labels of project {{ params.project }}?",
         body="{{ ti.xcom_pull(task_ids='summary') }}",
     )
-    chain(*steps, told, approve, publish(day))
+    model = train(day)
+    chain(*steps, told, approve, publish(day), model)
+    score(model, day)
 
 
 csd()

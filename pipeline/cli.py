@@ -13,7 +13,7 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import console, label, measures, models, pairs, recovery, studies
+from pipeline.commands import console, label, measures, models, pairs, recovery, studies, subtext
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
@@ -25,6 +25,9 @@ app.add_typer(studies.app, name="study")
 app.add_typer(models.train_app, name="train")
 app.add_typer(models.evaluate_app, name="evaluate")
 app.add_typer(measures.score_app, name="score")
+models.train_app.command("subtext")(subtext.train)
+models.evaluate_app.command("subtext")(subtext.evaluate)
+measures.score_app.command("subtext")(subtext.score)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)

@@ -57,7 +57,7 @@ def train_impscore(
     from pipeline.tasks import impscore
 
     given = {"epochs": epochs, "seed": seed, "tune": tune}
-    changes = {**_changes(set_ or []), **{name: value for name, value in given.items() if value is not None}}
+    changes = {**changes_of(set_ or []), **{name: value for name, value in given.items() if value is not None}}
     if out:
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
@@ -79,7 +79,7 @@ def train_impscore(
     typer.echo(where)
 
 
-def _changes(given: list[str]) -> dict[str, object]:
+def changes_of(given: list[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for one in given:
         name, mark, value = one.partition("=")

@@ -6,6 +6,7 @@ vectors, where those are known.
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
             promised, width = map(int, fields)
             continue
-        width = width or len(fields) - 1
+        width = width or sum(1 for _ in takewhile(_is_number, reversed(fields[1:])))
         is_long = len(fields) > width + 1  # a word with blanks, or a number too many
         if width < 1 or len(fields) <= width or (is_long and _numbers(fields[1:]) is not None):
             raise BadInput(f"{path}, line {number}: expected a word and {max(width, 1)} numbers, found {line[:60]!r}")
@@ -60,6 +61,10 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     if not count or (promised and promised != count):
         raise BadInput(f"{path}: expected {promised or 'some'} vectors, found {count}; is the file complete?")
     return WordVectors(list(found), np.array(list(found.values()), np.float32).reshape(-1, width))
+
+
+def _is_number(field: str) -> bool:
+    return _numbers([field]) is not None
 
 
 def _numbers(fields: list[str]) -> Vectors | None:

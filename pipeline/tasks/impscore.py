@@ -17,8 +17,8 @@ from pipeline.examples import groups as graded
 from pipeline.examples.splits import SEED
 from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
-from pipeline.tables import TABLES
 from pipeline.tasks import pairs as pairs_of
+from pipeline.tasks import shelf
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -246,26 +246,14 @@ def publish(
     day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str, *, is_promoted: bool
 ) -> None:
     """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its day."""
-    where = warehouse.slice_of(kind=KIND, day=day)
-    stamp = {"kind": pl.lit(KIND), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
-    warehouse.overwrite("evaluations", {**where, "model_id": model_id}, evaluations.with_columns(**stamp), run_id)
     heads = config["heads"].values()
-    row = pl.DataFrame(
-        {"encoder": [", ".join(sorted({h["encoder"] for h in heads}))],
-         "encoder_revision": [", ".join(sorted({h["encoder_revision"] for h in heads}))], "is_promoted": [is_promoted],
-         "config": [json.dumps({name: h["recipe"] for name, h in config["heads"].items()}, sort_keys=True)],
-         "data_hash": [config["data_hash"]], "completion_models": [config["completion_models"]],
-         "code_version": [__version__]},
-        schema_overrides={"completion_models": pl.List(pl.String)},
-    ).with_columns(**stamp).select(TABLES["models"].schema.column_names())  # fmt: skip
-
-    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        others = present.filter(pl.col("model_id") != model_id)
-        if is_promoted:
-            others = others.with_columns(is_promoted=pl.lit(value=False))
-        return pl.concat([others.select(row.columns), row.lazy()])
-
-    warehouse.replace("models", where, with_others, run_id)
+    about = {
+        "encoder": ", ".join(sorted({h["encoder"] for h in heads})),
+        "encoder_revision": ", ".join(sorted({h["encoder_revision"] for h in heads})),
+        "config": json.dumps({name: h["recipe"] for name, h in config["heads"].items()}, sort_keys=True),
+        "data_hash": config["data_hash"], "completion_models": config["completion_models"],
+    }  # fmt: skip
+    shelf.put(KIND, day, model_id, about, evaluations, run_id, is_promoted=is_promoted)
 
 
 def model_for(day: str | None) -> str:
@@ -274,14 +262,7 @@ def model_for(day: str | None) -> str:
     A rule on the tables rather than "the latest", so that scoring a day again gives the same model. Where none is
     promoted it is the model shipped with Undertone.
     """
-    promoted = (pl.col("kind") == KIND) & pl.col("is_promoted")
-    known = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
-    if not known.height:
-        return opened(None).model_id
-    if day is None:
-        return str(known["model_id"][-1])
-    past = known.filter(pl.col("day") <= parse_day(day))
-    return str(past["model_id"][-1] if past.height else known["model_id"][0])
+    return shelf.model_for(KIND, day) or opened(None).model_id
 
 
 def opened(ref: str | None) -> "Model":

@@ -67,7 +67,7 @@ def writable(path: Path) -> None:
     """BadInput if a model cannot be written as the folder `path`: what is there is not ours to delete."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "heads" in read(path).config:
+    if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "kind" in read(path).config:
         return
     raise BadInput(f"{path}: is there and is no model of ours; choose another folder")
 

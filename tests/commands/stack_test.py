@@ -16,7 +16,7 @@ from pipeline import sample, warehouse
 from pipeline.commands import demo, stack
 from pipeline.commands.rest import Rest
 from pipeline.slices import parse_day
-from pipeline.tasks import report
+from pipeline.tasks import labels, report
 
 DAY = sample.DAY
 REAL = "2026-11-18"
@@ -45,7 +45,7 @@ def counts(day: str) -> dict[str, int]:
         "select 'comments' as name, count(*) as n from comments where day = $1 "
         "union all select 'scores', count(*) from scores where day = $1 "
         "union all select 'articles', count(*) from articles where day = $1 "
-        "union all select 'dropped', count(*) from dropped where day = $1 and step <> 'pairs'",
+        "union all select 'dropped', count(*) from dropped where day = $1 and step not in ('pairs', 'select', 'labels')",
         [day],
     )
     return dict(found.rows())
@@ -74,7 +74,11 @@ def test_demo_twice_then_backfill_then_down(
     assert str(report.path_of(DAY)) in told
     assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
     before = warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id")
+    published = warehouse.scan("annotated_comments").sort("row_id").collect()
+    assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted
+    assert labels.page_of(demo.PROJECT).is_file()
     demo.demo()
+    assert warehouse.scan("annotated_comments").sort("row_id").collect().equals(published)
     assert secret not in capsys.readouterr().out
     assert warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id").equals(before)
 

@@ -302,6 +302,7 @@ def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: p
     for _ in range(2):
         done = run("csd", day=DAY, tool="simulated", limit=6)
         assert done.state == "success", states(done)
+        assert states(done)["train"] == states(done)["score"] == "skipped"
         published.append(warehouse.scan("annotated_comments").sort("row_id").collect())
     assert published[0].equals(published[1])
     assert 0 < published[0].height <= 30

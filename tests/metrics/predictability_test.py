@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.predictability import by_field, svm_f1
+from pipeline.metrics.predictability import baselines, by_field, svm_f1
 
 TOLD = [["今天", "真", "好", str(i)] for i in range(20)] + [["雨", "下", "大", str(i)] for i in range(10)]
 LABELS = ["1"] * 20 + ["-1"] * 10
@@ -84,3 +84,12 @@ def test_by_field() -> None:
     assert found["field"].to_list() == ["subtext", "sarcasm"]
     assert found.row(0)[1:] == svm_f1(TOLD[:27], LABELS[:27])
     assert found.row(1)[1:] == (None, None, 30, 1, 0)
+
+
+def test_baselines_of_a_classifier() -> None:
+    """The majority is the commonest class, of equally common ones the first by name; the SVM learns what tells apart."""
+    texts = ["今天真冷", "今天真热", "猫在睡觉", "狗在睡觉"] * 3
+    labels = ["1", "1", "0", "0"] * 3
+    found = baselines(texts, labels, ["明天真冷", "猫在吃饭"])
+    assert found == {"majority": ["0", "0"], "svm": ["1", "0"]}
+    assert baselines([*texts, "好冷"], [*labels, "1"], ["猫"])["majority"] == ["1"]

@@ -39,6 +39,13 @@ def test_the_first_of_two_vectors_counts(tmp_path: Path) -> None:
     assert found.vectors.tolist() == [[1, 2], [3, 4]]
 
 
+def test_the_first_word_may_hold_a_blank(tmp_path: Path) -> None:
+    """Without a header the first line's numbers, counted from its end, say how many there are."""
+    found = read(file_of(tmp_path, ": : 1 2 3\n5 4 5 6\n"))
+    assert found.words == [": :", "5"]
+    assert found.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
 def test_only_some_words(tmp_path: Path) -> None:
     """Only the words asked for are kept, and the first ones of the file where that is asked for as well."""
     path = file_of(tmp_path, "a 1\nb 2\nc 3\nd 4\n")

@@ -14,6 +14,9 @@ CHECKS = Path(__file__).parents[2] / "sql" / "checks"
 Open = Callable[..., duckdb.DuckDBPyConnection]
 
 
+TASK, ROW = digest("t", 32), digest("r", 16)
+
+
 def clean() -> dict[str, pl.DataFrame]:
     """Two days: the first tokenized and scored in full, the second only collected, with one row dropped."""
     comments = filled(
@@ -35,6 +38,10 @@ def clean() -> dict[str, pl.DataFrame]:
             {"day": NEXT, "read_count": 2, "kept_count": 1, "dropped_count": 1},
             {"step": "pairs", "read_count": 1, "kept_count": 0, "dropped_count": 1},
         ),
+        "label_tasks": filled("label_tasks", {"task_id": TASK, "row_id": ROW}),
+        "labels": filled("labels", {"task_id": TASK, "value": "1"}),
+        "annotations": filled("annotations", {"task_id": TASK, "state": "adopted", "value": "1", "field": "sarcasm"}),
+        "annotated_comments": filled("annotated_comments", {"row_id": ROW}),
     }
 
 
@@ -73,6 +80,8 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
      ("weibo", DAY, "t1", "c1", "implicitness", "a", 2)),
     ("scores_have_comments", "scores", {"comment_id": "gone"}, ("weibo", DAY, "gone", "implicitness")),
     ("scores_have_comments", "scores", {"comment_id": "c1", "thread_id": "t2"}, ("weibo", DAY, "c1", "implicitness")),
+    ("labels_have_tasks", "labels", {"task_id": digest("gone", 32)}, ("csd", digest("gone", 32), 1)),
+    ("released_rows_are_settled", "annotations", {"task_id": TASK, "state": "open"}, ("csd", ROW)),
     *(("private_particulars_are_gone", "comments", {"comment_id": "p", "text": text}, ("weibo", DAY, "p"))
       for text in ("@somebody look", "so true @some_body", "write to a.b+c@mail.example.com", "call 13800138000!",
                    "我的号码是13800138000", "看@abc")),

@@ -187,3 +187,26 @@ def test_most_implicit_ranks_without_ties(database: Open) -> None:
         (5, "zhihu", "c0", 0.5),
         (6, "weibo", "c1", 0.5),
     ]
+
+
+def test_label_progress_counts_fields_and_tasks(database: Open) -> None:
+    """Fields are counted by state, reason and round, and the tasks they are of."""
+    one, other = digest("a", 32), digest("b", 32)
+    annotations = filled(
+        "annotations",
+        {"task_id": one, "state": "open", "value": None, "reason": "to_adjudicate"},
+        {"task_id": one, "state": "open", "value": None, "reason": "to_adjudicate", "field": "sarcasm"},
+        {"task_id": other, "state": "adopted", "value": "1", "reason": "unanimous"},
+    )
+    found = database(annotations=annotations).sql("select * from label_progress order by state").pl()
+    assert found.rows() == [("csd", "adopted", "unanimous", 1, 1, 1), ("csd", "open", "to_adjudicate", 1, 2, 1)]
+
+
+def test_subtext_by_source_leaves_the_unsure_out_of_the_share(database: Open) -> None:
+    """The share is of the comments that raters were sure about; the others are counted."""
+    rows = filled(
+        "annotated_comments",
+        *({"row_id": digest(n, 16), "is_subtext": v} for n, v in enumerate((True, False, False, None))),
+    )
+    found = database(annotated_comments=rows).sql("select * from subtext_by_source").pl()
+    assert found.rows() == [("csd", "weibo", "en", 4, 1, 1, 0.333333)]

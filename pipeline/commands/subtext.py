@@ -1,0 +1,106 @@
+"""Commands about the subtext recogniser."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console
+from pipeline.commands.models import changes_of
+from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.pairs import table_writer
+from pipeline.errors import BadInput
+
+Labelled = Annotated[
+    Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
+]
+Source = Annotated[str, typer.Option(help="Format of --data: own, published, tosarcasm or cold.")]
+ByTopic = Annotated[bool, typer.Option("--by-topic", help="Split anew, no topic on two sides.")]
+Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a recogniser, or its id.")]
+
+
+def train(
+    data: Labelled = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    source: Source = "own",
+    by_topic: ByTopic = False,
+    release: Annotated[str | None, typer.Option(help="A release of annotated_comments; all by default.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors in GloVe's format, with --data; else they are trained.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
+    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train the recogniser on published labels, or on a file into a folder.
+
+    Examples: `undertone train subtext`; `undertone train subtext --data tosarcasm/ --source tosarcasm --by-topic -o m/`
+    """
+    from pipeline.tasks import subtext
+
+    given = changes_of(changes or [])
+    if data:
+        if out is None:
+            raise BadInput("--data wants --out, the folder of the model")
+        with console.working("training"):
+            found = subtext.train_file(subtext.read(data, source, by_topic=by_topic), out, profile, given, vectors)
+        told: dict[str, object] = {"model": str(out)}
+    else:
+        warehouse.create()
+        with console.working("training"):
+            model_id = again(
+                lambda: subtext.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
+            )
+        found = warehouse.scan("evaluations", pl.col("model_id") == model_id).collect()
+        told = {"model": model_id}
+    tell(subtext.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+
+
+def evaluate(
+    data: Labelled = None,
+    source: Source = "own",
+    by_topic: ByTopic = False,
+    model: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a recogniser: macro F1 with its interval, calibration, without the context, and baselines beside.
+
+    Example: `undertone evaluate subtext --data test.csv --model model/`
+    """
+    from pipeline.tasks import subtext
+
+    rows = subtext.read(data, source, by_topic=by_topic) if data else subtext.released()
+    found = subtext.evaluate(rows, model)
+    tell(subtext.overview(found), {"numbers": found.to_dicts()}, as_json)
+
+
+def score(
+    file: Annotated[Path | None, typer.Argument(help="Comments with text and context; a day's by default.")] = None,
+    day: Day = "",
+    model: Folder = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score comments for subtext, the probability that there is some: of a file, or of a day into `scores`.
+
+    Examples: `undertone score subtext comments.csv --model model/ -o scored.csv`;
+    `undertone score subtext --day 2026-11-19`
+    """
+    from pipeline.tasks import recovery, subtext
+
+    if file is None:
+        warehouse.create()
+        count = again(partial(subtext.score_day, day or today(), model, this_run()))
+        console.say(f"{count:,} comments scored")
+        return
+    writer = table_writer(out) if out else None
+    scored = subtext.frame(recovery.read_comments(file), model)
+    if writer:
+        with writer:
+            writer.write(scored)
+    else:
+        show(scored, as_json)

@@ -1,0 +1,58 @@
+"""Models in the tables: which there are, what they are worth, and which of a kind is in force for a day."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pipeline import __version__, warehouse
+from pipeline.slices import parse_day
+from pipeline.tables import TABLES
+
+
+def put(
+    kind: str, day: str, model_id: str, about: Mapping[str, Any], evaluations: pl.DataFrame, run_id: str, *,
+    is_promoted: bool,
+) -> None:  # fmt: skip
+    """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its kind and day.
+
+    Args:
+        kind: of model.
+        day: it was trained for.
+        model_id: its content hash.
+        about: encoder, encoder_revision, config, data_hash, completion_models.
+        evaluations: rows of the table without kind, day and model_id.
+        run_id: of Airflow.
+        is_promoted: whether days are scored by it.
+    """
+    where = warehouse.slice_of(kind=kind, day=day)
+    stamp = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
+    warehouse.overwrite("evaluations", {**where, "model_id": model_id}, evaluations.with_columns(**stamp), run_id)
+    facts = {**about, "is_promoted": is_promoted, "code_version": __version__}
+    row = pl.DataFrame(
+        [facts], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
+    ).with_columns(**stamp).select(TABLES["models"].schema.column_names())  # fmt: skip
+
+    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
+        others = present.filter(pl.col("model_id") != model_id)
+        if is_promoted:
+            others = others.with_columns(is_promoted=pl.lit(value=False))
+        return pl.concat([others.select(row.columns), row.lazy()])
+
+    warehouse.replace("models", where, with_others, run_id)
+
+
+def model_for(kind: str, day: str | None) -> str | None:
+    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest promoted.
+
+    A rule on the tables rather than "the latest", so that scoring a day again gives the same model. None where none is
+    promoted.
+    """
+    promoted = (pl.col("kind") == kind) & pl.col("is_promoted")
+    known = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
+    if not known.height:
+        return None
+    if day is None:
+        return str(known["model_id"][-1])
+    past = known.filter(pl.col("day") <= parse_day(day))
+    return str(past["model_id"][-1] if past.height else known["model_id"][0])
