@@ -1,7 +1,8 @@
 -- What each step of a day read, kept and dropped, and why.
 create or replace view funnel as
 with reasons as (
-    select source, day, origin, case when step = 'pairs' then 'pairs' else 'collect' end as run_step, step, reason,
+    select source, day, origin, step, reason,
+        case when step in ('pairs', 'sentences', 'select', 'labels') then step else 'collect' end as run_step,
         count(*) as row_count
     from dropped
     group by source, day, origin, step, reason

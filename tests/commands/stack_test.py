@@ -45,7 +45,8 @@ def counts(day: str) -> dict[str, int]:
         "select 'comments' as name, count(*) as n from comments where day = $1 "
         "union all select 'scores', count(*) from scores where day = $1 "
         "union all select 'articles', count(*) from articles where day = $1 "
-        "union all select 'dropped', count(*) from dropped where day = $1 and step not in ('pairs', 'select', 'labels')",
+        "union all select 'dropped', count(*) from dropped "
+        "where day = $1 and step not in ('pairs', 'select', 'labels')",
         [day],
     )
     return dict(found.rows())

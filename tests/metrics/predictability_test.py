@@ -87,7 +87,7 @@ def test_by_field() -> None:
 
 
 def test_baselines_of_a_classifier() -> None:
-    """The majority is the commonest class, of equally common ones the first by name; the SVM learns what tells apart."""
+    """The majority is the commonest class, of equally common ones the first; the SVM learns what tells them apart."""
     texts = ["今天真冷", "今天真热", "猫在睡觉", "狗在睡觉"] * 3
     labels = ["1", "1", "0", "0"] * 3
     found = baselines(texts, labels, ["明天真冷", "猫在吃饭"])
