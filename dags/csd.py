@@ -64,6 +64,7 @@ def csd() -> None:
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import labels
 
+        labels.fields_of(params["required"])
         rules = labels.rules({name: params[name] for name in labels.Rules._fields})
         return labels.select(params["project"], day, rules, run_id)
 
@@ -87,7 +88,7 @@ def csd() -> None:
         from pipeline.tasks import labels
 
         labels.page(params["project"], day)
-        return labels.summary(params["project"], day)
+        return labels.summary(params["project"], day, params["required"], params["licence"])
 
     @task(outlets=[LABELS])
     def publish(day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:

@@ -95,6 +95,9 @@ def adjudicate(
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
     sheet: Sheets = None,
+    rater: Annotated[
+        list[str] | None, typer.Option("--rater", help="A sheet for this rater of round 2; repeat it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the tasks that wait: for the adjudicator what raters disagree on, for raters what was sent back to them.
@@ -110,7 +113,7 @@ def adjudicate(
         tasks, seen = labels.asked(project, step)
         if tasks.height:
             where = (out / labels.folder_of(project, step).name) if out else labels.folder_of(project, step)
-            labels.export(where, tasks, seen, sheet or ())
+            labels.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
             found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
     told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
     if not told.height:

@@ -13,6 +13,7 @@ from pipeline.commands.models import changes_of
 from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
 from pipeline.commands.pairs import table_writer
 from pipeline.errors import BadInput
+from pipeline.slices import parse_day
 
 Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
@@ -43,9 +44,11 @@ def train(
     from pipeline.tasks import subtext
 
     given = changes_of(changes or [])
+    if data is None and (out or vectors or by_topic):
+        raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
     if data:
-        if out is None:
-            raise BadInput("--data wants --out, the folder of the model")
+        if out is None or release or day:
+            raise BadInput("--data wants --out, the folder of the model, and neither --release nor --day")
         with console.working("training"):
             found = subtext.train_file(subtext.read(data, source, by_topic=by_topic), out, profile, given, vectors)
         told: dict[str, object] = {"model": str(out)}
@@ -55,7 +58,8 @@ def train(
             model_id = again(
                 lambda: subtext.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
             )
-        found = warehouse.scan("evaluations", pl.col("model_id") == model_id).collect()
+        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == subtext.KIND)
+        found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
         told = {"model": model_id}
     tell(subtext.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
 

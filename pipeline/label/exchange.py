@@ -8,6 +8,7 @@ import csv
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -97,7 +98,7 @@ def _letter(number: int) -> str:
 
 def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> int:
     """Write tasks.jsonl, one JSON object a line (see `tasks_rows`); how many were written."""
-    draft, count = path.with_name(f".{path.name}.draft"), 0
+    draft, count = path.with_name(f".{secrets.token_hex(4)}.{path.name}"), 0
     with draft.open("w", encoding="utf-8", newline="\n") as file:
         for row in tasks_rows(tasks, labels):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -150,7 +151,7 @@ def write_wide(
         ]
         for row in rows
     ]  # fmt: skip
-    draft = path.with_name(f".draft.{path.name}")
+    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     write(draft, given, [*asked, *schema.NOTES], cells, stage, lang, guidelines)
     draft.replace(path)
     return len(rows)

@@ -302,8 +302,12 @@ def to_adjudicate(decided: Decided) -> pl.DataFrame:
 
 
 def to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
-    """Fields that wait for three labels of round 2: task_id, field."""
-    return annotations.filter(reason=_TO_RELABEL).select(_CELL)
+    """Fields to be labelled anew by three people: task_id, field.
+
+    A task is given out once the adjudicator is through with it: the three of round 2 answer all its fields together.
+    """
+    with_adjudicator = annotations.filter(reason=_TO_ADJUDICATE, round=1).select("task_id").unique()
+    return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
 
 
 def is_finished(annotations: pl.DataFrame) -> bool:

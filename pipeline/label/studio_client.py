@@ -7,6 +7,7 @@ not matter at which moment the one before was killed.
 """
 
 import logging
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def annotators(client: httpx.Client, project_id: int) -> pl.DataFrame:
 
 def export(client: httpx.Client, project_id: int, path: Path) -> None:
     """Write the project's JSON export, all its tasks and annotations, to a file (see `label_studio.read_export`)."""
-    draft = path.with_name(f".{path.name}.draft")
+    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     asked = {"exportType": "JSON", "download_all_tasks": "true"}
     address = f"/api/projects/{project_id}/export"
     try:

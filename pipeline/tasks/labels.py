@@ -5,8 +5,10 @@ for what was sent back the same once more (CSD-15). What a step has to do is alw
 run again after a kill, and by hand as well as by the DAG.
 """
 
+import logging
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, Retry
 from pipeline.label import exchange, label_studio, schema, selection, simulated, stages, studio_client
 from pipeline.label.rhetoric import fold_rare
 from pipeline.label.selection import Rules
@@ -28,7 +30,12 @@ if TYPE_CHECKING:
 
     from pipeline.report.data_card import Facts
 
+_GIVEN = ["task_id", "round", "stage", "rater_id", "field"]
+_ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
+_GONE = {"reason": pl.String(), "row_key": pl.String()}
 _RATER = re.compile(r"[\w-]{1,40}")
+log = logging.getLogger(__name__)
+
 LICENCE = "not stated"  # of the annotations; whoever releases says
 Tool = Literal["files", "label_studio", "simulated"]
 
@@ -53,6 +60,13 @@ def rules(given: Mapping[str, Any]) -> Rules:
     return Rules(**{**given, "langs": tuple(given.get("langs", Rules().langs))})
 
 
+def fields_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Fields by their names, told early: a release that asks for one that is not there would fail at its end."""
+    if unknown := [name for name in names if name not in schema.FIELDS]:
+        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(schema.FIELDS)}")
+    return tuple(names)
+
+
 def step_of(given: Sequence[int]) -> Step:
     """A step of plain JSON."""
     if (step := tuple(given)) not in STEPS:
@@ -66,7 +80,9 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
 
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
-    kept, gone = selection.select(rows, rules, near_duplicates(rows["text"]).tolist())
+    alike = rows.select("context", cluster=pl.Series(near_duplicates(rows["text"])))
+    cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
+    kept, gone = selection.select(rows, rules, cluster)  # the same words in another context are another task (CSD-01)
     fresh, same = selection.tasks(kept, project)
 
     def with_known(present: pl.LazyFrame) -> pl.LazyFrame:
@@ -191,69 +207,111 @@ def collect(
 ) -> dict[str, int]:
     """Fetch the labels a tool has for a step, decide again, and say how many fields still wait in the step.
 
+    A tool that cannot be reached just now has nothing new: whoever waits for labels waits on.
+
     Returns:
-        Counts: tasks, labels (new or changed rows in all), waiting.
+        Counts: tasks, labels (in all), waiting.
     """
     tasks, _ = asked(project, step)
     if tasks.height:
-        found = _fetched(project, step, tool, tasks, at, seed)
-        add(project, found, run_id)
-    waiting = settle(project, run_id)
-    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": waiting[step]}
+        try:
+            found, skipped = _fetched(project, step, tool, tasks, at, seed)
+        except Retry as why:
+            log.warning("%s: %s", title(project, step), why)
+        else:
+            add(project, found, run_id, skipped)
+    open_ = settle(project, run_id)
+    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": open_[step]}
 
 
-def _fetched(project: str, step: Step, tool: Tool, tasks: pl.DataFrame, at: Studio | None, seed: int) -> pl.DataFrame:
+def _fetched(
+    project: str, step: Step, tool: Tool, tasks: pl.DataFrame, at: Studio | None, seed: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Labels that a tool has, and what it has besides with a reason: reason, row_key."""
+    none = pl.DataFrame(schema=_GONE)
     if tool == "simulated":
         if step[1] == 2:
-            return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed)
+            return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed), none
         fields = tasks.select("task_id", field="fields").explode("field") if step[0] == 2 else None
-        return simulated.label(tasks.select("task_id", "text"), fields, seed)
+        return simulated.label(tasks.select("task_id", "text"), fields, seed), none
     if tool == "label_studio":
-        draft = folder_of(project, step) / "export.json"
-        draft.parent.mkdir(parents=True, exist_ok=True)
-        with _connected(at) as client:
+        with _connected(at) as client, tempfile.TemporaryDirectory() as scratch:
             here = studio_client.project(client, title(project, step), form(step), step[1])
-            studio_client.export(client, here, draft)
-        return label_studio.from_export(label_studio.read_export(draft), tasks_of(project)).labels
+            path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
+            studio_client.export(client, here, path)
+            told = label_studio.from_export(label_studio.read_export(path), tasks_of(project))
+        where = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
+        return told.labels, told.skipped.select("reason", row_key=where)
     paths = sorted(p for p in (folder_of(project, step) / "labels").glob("*") if p.is_file() and p.name[0] not in ".~")
     every = [exchange.read(path, tasks_of(project)) for path in paths]
-    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *every])
+    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *every]), none
 
 
 def bring(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
     """Add labels of files to a project, each checked against the schema and its task; counts as `collect`."""
     tasks = tasks_of(project)
     add(project, pl.concat([exchange.read(path, tasks) for path in paths]), run_id)
-    waiting = settle(project, run_id)
-    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": sum(waiting.values())}
+    open_ = settle(project, run_id)
+    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": sum(open_.values())}
 
 
-def add(project: str, rows: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add labels to those there are, of two by one rater about one thing the later; return how many there are.
+def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> int:
+    """Add labels to those there are; return how many there are.
 
-    Once an adjudicator has answered a task, its three labels stand: what raters then say of it in that round would
-    change what was decided on, and is left out.
+    Of two by one rater about one thing the later counts, and where times do not tell, the one that came now. Once an
+    adjudicator has answered a task, its three labels stand: what raters then say of it in that round would change what
+    was decided on. Both are told in `dropped`, as `superseded` and `after_adjudication`, with what the tool left out
+    (`skipped`: reason, row_key).
     """
+    told: dict[str, Any] = {}
 
     def with_known(present: pl.LazyFrame) -> pl.DataFrame:
         known = present.select(list(exchange.COLUMNS)).collect()
-        answered = known.filter(stage=2).select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
-        fresh = rows.select(known.columns).join(answered, on=["task_id", "round", "stage"], how="anti")
-        once, _ = stages.without_repeats(pl.concat([known, fresh]).unique())
+        fresh = rows.select(known.columns).join(known, on=known.columns, how="anti", nulls_equal=True)
+        counted = stages.decide(known["task_id"], known).kept.filter(stage=2)
+        answered = counted.select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
+        late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
+        fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
+        other = known.join(fresh.select(*_GIVEN, now="value", at="labelled_at"), on=_GIVEN, how="inner")
+        untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
+        replaced = other.filter(untimed & (pl.col("now") != pl.col("value"))).select(_GIVEN).unique()
+        once, repeated = stages.without_repeats(pl.concat([known.join(replaced, on=_GIVEN, how="anti"), fresh]))
+        reasons = (
+            (late, "after_adjudication"), (known.join(replaced, on=_GIVEN, how="semi"), "superseded"),
+            (repeated.filter(pl.col("reason") == "superseded"), "superseded"),
+        )  # fmt: skip
+        told["gone"] = pl.concat([frame.select(reason=pl.lit(reason), row_key=_ROW) for frame, reason in reasons])
+        told["is_same"] = not fresh.height and not replaced.height
         return once.with_columns(project=pl.lit(project)).select(empty("labels").columns)
 
-    return warehouse.replace("labels", warehouse.slice_of(project=project), with_known, run_id)
+    where = warehouse.slice_of(project=project)
+    count = with_known(warehouse.scan("labels", pl.col("project") == project)).height
+    if not told["is_same"]:  # a look that finds no news writes none
+        count = warehouse.replace("labels", where, with_known, run_id)
+    gone = pl.concat([told["gone"], pl.DataFrame(schema=_GONE) if skipped is None else skipped])
+    if gone.height:
+        _tell(project, "labels_in", count, gone, run_id)
+    return count
+
+
+def _tell(project: str, step: str, kept: int, gone: pl.DataFrame, run_id: str) -> None:
+    day = min(tasks_of(project)["day"]).isoformat()
+    funnel.tell(project, day, _origin(project), step, kept, gone.with_columns(source=pl.lit(project)), {}, run_id)
 
 
 def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
     """Decide by the labels there are, put `annotations` in place; return how many fields wait in each step."""
     found = decided(project)
     rows = found.annotations.with_columns(project=pl.lit(project)).select(empty("annotations").columns)
-    warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)
-    where = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
-    gone = found.dropped.select("reason", source=pl.lit(project), row_key=where)
-    day = max(tasks_of(project)["day"]).isoformat()
-    funnel.tell(project, day, _origin(project), "labels", found.kept.height, gone, {}, run_id)
+    there = warehouse.scan("annotations", pl.col("project") == project).collect()
+    if not there.sort("task_id", "field").equals(rows.sort("task_id", "field")):
+        warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)
+        _tell(project, "labels", found.kept.height, found.dropped.select("reason", row_key=_ROW), run_id)
+    return waiting(found)
+
+
+def waiting(found: stages.Decided) -> dict[Step, int]:
+    """How many fields wait in each step."""
     is_stage_2 = pl.col("reason") == "to_adjudicate"
     is_open = found.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
     counts = {(r, s): n for r, s, n in is_open.group_by("round", "stage").len().iter_rows()}
@@ -262,8 +320,8 @@ def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
 
 def waiting_step(project: str) -> Step | None:
     """The first step that something waits in; None when all is settled."""
-    waiting = settle(project)
-    return next((step for step in STEPS if waiting[step]), None)
+    open_ = waiting(decided(project))
+    return next((step for step in STEPS if open_[step]), None)
 
 
 def status(project: str) -> pl.DataFrame:
@@ -314,13 +372,15 @@ def by_rater(found: stages.Decided) -> pl.DataFrame:
     return rows.drop("round").sort("task_id", "field")
 
 
-def facts(project: str, day: str, licence: str = LICENCE) -> "Facts":
+def facts(
+    project: str, day: str, licence: str = LICENCE, required: Sequence[str] = ("subtext",), name: str | None = None
+) -> "Facts":
     """What is told of a project: on its page, to whoever approves a release, and on the release's card."""
     from pipeline.metrics import label_analysis
     from pipeline.report.data_card import Facts
 
     tasks, found = tasks_of(project), decided(project)
-    out = stages.released(found.annotations)
+    out = stages.released(found.annotations, required)
     kept = tasks.join(out.left_out, on="task_id", how="anti")
     counts = (("source", "lang"), ("tool",))
     by_source, by_tool = (
@@ -334,7 +394,7 @@ def facts(project: str, day: str, licence: str = LICENCE) -> "Facts":
     steps = [("select", *(int(funnel_rows[name].sum()) for name in numbers))] if funnel_rows.height else []
     steps.append(("release", tasks.height, kept.height, out.left_out.height))
     return Facts(
-        release=project,
+        release=name or project,
         created=parse_day(day),
         rows=by_source,
         funnel=pl.DataFrame(steps, schema=["step", *numbers], orient="row"),
@@ -350,11 +410,11 @@ def facts(project: str, day: str, licence: str = LICENCE) -> "Facts":
     )
 
 
-def summary(project: str, day: str) -> str:
-    """What whoever approves the release reads: the card, in Markdown."""
+def summary(project: str, day: str, required: Sequence[str] = ("subtext",), licence: str = LICENCE) -> str:
+    """What whoever approves the release reads: the card it will have, in Markdown."""
     from pipeline.report import data_card
 
-    return data_card.card(facts(project, day))
+    return data_card.card(facts(project, day, licence, required))
 
 
 def page_of(project: str) -> Path:
@@ -373,7 +433,7 @@ def page(project: str, day: str) -> str:
     by_language = segment.tokenizers()
     texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [segment.words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()]
-    waiting = [(*step, count) for step, count in settle(project).items()]
+    open_ = [(*step, count) for step, count in waiting(found).items()]
     html = report.labels(
         report.Inputs(
             project=project,
@@ -384,12 +444,12 @@ def page(project: str, day: str) -> str:
             correlations=label_analysis.correlations(values),
             predictability=predictability.by_field(tokens, values) if values.height else None,
             study=agreement_study.study(),
-            open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
+            open=pl.DataFrame(open_, schema=["round", "stage", "field_count"], orient="row"),
         )
     )
     path = page_of(project)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
+    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     draft.write_text(html, encoding="utf-8")
     draft.replace(path)
     return str(path)
@@ -440,6 +500,7 @@ def release(
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
     rows = published(project, name, required)
     warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
+    card = data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence, required, name))
     folder = settings.releases() / name
     folder.mkdir(parents=True, exist_ok=True)
     told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
@@ -447,12 +508,10 @@ def release(
         "data.parquet": rows.write_parquet,
         "data.jsonl": rows.write_ndjson,
         "data.csv": rows.with_columns(told.map_elements(exchange.defused, return_dtype=pl.String)).write_csv,
-        "README.md": lambda path: path.write_text(
-            data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence)), encoding="utf-8"
-        ),
+        "README.md": lambda path: path.write_text(card, encoding="utf-8"),
     }
     for file, write in written.items():
-        draft = folder / f".{file}.draft"
+        draft = folder / f".{secrets.token_hex(4)}.{file}"
         write(draft)
         draft.replace(folder / file)
     return folder

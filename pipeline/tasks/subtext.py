@@ -40,10 +40,13 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
 
 
 def released(release: str | None = None) -> pl.DataFrame:
-    """Published comments that raters were sure about, split by context; of all releases unless one is named."""
-    rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("row_id").collect()
-    if release:
-        rows = rows.filter(pl.col("release") == release)
+    """Published comments that raters were sure about, split by context.
+
+    Of the release named, else of all but those that simulated raters labelled.
+    """
+    rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("release", "row_id").collect()
+    made_up = simulated()
+    rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(made_up.implode()))
     if not rows.height:
         raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
     label = pl.col("is_subtext").cast(pl.Int8).cast(pl.String)
@@ -51,6 +54,13 @@ def released(release: str | None = None) -> pl.DataFrame:
         "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
     )
     return contexts.by_topic(told.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
+
+
+def simulated() -> pl.Series:
+    """Rows of releases whose labels come from simulated raters, by row_id."""
+    labels = warehouse.scan("labels", pl.col("tool") == "simulated").select("project", "task_id").unique().collect()
+    tasks = warehouse.scan("label_tasks").select("project", "task_id", "row_id").collect()
+    return tasks.join(labels, on=["project", "task_id"], how="semi")["row_id"]
 
 
 def vectors(
@@ -99,13 +109,23 @@ def fitted(
         source: Any = encoders.load(settings.encoder(), settings.precision(), settings.threads(), pooling="layers")
     else:
         source = vectors(rows, path, recipe.tokenizer, others)
-    told = rows.select("text", "context", "label", "split").write_ndjson()
-    data_hash = hashlib.sha256(told.encode()).hexdigest()
-    key = hashlib.sha256(f"{data_hash} {asdict(recipe)} {path} {len(others)} {__version__}".encode()).hexdigest()
-    done = subtext.fit(rows, recipe, source, settings.scratch("training") / f"{key}.safetensors")
+    data_hash = hash_of(rows)
+    seen = hashlib.sha256(f"{data_hash} {asdict(recipe)} {__version__}".encode())
+    if recipe.units == "pieces":
+        seen.update(source.revision.encode())
+    else:
+        seen.update("\n".join(source.words).encode())
+        seen.update(source.vectors.tobytes())
+    done = subtext.fit(rows, recipe, source, settings.scratch("training") / f"{seen.hexdigest()}.safetensors")
     config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     trained = subtext.load(done.tensors, config, source if recipe.units == "pieces" else None)
     return done.tensors, config, pl.concat([_of_epochs(done.history), numbers(rows, trained)])
+
+
+def hash_of(rows: pl.DataFrame) -> str:
+    """SHA-256 of what a recogniser is trained and chosen on."""
+    told = rows.select("text", "context", "label", "split").sort(pl.all()).write_ndjson()
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def train_file(
@@ -125,12 +145,16 @@ def train(
     day: str, release: str | None = None, *, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
     run_id: str = "cli",
 ) -> str:  # fmt: skip
-    """Train on published comments into the registry; the model, which is in force from that day on, by its id."""
+    """Train on published comments into the registry; the model's id. It is in force from that day on.
+
+    But not one of labels that were made up: it is kept and says nothing about comments.
+    """
     from pipeline.training import registry, subtext
 
     parse_day(day)
     comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
-    tensors, config, found = fitted(released(release), profile, changes, others=comments)
+    rows = released(release)
+    tensors, config, found = fitted(rows, profile, changes, others=comments)
     model_id = registry.keep(settings.models(), tensors, config)
     about = {
         "encoder": config["encoder"] or "word vectors",
@@ -138,7 +162,8 @@ def train(
         "config": json.dumps({name: config[name] for name in subtext.Recipe.__slots__}, sort_keys=True),
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    shelf.put(KIND, day, model_id, about, found, run_id, is_promoted=True)
+    is_made_up = rows["item_id"].is_in(simulated().implode()).any()
+    shelf.put(KIND, day, model_id, about, found, run_id, is_promoted=not is_made_up)
     return model_id
 
 
@@ -167,7 +192,10 @@ def trained(model: "Model") -> "Trained":
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     """Numbers of a recogniser on labelled comments; those of another data set than its own are all test."""
-    return numbers(rows, trained(opened(ref)))
+    model = opened(ref)
+    if hash_of(rows) != model.config.get("data_hash"):
+        rows = rows.with_columns(split=pl.lit("test"))
+    return numbers(rows, trained(model))
 
 
 def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:

@@ -3,4 +3,5 @@ select c.source, c.day, c.comment_id
 from comments as c
 anti join scores as s
     on s.source = c.source and s.day = c.day and s.thread_id = c.thread_id and s.comment_id = c.comment_id
-where c.day in (select distinct day from scores);
+        and s.metric = 'implicitness'
+where c.day in (select distinct day from scores where metric = 'implicitness');

@@ -12,6 +12,7 @@ unscored as (
     from comments as c
     anti join scores as s
         on s.source = c.source and s.day = c.day and s.thread_id = c.thread_id and s.comment_id = c.comment_id
+        and s.metric = 'implicitness'
     group by c.day
 )
 

@@ -93,6 +93,7 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
         labels.add(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
     assert labels.settle(project)[2, 2] == 3
     labels.add(project, answers(project, 2, "1"))
+    assert set(labels.settle(project).values()) == {0}
     assert labels.waiting_step(project) is None
     stands = table("annotations").filter(field="subtext")
     assert stands.select("state", "value", "round", "pattern").unique().rows() == [("adjudicated", "1", 2, "different")]
@@ -126,6 +127,43 @@ def test_what_the_adjudicator_saw_stands(project: str) -> None:
     labels.add(project, said(project, "c", {"subtext": "1"}))
     labels.add(project, said(project, "0", {"subtext": "0"}))
     assert_frame_equal(table("labels"), before)
+
+
+def test_a_correction_replaces_what_was_said(project: str) -> None:
+    """Labels without times that come again with another value replace the first, which is told as superseded."""
+    for rater in ("a", "b", "c"):
+        labels.add(project, said(project, rater))
+    labels.add(project, said(project, "a", {"subtext": "1"}))
+    mine = table("labels").filter(rater_id="a", field="subtext")
+    assert mine["value"].to_list() == ["1"] * 3
+    assert table("dropped").filter(step="labels_in")["reason"].to_list() == ["superseded"] * 3
+    before = warehouse.snapshot("labels")
+    labels.add(project, said(project, "a", {"subtext": "1"}))
+    assert warehouse.snapshot("labels") == before  # nothing new, nothing written
+
+
+def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:
+    """A task with a field sent back and another still to be decided waits, so that three people answer both."""
+    for rater, value in (("a", "1"), ("b", "1"), ("c", "-1")):
+        labels.add(project, said(project, rater, {"subtext": value, "sarcasm": value}))
+    both = answers(project, 1, "again")
+    labels.add(project, both.filter(field="subtext"))
+    assert labels.asked(project, (2, 1))[0].height == 0
+    labels.add(project, both.filter(field="sarcasm"))
+    assert labels.asked(project, (2, 1))[0]["fields"].to_list() == [["subtext", "sarcasm"]] * 3
+
+
+def test_a_tool_that_is_away_has_nothing_new(project: str) -> None:
+    """A Label Studio that cannot be reached just now is no fault of the run: it waits on."""
+    at = labels.Studio("http://127.0.0.1:9", TOKEN)
+    assert labels.collect(project, STEPS[0], "label_studio", at)["waiting"] == 24
+
+
+def test_a_field_that_is_none_is_told_before_anybody_labels() -> None:
+    """What a release will require is checked at the beginning."""
+    assert labels.fields_of(["subtext", "emotion"]) == ("subtext", "emotion")
+    with pytest.raises(BadInput, match="no field 'subtxt'"):
+        labels.fields_of(["subtxt"])
 
 
 def test_labels_from_files(project: str, tmp_path: Path) -> None:

@@ -100,6 +100,26 @@ def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
     subtext.train_file(rows, tmp_path / "m", changes=SMALL)
 
 
+def test_made_up_labels_make_no_model_in_force(published: None) -> None:
+    """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
+    tasks = [{"project": "csd", "task_id": digest(n, 32), "row_id": digest(n, 16)} for n in range(24)]
+    warehouse.overwrite("label_tasks", warehouse.slice_of(project="csd"), filled("label_tasks", *tasks))
+    made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
+    warehouse.overwrite("labels", warehouse.slice_of(project="csd"), filled("labels", *made_up))
+    with pytest.raises(Missing, match="nothing to learn from"):
+        subtext.train(DAY, changes=SMALL)
+    subtext.train(DAY, "csd", changes=SMALL)
+    assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
+    assert shelf.model_for("subtext", DAY) is None
+
+
+def test_other_data_is_all_test(own: Path, tmp_path: Path) -> None:
+    """Measured on comments it was not trained on, a model has numbers for one part alone."""
+    rows = subtext.read(own)
+    subtext.train_file(rows, tmp_path / "m", changes=SMALL)
+    assert subtext.evaluate(rows.head(9), str(tmp_path / "m"))["split"].unique().to_list() == ["test"]
+
+
 def test_the_split_is_by_topic(own: Path) -> None:
     """Where a file has no split no context is on two sides."""
     rows = subtext.read(own)
