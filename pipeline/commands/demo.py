@@ -45,7 +45,8 @@ def demo() -> None:
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
             _await(rest, dag, known, start)
-        rest.trigger("csd", sample.DAY, {"tool": "simulated", "project": PROJECT, "limit": 20})
+        asked = {"tool": "simulated", "project": PROJECT, "limit": 20}
+        rest.trigger("csd", sample.DAY, asked, is_keyed=False)
         with working("csd is running, by simulated raters"):
             rest.approve("csd", sample.DAY, known["csd"])
         _await(rest, "csd", known, start)

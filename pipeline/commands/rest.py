@@ -58,9 +58,10 @@ class Rest:
         for dag_id in dag_ids:
             self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
 
-    def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None) -> str:
-        """Start a run for a day; return its id."""
-        body = {"logical_date": None, "partition_key": day, "conf": conf or {}}
+    def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None, *, is_keyed: bool = True) -> str:
+        """Start a run for a day; return its id. A DAG without a schedule takes no key, and the day as a parameter."""
+        of_day = {"partition_key": day} if is_keyed else {}
+        body = {"logical_date": None, **of_day, "conf": {**(conf or {}), **({} if is_keyed else {"day": day})}}
         return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
@@ -73,7 +74,7 @@ class Rest:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for run in self.runs(dag_id):
-                if run["dag_run_id"] not in after and run["partition_key"] == day and run["state"] in _ENDED:
+                if run["dag_run_id"] not in after and run["partition_key"] in (day, None) and run["state"] in _ENDED:
                     return run
             time.sleep(0.5)
         raise Retry(f"{dag_id}: no run for {day} ended within {timeout:.0f} s")
@@ -82,7 +83,7 @@ class Rest:
         """Approve what a run for a day, other than those in `after`, asks a person; return the subject it asked."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            mine = [r for r in self.runs(dag_id) if r["dag_run_id"] not in after and r["partition_key"] == day]
+            mine = [r for r in self.runs(dag_id) if r["dag_run_id"] not in after and r["partition_key"] in (day, None)]
             if mine and mine[0]["state"] in _ENDED:
                 raise Retry(f"{dag_id}: the run for {day} ended as {mine[0]['state']} before it asked anybody")
             for run in mine:
