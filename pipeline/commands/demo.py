@@ -47,8 +47,8 @@ def demo() -> None:
             _await(rest, dag, known, start)
         asked = {"tool": "simulated", "project": PROJECT, "limit": 20}
         rest.trigger("csd", sample.DAY, asked, is_keyed=False)
-        with working("csd is running, by simulated raters"):
-            rest.approve("csd", sample.DAY, known["csd"])
+        with working("csd is running, by simulated raters, and approved as it asks"):
+            rest.see_through("csd", sample.DAY, known["csd"])
         _await(rest, "csd", known, start)
     _show(running)
 

@@ -79,22 +79,25 @@ class Rest:
             time.sleep(0.5)
         raise Retry(f"{dag_id}: no run for {day} ended within {timeout:.0f} s")
 
-    def approve(self, dag_id: str, day: str, after: set[str], timeout: float = 600) -> str:
-        """Approve what a run for a day, other than those in `after`, asks a person; return the subject it asked."""
+    def see_through(self, dag_id: str, day: str, after: set[str], timeout: float = 600) -> dict[str, Any]:
+        """Wait for a run as `wait_run`, and approve whatever it asks a person on the way; return it."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            mine = [r for r in self.runs(dag_id) if r["dag_run_id"] not in after and r["partition_key"] in (day, None)]
-            if mine and mine[0]["state"] in _ENDED:
-                raise Retry(f"{dag_id}: the run for {day} ended as {mine[0]['state']} before it asked anybody")
-            for run in mine:
+            for run in self.runs(dag_id):
+                if run["dag_run_id"] in after or run["partition_key"] not in (day, None):
+                    continue
+                if run["state"] in _ENDED:
+                    return run
                 where = f"/dags/{dag_id}/dagRuns/{run['dag_run_id']}"
                 for asked in self.call("GET", f"{where}/hitlDetails")["hitl_details"]:
-                    if not asked["response_received"]:
-                        task = f"{where}/taskInstances/{asked['task_instance']['task_id']}/-1/hitlDetails"
-                        self.call("PATCH", task, json={"chosen_options": ["Approve"], "params_input": {}})
-                        return str(asked["subject"])
-            time.sleep(0.5)
-        raise Retry(f"{dag_id}: no run for {day} asked anybody within {timeout:.0f} s")
+                    task = asked["task_instance"]
+                    # an answer to a task that has not gone to sleep yet is lost, and it asks again
+                    if not asked["response_received"] and task["state"] == "awaiting_input":
+                        answer = {"chosen_options": ["Approve"], "params_input": {}}
+                        path = f"{where}/taskInstances/{task['task_id']}/-1/hitlDetails"
+                        self.call("PATCH", path, (200, 404, 409), json=answer)
+            time.sleep(1)
+        raise Retry(f"{dag_id}: no run for {day} ended within {timeout:.0f} s")
 
     def failures(self, dag_id: str, run_id: str) -> list[str]:
         """Names of a run's failed tasks."""
