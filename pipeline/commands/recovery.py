@@ -1,7 +1,7 @@
 """Commands about recovering what comments mean."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 import typer
@@ -11,6 +11,9 @@ from pipeline.commands import console
 from pipeline.commands.options import Json, named, show, tell, this_run
 from pipeline.commands.pairs import table_writer
 from pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    from pipeline.tasks.asking import How
 
 Asked = Annotated[str | None, typer.Option("--ask", help="Language model to ask.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
@@ -50,7 +53,6 @@ def recover(
 def _recovered(
     rows: pl.DataFrame, ask: str | None, model: str | None, max_cost: float | None, cache_only: bool
 ) -> pl.DataFrame:
-    from pipeline.tasks import asking
     from pipeline.tasks import recovery as work
 
     if (ask is None) == (model is None):
@@ -58,12 +60,18 @@ def _recovered(
     if model:
         with console.working("writing"):
             return work.generated(rows, model)
-    warehouse.create()
-    how = asking.How(
-        named(ask or ""), mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint()
-    )
+    how = _how(ask or "", max_cost, cache_only)
     with console.progress("asking", rows.height) as done:
         return work.recover(rows, how, done, this_run())
+
+
+def _how(ask: str, max_cost: float | None, cache_only: bool) -> "How":
+    """Whom to ask, with the tables there that keep the answers."""
+    from pipeline.tasks import asking
+
+    warehouse.create()
+    mode: asking.Mode = "cache-only" if cache_only else "live"
+    return asking.How(named(ask), mode=mode, max_cost=max_cost, endpoint=asking.endpoint())
 
 
 def evaluate(
@@ -87,7 +95,6 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --ask gpt-4o-mini --limit 200`
     """
-    from pipeline.tasks import asking
     from pipeline.tasks import recovery as work
 
     if (references is None) == (choices is None):
@@ -103,10 +110,7 @@ def evaluate(
     asked = work.read_choices(choices or Path()).head(limit or 10**9)
     chosen = None
     if ask:
-        warehouse.create()
-        how = asking.How(
-            named(ask), mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint()
-        )
+        how = _how(ask, max_cost, cache_only)
         with console.progress("asking", asked.height) as done:
             chosen = work.choose(asked, how, done, this_run())
     table = work.chosen_well(asked, chosen)

@@ -20,12 +20,13 @@ import polars as pl
 from pipeline.collect.rows import CHUNK, Chunk, chunks
 from pipeline.errors import BadInput, Missing
 from pipeline.label import schema
+from pipeline.label.stages import AGAIN, DELETE
 from pipeline.tables import Labels
 from pipeline.text.lines import UTF8
 
 COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""
-VERDICTS = ("again", "delete")
+VERDICTS = (AGAIN, DELETE)
 """What an adjudicator may say of a field instead of a value: label it anew, or drop the task (CSD-15)."""
 
 _KEY = ("task_id", "round", "stage", "rater_id", "field")

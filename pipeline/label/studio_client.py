@@ -17,12 +17,13 @@ import httpx
 import polars as pl
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
+from pipeline.label import stages
 from pipeline.label.exchange import number_of
 from pipeline.label.label_studio import marker
 
 log = logging.getLogger(__name__)
 
-RATERS = {1: 3, 2: 1}
+RATERS = {1: stages.RATERS, 2: 1}
 """Raters a task is given to, by stage (CSD-15)."""
 
 _PAGE = 100  # the server's own limit

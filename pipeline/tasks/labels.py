@@ -109,7 +109,7 @@ def tasks_of(project: str) -> pl.DataFrame:
     """A project's tasks in the order of their ids."""
     rows = warehouse.scan("label_tasks", pl.col("project") == project).sort("task_id").collect()
     if not rows.height:
-        raise Missing(f"project {project!r} has no tasks; select some: `undertone label select --help`")
+        raise Missing(f"project {project!r} has no tasks; select some: `undertone label export --day DAY`")
     return rows
 
 
@@ -139,7 +139,7 @@ def asked(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
 def push(project: str, step: Step, tool: Tool, at: Studio | None = None) -> int:
     """Give a step's tasks to raters through a tool; return how many there are. What was given is not given twice.
 
-    `files` puts tasks.jsonl, an empty sheet and the guidelines into a folder of the step.
+    `files` puts tasks.jsonl and the guidelines into a folder of the step.
     """
     tasks, labels = asked(project, step)
     if tool == "label_studio" and tasks.height:
@@ -288,9 +288,11 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
     count = with_known(warehouse.scan("labels", pl.col("project") == project)).height
     if not told["is_same"]:  # a look that finds no news writes none
         count = warehouse.replace("labels", where, with_known, run_id)
-    gone = pl.concat([told["gone"], pl.DataFrame(schema=_GONE) if skipped is None else skipped])
-    if gone.height:
-        _tell(project, "labels_in", count, gone, run_id)
+    mine = (pl.col("origin") == _origin(project)) & (pl.col("step") == "labels_in")
+    before = warehouse.scan("dropped", mine).select(list(_GONE)).collect()
+    gone = pl.concat([before, told["gone"], pl.DataFrame(schema=_GONE) if skipped is None else skipped]).unique()
+    if gone.height > before.height:
+        _tell(project, "labels_in", count, gone.sort(pl.all()), run_id)
     return count
 
 
@@ -343,14 +345,6 @@ def agreement_of_file(path: Path) -> pl.DataFrame:
 def short(table: pl.DataFrame) -> pl.DataFrame:
     """The measures without their intervals, as they fit a terminal."""
     return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
-
-
-def wide(project: str) -> pl.DataFrame:
-    """Values that stand, a row a task and a column a field; null while open and where deleted."""
-    rows = warehouse.scan("annotations", pl.col("project") == project).collect()
-    return rows.group_by("task_id").agg(
-        pl.col("value").filter(pl.col("field") == name).first().alias(name) for name in schema.FIELDS
-    ).sort("task_id")  # fmt: skip
 
 
 def agreement(found: stages.Decided) -> pl.DataFrame:

@@ -201,8 +201,8 @@ def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
 def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
     """Macro precision, recall and F1 (errata E9) with intervals, calibration and the same without the context.
 
-    Beside F1 of the test part stand the majority class and a linear SVM on TF-IDF of words and characters, fitted on
-    the training part.
+    Beside F1 of the test part stand the majority class and a linear SVM on TF-IDF of characters, fitted on the training
+    part.
 
     Returns:
         Rows of `evaluations` without their keys.
