@@ -47,15 +47,13 @@ def demo() -> None:
             _await(rest, dag, known, start)
         asked = {"tool": "simulated", "project": PROJECT, "limit": 20}
         rest.trigger("csd", sample.DAY, asked, is_keyed=False)
-        with working("csd is running, by simulated raters, and approved as it asks"):
-            rest.see_through("csd", sample.DAY, known["csd"])
-        _await(rest, "csd", known, start)
+        _await(rest, "csd", known, start, approves=True)
     _show(running)
 
 
-def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float) -> None:
-    with working(f"{dag} is running"):
-        run = rest.wait_run(dag, sample.DAY, known[dag])
+def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float, *, approves: bool = False) -> None:
+    with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
+        run = rest.wait_run(dag, sample.DAY, known[dag], approves=approves)
     say(f"{time.monotonic() - start:5.0f} s  {dag}: {run['state']}")
     if run["state"] != "success":
         failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
