@@ -12,7 +12,8 @@ made-up raters, for demonstrations, and says so on the card.
 
 **Triage.** *BadInput* in `collect`: a label that the schema does not know, named by file, row and field; mend the file
 and clear the task. *Refused*: the token. A run that waits in `collect` waits for people: `undertone label status` says
-for how many. `approve` waits in the UI under *Required actions*. Rejected, nothing is published.
+for how many. `approve` waits in the UI under *Required actions*. Rejected, nothing is published; nor
+if labels changed between: *BadInput* in `publish`, clear `summary` and look again.
 """
 
 from typing import Any
@@ -85,16 +86,16 @@ def csd() -> None:
 
     @task
     def summary(day: str, params: Any = None) -> str:
-        from pipeline.tasks import labels
+        from pipeline.tasks import release
 
-        labels.page(params["project"], day)
-        return labels.summary(params["project"], day, params["required"], params["licence"])
+        release.page(params["project"], day)
+        return release.summary(params["project"], day, params["required"], params["licence"])
 
     @task(outlets=[LABELS])
-    def publish(day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
-        from pipeline.tasks import labels
+    def publish(day: str, approved: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+        from pipeline.tasks import release
 
-        where = labels.release(params["project"], None, params["required"], params["licence"], day, run_id)
+        where = release.release(params["project"], None, params["required"], params["licence"], day, run_id, approved)
         outlet_events[LABELS].add_partitions(day)
         return str(where)
 
@@ -128,7 +129,7 @@ def csd() -> None:
         body="{{ ti.xcom_pull(task_ids='summary') }}",
     )
     model = train(day)
-    chain(*steps, told, approve, publish(day), model)
+    chain(*steps, told, approve, publish(day, told), model)
     score(model, day)
 
 

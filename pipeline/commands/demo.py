@@ -7,7 +7,7 @@ from pipeline.commands import stack
 from pipeline.commands.console import out, say, table, working
 from pipeline.commands.rest import Rest
 from pipeline.errors import UndertoneError
-from pipeline.tasks import labels, report
+from pipeline.tasks import release, report
 from pipeline.tasks.tables import counts
 
 ALL = ("collect", "tokenize", "impscore", "csd", "studies", "score", "report", "heal", "maintain")
@@ -67,6 +67,6 @@ def _show(running: stack.State) -> None:
     table(most.select(columns), "\nMost implicit")
     table(least.select(columns), "\nLeast implicit")
     out.print(f"\nReport   {report.path_of(sample.DAY)}", soft_wrap=True)
-    out.print(f"Labels   {labels.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
+    out.print(f"Labels   {release.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")

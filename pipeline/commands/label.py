@@ -169,11 +169,27 @@ def release(
 
     Example: `undertone label release --licence CC-BY-4.0`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks import release as work
 
-    where = again(lambda: labels.release(project, name, required or ("subtext",), licence, day or today(), this_run()))
+    where = again(lambda: work.release(project, name, required or work.REQUIRED, licence, day or today(), this_run()))
     count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
     tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
+
+
+@app.command()
+def withdraw(
+    row_ids: Annotated[list[str], typer.Argument(help="Random ids that the comments were published under.")],
+    as_json: Json = False,
+) -> None:
+    """Take comments out of labelling and of every release, when their writers ask for it.
+
+    Sheets and the labelling tool keep their copies until they are deleted there.
+
+    Example: `undertone label withdraw 0f3a5c7e91b2d486`
+    """
+    from pipeline.tasks import release as work
+
+    show(again(lambda: work.withdraw(row_ids, this_run())), as_json)
 
 
 @app.command()
@@ -182,10 +198,10 @@ def page(project: Project = "csd", day: Day = "") -> None:
 
     Example: `undertone label page`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks import release as work
 
     with console.working("drawing"):
-        typer.echo(labels.page(project, day or today()))
+        typer.echo(work.page(project, day or today()))
 
 
 @app.command()

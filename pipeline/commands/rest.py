@@ -9,8 +9,8 @@ from pipeline.commands.stack import password
 from pipeline.errors import Missing, Retry
 
 _ENDED = ("success", "failed")
-# Airflow 3.3 fails a task that is answered within the scheduler loop in which it fell asleep: it hears of the end of the
-# first half when the second is queued already. A person is never that fast.
+# Airflow 3.3 fails a task answered in the scheduler loop in which it fell asleep: it hears of the end of the first half
+# when the second is queued already. A person is never that fast.
 _PAUSE = 6.0
 
 

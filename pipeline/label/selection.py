@@ -16,7 +16,7 @@ from pipeline.label import schema
 SOURCES = ("weibo", "netease", "bilibili", "zhihu")
 """The paper's four sites (CSD-05)."""
 
-_KEY = pl.concat_str("thread_id", "comment_id", separator="/")
+KEY = pl.concat_str("thread_id", "comment_id", separator="/")
 
 
 class Rules(NamedTuple):
@@ -78,7 +78,7 @@ def select(
             place = is_in.cum_sum().over(by)
             rows = rows.with_columns(_reason=pl.when(is_in & (place > most)).then(pl.lit(reason)).otherwise("_reason"))
     rows = rows.sort("source", "thread_id", "comment_id")
-    gone = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=_KEY)
+    gone = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=KEY)
     return rows.filter(pl.col("_reason").is_null()).select(comments.columns), gone
 
 
@@ -90,5 +90,5 @@ def tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.DataFr
         task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.version()),
     )  # fmt: skip
     is_first = rows["task_id"].is_first_distinct()
-    same = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=_KEY)
+    same = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=KEY)
     return rows.filter(is_first), same

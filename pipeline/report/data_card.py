@@ -51,6 +51,7 @@ class Facts(NamedTuple):
     tools: pl.DataFrame  # tool, row_count: labels that came through it
     rater_count: int
     licence: str  # of the annotations
+    data_hash: str  # SHA-256 of data.jsonl
     schema_version: str = schema.version()
     anonymisation: Sequence[str] = ANONYMISATION
     intended_use: Sequence[str] = INTENDED_USE
@@ -95,6 +96,7 @@ def card(facts: Facts) -> str:
         *_warning(facts.tools),
         "## What is in it",
         _table(facts.rows),
+        f"SHA-256 of `data.jsonl` as released: `{facts.data_hash}`. It is another once a comment has been taken out.",
         _table(_columns()),
         "## From what was read to what was kept",
         _table(facts.funnel),

@@ -19,7 +19,6 @@ import polars as pl
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.label import exchange, label_studio, schema, selection, simulated, stages, studio_client
-from pipeline.label.rhetoric import fold_rare
 from pipeline.label.selection import Rules
 from pipeline.slices import parse_day
 from pipeline.tables import empty
@@ -28,15 +27,12 @@ from pipeline.tasks import funnel
 if TYPE_CHECKING:
     import httpx
 
-    from pipeline.report.data_card import Facts
-
 _GIVEN = ["task_id", "round", "stage", "rater_id", "field"]
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
 _GONE = {"reason": pl.String(), "row_key": pl.String()}
 _RATER = re.compile(r"[\w-]{1,40}")
 log = logging.getLogger(__name__)
 
-LICENCE = "not stated"  # of the annotations; whoever releases says
 Tool = Literal["files", "label_studio", "simulated"]
 
 
@@ -84,6 +80,10 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
     kept, gone = selection.select(rows, rules, cluster)  # the same words in another context are another task (CSD-01)
     fresh, same = selection.tasks(kept, project)
+    taken_out = warehouse.scan("dropped", (pl.col("origin") == origin(project)) & (pl.col("step") == "withdraw"))
+    is_out = pl.col("task_id").is_in(taken_out.select("row_key").collect()["row_key"].implode())
+    out = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
+    fresh = fresh.filter(~is_out)
 
     def with_known(present: pl.LazyFrame) -> pl.LazyFrame:
         known = present.collect()
@@ -92,16 +92,17 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
         return pl.concat([known, new.select(known.columns)]).lazy()
 
     count = warehouse.replace("label_tasks", warehouse.slice_of(project=project), with_known, run_id)
-    lost = pl.concat([gone, same])
+    lost = pl.concat([gone, same, out])
     for source in rows["source"].unique().sort():
         mine = lost.filter(pl.col("source") == source)
         number = fresh.filter(pl.col("source") == source).height
         config = {name: value for name, value in rules._asdict().items() if value is not None}
-        funnel.tell(source, day, _origin(project), "select", number, mine, config, run_id)
+        funnel.tell(source, day, origin(project), "select", number, mine, config, run_id)
     return count
 
 
-def _origin(project: str) -> str:
+def origin(project: str) -> str:
+    """Where steps of a project say they come from, in `runs` and `dropped`."""
     return f"label:{project}"
 
 
@@ -288,7 +289,7 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
     count = with_known(warehouse.scan("labels", pl.col("project") == project)).height
     if not told["is_same"]:  # a look that finds no news writes none
         count = warehouse.replace("labels", where, with_known, run_id)
-    mine = (pl.col("origin") == _origin(project)) & (pl.col("step") == "labels_in")
+    mine = (pl.col("origin") == origin(project)) & (pl.col("step") == "labels_in")
     before = warehouse.scan("dropped", mine).select(list(_GONE)).collect()
     gone = pl.concat([before, told["gone"], pl.DataFrame(schema=_GONE) if skipped is None else skipped]).unique()
     if gone.height > before.height:
@@ -298,7 +299,7 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
 
 def _tell(project: str, step: str, kept: int, gone: pl.DataFrame, run_id: str) -> None:
     day = min(tasks_of(project)["day"]).isoformat()
-    funnel.tell(project, day, _origin(project), step, kept, gone.with_columns(source=pl.lit(project)), {}, run_id)
+    funnel.tell(project, day, origin(project), step, kept, gone.with_columns(source=pl.lit(project)), {}, run_id)
 
 
 def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
@@ -364,148 +365,3 @@ def by_rater(found: stages.Decided) -> pl.DataFrame:
     three = said.group_by(cell).agg(pl.col("value").get(n, null_on_oob=True).alias("abc"[n]) for n in range(3))
     rows = found.annotations.select(*cell, fourth="value").join(three, on=cell, how="inner")
     return rows.drop("round").sort("task_id", "field")
-
-
-def facts(
-    project: str, day: str, licence: str = LICENCE, required: Sequence[str] = ("subtext",), name: str | None = None
-) -> "Facts":
-    """What is told of a project: on its page, to whoever approves a release, and on the release's card."""
-    from pipeline.metrics import label_analysis
-    from pipeline.report.data_card import Facts
-
-    tasks, found = tasks_of(project), decided(project)
-    out = stages.released(found.annotations, required)
-    kept = tasks.join(out.left_out, on="task_id", how="anti")
-    counts = (("source", "lang"), ("tool",))
-    by_source, by_tool = (
-        frame.group_by(by).agg(row_count=pl.len().cast(pl.Int64)).sort(by)
-        for frame, by in zip((kept, found.kept), counts, strict=True)
-    )
-    funnel_rows = warehouse.scan(
-        "runs", (pl.col("origin") == _origin(project)) & (pl.col("step") == "select")
-    ).collect()
-    numbers = ("read_count", "kept_count", "dropped_count")
-    steps = [("select", *(int(funnel_rows[name].sum()) for name in numbers))] if funnel_rows.height else []
-    steps.append(("release", tasks.height, kept.height, out.left_out.height))
-    return Facts(
-        release=name or project,
-        created=parse_day(day),
-        rows=by_source,
-        funnel=pl.DataFrame(steps, schema=["step", *numbers], orient="row"),
-        classes=label_analysis.class_ratios(out.values),
-        agreement=agreement(found),
-        deletions=out.left_out.filter(pl.col("reason") != "unfinished")
-        .group_by("reason")
-        .agg(row_count=pl.len().cast(pl.Int64))
-        .sort("reason"),
-        tools=by_tool,
-        rater_count=found.kept["rater_id"].n_unique(),
-        licence=licence,
-    )
-
-
-def summary(project: str, day: str, required: Sequence[str] = ("subtext",), licence: str = LICENCE) -> str:
-    """What whoever approves the release reads: the card it will have, in Markdown."""
-    from pipeline.report import data_card
-
-    return data_card.card(facts(project, day, licence, required))
-
-
-def page_of(project: str) -> Path:
-    """Where a project's page lies."""
-    return settings.reports() / f"labels-{project}.html"
-
-
-def page(project: str, day: str) -> str:
-    """Write the project's page: funnel, progress, agreement, ratios, overlaps, correlations; return its path."""
-    from pipeline.metrics import agreement_study, label_analysis, predictability
-    from pipeline.report import labels as report
-    from pipeline.text import segment
-
-    found, told = decided(project), facts(project, day)
-    values = stages.released(found.annotations, ()).values
-    by_language = segment.tokenizers()
-    texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
-    tokens = [segment.words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()]
-    open_ = [(*step, count) for step, count in waiting(found).items()]
-    html = report.labels(
-        report.Inputs(
-            project=project,
-            facts=told,
-            agreement=told.agreement,
-            ratios=label_analysis.class_ratios(values),
-            overlaps=label_analysis.overlaps(values),
-            correlations=label_analysis.correlations(values),
-            predictability=predictability.by_field(tokens, values) if values.height else None,
-            study=agreement_study.study(),
-            open=pl.DataFrame(open_, schema=["round", "stage", "field_count"], orient="row"),
-        )
-    )
-    path = page_of(project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    draft.write_text(html, encoding="utf-8")
-    draft.replace(path)
-    return str(path)
-
-
-def published(project: str, release: str, required: Sequence[str] = ("subtext",), least: int = 50) -> pl.DataFrame:
-    """The rows of a release: settled comments under random ids, in the order of those (CSD-08).
-
-    Args:
-        project: labelling project.
-        release: name of the release.
-        required: fields that must not have been deleted.
-        least: figures of speech named fewer times are told only as `other` (CSD-12).
-    """
-    found = decided(project)
-    told = stages.notes(found.kept)
-    rows = stages.released(found.annotations, required).values
-    rows = rows.join(tasks_of(project), on="task_id").join(told, on="task_id", how="left")
-    spans = [
-        schema.span_of(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
-    ]
-    names, _ = fold_rare(rows["rhetoric"], least)
-    subtext = pl.col("subtext")
-    return rows.with_columns(
-        release=pl.lit(release),
-        is_subtext=pl.when(subtext != schema.UNSURE).then(subtext == schema.YES),
-        rhetoric=pl.Series(names).replace("other", None),
-        span_start=pl.Series([start for start, _ in spans], dtype=pl.Int64),
-        span_end=pl.Series([end for _, end in spans], dtype=pl.Int64),
-    ).select(empty("annotated_comments").columns).sort("row_id")  # fmt: skip
-
-
-def release(
-    project: str, name: str | None = None, required: Sequence[str] = ("subtext",), licence: str = LICENCE,
-    day: str | None = None, run_id: str = "cli",
-) -> Path:  # fmt: skip
-    """Publish a project's settled comments: into `annotated_comments`, and as files with a data card; their folder.
-
-    Raises:
-        BadInput: something is still open.
-    """
-    from pipeline.report import data_card
-
-    name = name or project
-    found = decided(project)
-    if not stages.is_finished(found.annotations):
-        count = found.annotations.filter(state="open").height
-        raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
-    rows = published(project, name, required)
-    warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
-    card = data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence, required, name))
-    folder = settings.releases() / name
-    folder.mkdir(parents=True, exist_ok=True)
-    told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
-    written: dict[str, Any] = {
-        "data.parquet": rows.write_parquet,
-        "data.jsonl": rows.write_ndjson,
-        "data.csv": rows.with_columns(told.map_elements(exchange.defused, return_dtype=pl.String)).write_csv,
-        "README.md": lambda path: path.write_text(card, encoding="utf-8"),
-    }
-    for file, write in written.items():
-        draft = folder / f".{secrets.token_hex(4)}.{file}"
-        write(draft)
-        draft.replace(folder / file)
-    return folder

@@ -72,6 +72,12 @@ def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> Non
     assert told["row_count"] == 2
     assert pl.read_parquet(Path(told["folder"]) / "data.parquet")["subtext"].to_list() == ["1", "1"]
     assert rows(run("label", "adjudicate", "--json").out) == []
+    row_id = pl.read_parquet(Path(told["folder"]) / "data.parquet")["row_id"][0]
+    assert rows(run("label", "withdraw", row_id, "--json").out) == [
+        {"project": "csd", "row_count": 1, "releases": "csd"}
+    ]
+    assert pl.read_parquet(Path(told["folder"]) / "data.parquet").height == 1
+    assert run("label", "withdraw", row_id).code == 4
 
 
 def test_simulated_raters(run: Run, comments: None) -> None:

@@ -16,7 +16,7 @@ from pipeline import sample, warehouse
 from pipeline.commands import demo, stack
 from pipeline.commands.rest import Rest
 from pipeline.slices import parse_day
-from pipeline.tasks import labels, report
+from pipeline.tasks import release, report
 
 DAY = sample.DAY
 REAL = "2026-11-18"
@@ -77,7 +77,7 @@ def test_demo_twice_then_backfill_then_down(
     before = warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id")
     published = warehouse.scan("annotated_comments").sort("row_id").collect()
     assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted
-    assert labels.page_of(demo.PROJECT).is_file()
+    assert release.page_of(demo.PROJECT).is_file()
     demo.demo()
     assert warehouse.scan("annotated_comments").sort("row_id").collect().equals(published)
     assert secret not in capsys.readouterr().out

@@ -37,11 +37,13 @@ def test_own_rows_as_csv(tmp_path: Path) -> None:
 
 
 def test_own_rows_as_json_lines(tmp_path: Path) -> None:
-    """Labels may be numbers, whole or as spreadsheets make them; without split there is none."""
-    lines = ['{"text": "好", "context": "雨", "label": 1}', '{"text": "嗯", "context": "雨", "label": 0.0}']
+    """Labels may be numbers, whole or as spreadsheets make them, or true and false; without split there is none."""
+    lines = ['{"text": "好", "context": "雨", "label": 1}', '{"text": "嗯", "context": "雨", "label": 0.0}',
+             '{"text": "哦", "context": "雪", "label": true}']  # fmt: skip
     assert own(saved(tmp_path, "mine.jsonl", "\n".join(lines))).rows.rows() == [
         ("mine.jsonl:1", "好", "雨", "1", "雨", None),
         ("mine.jsonl:2", "嗯", "雨", "0", "雨", None),
+        ("mine.jsonl:3", "哦", "雪", "1", "雪", None),
     ]
 
 

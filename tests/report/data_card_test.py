@@ -35,6 +35,7 @@ FACTS = Facts(
     tools=pl.DataFrame({"tool": ["label_studio", "file"], "row_count": [31111, 222]}),
     rater_count=17,
     licence="CC BY 4.0",
+    data_hash="ab" * 32,
     schema_version="0123456789ab",
     anonymisation=("Nicknames were cut.",),
     intended_use=("Reading practice.",),

@@ -40,6 +40,7 @@ FACTS = Facts(
     tools=pl.DataFrame({"tool": ["label_studio", "file"], "row_count": [31111, 222]}),
     rater_count=17,
     licence="CC BY 4.0",
+    data_hash="ab" * 32,
     schema_version="0123456789ab",
 )  # fmt: skip
 OPEN = pl.DataFrame({"round": [1, 1, 2, 2], "stage": [1, 2, 1, 2], "field_count": [1501, 0, 73, 9]})

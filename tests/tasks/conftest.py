@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from filled import filled
 from pipeline import sample, warehouse
-from pipeline.tasks import collect, impscore, pairs, score, segment
+from pipeline.tasks import collect, impscore, labels, pairs, score, segment
 
 DAY = sample.DAY
+TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
 
 Bring = Callable[[str, dict[str, str]], None]
 Enlist = Callable[..., str]
@@ -108,3 +110,22 @@ def enlist(tiny_folder: Path) -> Enlist:
         return model_id
 
     return keep
+
+
+@pytest.fixture
+def project(tables: Path) -> str:
+    """Three comments given to a project."""
+    rows = filled("comments", *({"text": text, "context": "标题", "lang": "zh"} for text in TEXTS))
+    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
+    labels.select("csd", DAY, labels.Rules())
+    return "csd"
+
+
+@pytest.fixture
+def simulated(imported: Path) -> str:
+    """The sample's Chinese comments, labelled to the end by simulated raters."""
+    labels.select("csd", DAY, labels.Rules(limit=12))
+    for step in labels.STEPS:
+        labels.push("csd", step, "simulated")
+        assert labels.collect("csd", step, "simulated")["waiting"] == 0
+    return "csd"

@@ -2,59 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from filled import filled
 from label.studio import TOKEN
 from label.studio import Studio as Server
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import exchange, schema, stages
-from pipeline.tasks import labels
+from pipeline.tasks import labels, release
 from pipeline.tasks.labels import STEPS, Rules
+from tasks.conftest import TEXTS
+from tasks.labelled import answers, said, table
 
 DAY = sample.DAY
-TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
-
-
-@pytest.fixture
-def project(tables: Path) -> str:
-    """Three comments given to a project."""
-    rows = filled("comments", *({"text": text, "context": "标题", "lang": "zh"} for text in TEXTS))
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
-    labels.select("csd", DAY, Rules())
-    return "csd"
-
-
-def table(name: str) -> pl.DataFrame:
-    """A table in a fixed order."""
-    rows = warehouse.scan(name).collect()
-    return rows.drop("run_id", strict=False).sort([c for c in rows.columns if c != "run_id"])
-
-
-def said(project: str, rater: str, changes: dict[str, str] | None = None, **more: Any) -> pl.DataFrame:
-    """What a rater says of all tasks: -1 and None but for the changes."""
-    plain = {name: "None" if name == "emotion" else "-1" for name in schema.FIELDS} | (changes or {})
-    rows = [
-        {"task_id": task, "round": 1, "stage": 1, "rater_id": rater, "field": field, "value": value,
-         "tool": "file"} | more
-        for task in labels.tasks_of(project)["task_id"]
-        for field, value in plain.items()
-    ]  # fmt: skip
-    return pl.DataFrame(rows, schema=exchange.COLUMNS)
-
-
-def answers(project: str, in_round: int, value: str) -> pl.DataFrame:
-    """The adjudicator's answer to all that waits."""
-    rows = stages.to_adjudicate(labels.decided(project)).filter(round=in_round)
-    made = rows.select(
-        "task_id", "round", "field", stage=2, rater_id=pl.lit("judge"), value=pl.lit(value), tool=pl.lit("file")
-    )
-    return made.with_columns(labelled_at=None).select(list(exchange.COLUMNS)).cast(dict(exchange.COLUMNS))
 
 
 def test_selecting_again_keeps_the_random_ids(project: str) -> None:
@@ -111,9 +72,9 @@ def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
     labels.add(project, answers(project, 2, "again"))
     labels.settle(project)
     assert table("annotations").filter(field="subtext")["reason"].unique().to_list() == ["specious_twice"]
-    labels.release(project)
+    release.release(project)
     assert table("annotated_comments").height == 0
-    labels.release(project, "loose", required=("sarcasm",))
+    release.release(project, "loose", required=("sarcasm",))
     loose = table("annotated_comments")
     assert loose["subtext"].null_count() == loose["is_subtext"].null_count() == loose.height == 3
 
@@ -239,16 +200,6 @@ def test_the_environments_token_goes_to_its_own_address(monkeypatch: pytest.Monk
     assert labels.studio("http://127.0.0.1:2") == labels.Studio("http://127.0.0.1:2", "")
 
 
-@pytest.fixture
-def simulated(imported: Path) -> str:
-    """The sample's Chinese comments, labelled to the end by simulated raters."""
-    labels.select("csd", DAY, Rules(limit=12))
-    for step in STEPS:
-        labels.push("csd", step, "simulated")
-        assert labels.collect("csd", step, "simulated")["waiting"] == 0
-    return "csd"
-
-
 def test_simulated_raters_settle_everything(simulated: str) -> None:
     """After four steps nothing waits; done again, not a row changes."""
     assert labels.waiting_step(simulated) is None
@@ -258,64 +209,6 @@ def test_simulated_raters_settle_everything(simulated: str) -> None:
     for name, rows in before.items():
         assert_frame_equal(table(name), rows)
     assert set(before["annotations"]["state"]) == {"adopted", "adjudicated", "deleted"}
-
-
-def test_a_release_leads_back_to_nobody(simulated: str) -> None:
-    """Published rows hold no id of the platform, say that raters were simulated, and are the same in every file."""
-    folder = labels.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
-    rows = warehouse.scan("annotated_comments").sort("row_id").collect()
-    assert 0 < rows.height <= 60
-    assert_frame_equal(pl.read_parquet(folder / "data.parquet"), rows)
-    assert_frame_equal(pl.read_ndjson(folder / "data.jsonl", schema=rows.schema), rows)
-    tasks = labels.tasks_of(simulated)
-    files = "".join((folder / name).read_text(encoding="utf-8") for name in ("data.csv", "data.jsonl", "README.md"))
-    assert not [
-        i for column in ("thread_id", "comment_id", "task_id") for i in tasks[column] if len(i) > 4 and i in files
-    ]
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "simulated raters" in card
-    assert "CC-BY-4.0" in card
-    again = labels.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
-    assert again == folder
-    assert_frame_equal(warehouse.scan("annotated_comments").sort("row_id").collect(), rows)
-
-
-def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
-    """Every published value is the annotation's; unsure subtext is neither true nor false."""
-    rows = labels.published(simulated, "r")
-    of_row = dict(labels.tasks_of(simulated).select("row_id", "task_id").iter_rows())
-    stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
-    for row in rows.iter_rows(named=True):
-        assert {f: row[f] for f in schema.FIELDS} == {f: stands[of_row[row["row_id"]], f] for f in schema.FIELDS}
-        assert row["is_subtext"] == {"1": True, "-1": False}.get(row["subtext"])
-
-
-def test_rare_figures_of_speech_are_folded(project: str) -> None:
-    """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
-    for rater in ("a", "b", "c"):
-        labels.add(project, said(project, rater, {"other": "1"}))
-    task = labels.tasks_of(project)["task_id"][0]
-    note = {
-        "task_id": task,
-        "round": 1,
-        "stage": 1,
-        "rater_id": "a",
-        "field": "rhetoric",
-        "value": "反问",
-        "tool": "file",
-    }
-    labels.add(project, pl.DataFrame([note], schema=exchange.COLUMNS))
-    assert labels.published(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
-    assert labels.published(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
-
-
-def test_nothing_open_is_released(project: str) -> None:
-    """While labels wait a release is refused, says how many fields, and writes nothing."""
-    labels.add(project, said(project, "a"))
-    with pytest.raises(BadInput, match="24 fields wait"):
-        labels.release(project)
-    assert not settings.releases().exists()
-    assert table("annotated_comments").height == 0
 
 
 def test_agreement_counts_what_stands_as_the_fourth(project: str) -> None:
@@ -343,22 +236,3 @@ def test_a_step_that_is_none(given: list[int]) -> None:
     """Only the four steps are steps."""
     with pytest.raises(BadInput, match="a step is one of"):
         labels.step_of(given)
-
-
-def test_the_page_of_a_project(simulated: str) -> None:
-    """The page tells the numbers of agreement and that raters were simulated, and is the same when written again."""
-    path = Path(labels.page(simulated, DAY))
-    assert path == labels.page_of(simulated)
-    html = path.read_text(encoding="utf-8")
-    assert "simulated raters" in html
-    subtext = labels.agreement(labels.decided(simulated)).filter(field="subtext").row(0, named=True)
-    for name in ("fleiss", "tae"):
-        assert f"{subtext[name]:.3f}" in html
-    assert labels.tasks_of(simulated)["comment_id"][0] not in html
-    assert Path(labels.page(simulated, DAY)).read_text(encoding="utf-8") == html
-
-
-def test_a_page_before_anything_is_settled(project: str) -> None:
-    """While nobody has labelled anything the page tells what waits."""
-    html = Path(labels.page(project, DAY)).read_text(encoding="utf-8")
-    assert ">24<" in html.replace(" ", "")

@@ -84,7 +84,9 @@ def _names(
 def _text(path: Path, line: int, name: str, value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
         return str(value)
     raise BadInput(f"{path}, line {line}: field {name!r} should be text or a number but is {value!r:.60}")
 
