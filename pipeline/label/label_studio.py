@@ -1,9 +1,11 @@
 """Label Studio's formats: its labelling form, its tasks, its JSON export. No network here; see `studio_client`.
 
-Found by trying version 1.23: `maximum_annotations` makes the stream give a task to that many raters, but nothing stops
-one of them from answering twice, so the later answer stands. An Alias takes the place of a choice's value in results,
-so the form shows the readable name and results hold the value we keep. Offsets of a region count characters as Python
-does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with the words it marks.
+Found by trying version 1.23.2: `maximum_annotations` makes the stream give a task to that many raters, but nothing
+stops one of them from answering twice, so the later answer stands. An answer that says nothing takes a place too: its
+task then waits for somebody whom the stream sends no more (`Export.taken`). An alias takes the place of a choice's
+value in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count
+characters as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with
+the words it marks.
 """
 
 import hashlib
@@ -16,10 +18,12 @@ from xml.etree import ElementTree as ET  # written, never read
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import exchange, schema
+from pipeline.label import exchange, schema, stages
 from pipeline.text.lines import json_value, lines
 
 TOOL = "label_studio"
+RATERS = {1: stages.RATERS, 2: 1}
+"""Raters a task is given to, by stage (CSD-15)."""
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
 _SPAN = "span"
@@ -38,6 +42,7 @@ class Export(NamedTuple):
     labels: pl.DataFrame  # a row a label: exchange.COLUMNS
     annotations: pl.DataFrame  # a row an answer that counts: task_id, round, stage, rater_id, labelled_at, seconds
     skipped: pl.DataFrame  # a row each thing left out: task_id, annotation_id, field (null: all of it), reason
+    taken: pl.DataFrame  # a row a task that the stream gives to nobody any more: task_id, round, stage, studio_id
 
 
 _SKIPPED = {"task_id": pl.String, "annotation_id": pl.String, "field": pl.String, "reason": pl.String}
@@ -45,6 +50,7 @@ _ANNOTATIONS: dict[str, pl.DataType | type[pl.DataType]] = {
     **{name: exchange.COLUMNS[name] for name in ("task_id", "round", "stage", "rater_id", "labelled_at")},
     "seconds": pl.Float64,
 }
+_TAKEN = {"task_id": pl.String, "round": pl.Int64, "stage": pl.Int64, "studio_id": pl.String}
 
 
 class _Answer(NamedTuple):
@@ -57,6 +63,7 @@ class _Answer(NamedTuple):
     id: str
     labelled_at: datetime | None
     seconds: float | None
+    asked: list[str]
     result: list[Any]
 
     @property
@@ -103,7 +110,8 @@ def config_xml(
         field = schema.FIELDS[name]
         ET.SubElement(form, "Header", value=field.en if english else field.zh)
         asked = {"name": name, "toName": "text", "choice": "single-radio", "showInline": "true"}
-        asked |= {} if is_partial else {"required": "true"}
+        if not is_partial:
+            asked |= {"required": "true", "requiredMessage": field.en if english else field.zh}
         choices = ET.SubElement(form, "Choices", asked)
         for value in exchange.values_of(name, stage):
             shown = _VERDICTS[value][english] if value in _VERDICTS else schema.value_name(name, value, lang)
@@ -123,6 +131,7 @@ def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh") -> list[dict[s
         data = {name: row[name] for name in ("task_id", "text", "lang", "round", "schema_version")}
         data |= {"context": row["context"] or NO_CONTEXT, "stage": row.get("stage", 1)}
         asked = [schema.FIELDS[name] for name in row["fields"]]
+        data["fields"] = list(row["fields"])
         data["asked"] = "\n".join(field.en if lang == "en" else field.zh for field in asked)
         if data["stage"] == 2:
             data["labels"] = exchange.labels_told(row, lang)
@@ -157,7 +166,8 @@ def from_export(
     Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
     (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
     span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are told as
-    prediction and draft.
+    prediction and draft. A field that was asked for and not answered is told as unanswered; the answer's other fields
+    are labels, and whether they count is for `stages.decide` to say.
 
     Args:
         export: tasks with `data` and `annotations`.
@@ -171,6 +181,7 @@ def from_export(
     """
     skipped: list[tuple[str, str | None, str | None, str]] = []
     latest: dict[tuple[str, int, str], _Answer] = {}
+    taken: list[tuple[str, int, int, str]] = []
     for task in export:
         for answer in _answers(task, raters, skipped, name):
             key = answer.task_id, answer.round, answer.rater_id
@@ -178,6 +189,7 @@ def from_export(
             if first is not last:
                 skipped.append((first.task_id, first.id, None, "superseded"))
             latest[key] = last
+        taken += _taken(task)
     texts = dict(tasks.select("task_id", "text").iter_rows())
     rows = [row for answer in latest.values() for row in _labels(answer, texts.get(answer.task_id, ""), skipped)]
     labels = exchange.checked(rows, tasks, name=name)
@@ -186,6 +198,7 @@ def from_export(
         labels,
         pl.DataFrame(given, _ANNOTATIONS, orient="row"),
         pl.DataFrame(skipped, _SKIPPED, orient="row"),
+        pl.DataFrame(taken, _TAKEN, orient="row"),
     )
 
 
@@ -217,8 +230,18 @@ def _answers(
             rater = _rater(user, raters)
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        answers.append(_Answer(task_id, round_, stage, rater, id_, when, found.get("lead_time"), result))
+        asked = data.get("fields") or []
+        answers.append(_Answer(task_id, round_, stage, rater, id_, when, found.get("lead_time"), asked, result))
     return answers
+
+
+def _taken(task: Mapping[str, Any]) -> list[tuple[str, int, int, str]]:
+    """The task's row, if as many people as its stage wants have submitted something, whatever it says."""
+    round_, stage = (exchange.number_of(name, task["data"].get(name)) for name in ("round", "stage"))
+    given = [found.get("completed_by") for found in task.get("annotations") or () if not found.get("was_cancelled")]
+    people = {user.get("id") if isinstance(user, Mapping) else user for user in given} - {None}
+    is_taken = len(people) >= RATERS[stage]
+    return [(task["data"]["task_id"], round_, stage, str(task.get("id")))] if is_taken else []
 
 
 def _age(answer: _Answer) -> tuple[datetime, int, str]:
@@ -261,6 +284,7 @@ def _labels(
         row = {"task_id": answer.task_id, "rater_id": answer.rater_id, "round": answer.round, "stage": answer.stage,
                "labelled_at": answer.labelled_at, "tool": TOOL, "field": field, "value": said}  # fmt: skip
         rows.append((answer.where, row))
+    skipped += [(answer.task_id, answer.id, name, "unanswered") for name in answer.asked if name not in fields]
     return rows
 
 

@@ -1,37 +1,74 @@
 """Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
 
-A server is told by its address and a legacy token (`Authorization: Token …`; the server needs
-LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN=true). The token is in no message and no log. Nothing is tried again here: a fault
+A server is told by its address and a token of either kind: a personal access token, as every server gives them out, or
+a legacy token, where they are switched on. The token is in no message and no log. Nothing is tried again here: a fault
 that may pass is Retry, and the task that asked is run again. Each call looks first at what is there, so that it does
 not matter at which moment the one before was killed.
 """
 
+import hashlib
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-import polars as pl
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
-from pipeline.label import stages
 from pipeline.label.exchange import number_of
-from pipeline.label.label_studio import marker
+from pipeline.label.label_studio import RATERS, marker
 
 log = logging.getLogger(__name__)
 
-RATERS = {1: stages.RATERS, 2: 1}
-"""Raters a task is given to, by stage (CSD-15)."""
-
-_PAGE = 100  # the server's own limit
+_PAGE = 1000  # a server may give fewer: TASK_API_PAGE_SIZE_MAX
 _BATCH = 500  # tasks in one import
-_MOST_TASKS = 1_000_000
+_MOST_PAGES = 10_000
+_TITLE = 50  # characters of a project's title
 _SLOW = 300.0  # seconds for an import or export; 8,843 tasks took 3.5 s and 19.3 s
 _SAID = 300  # characters of a server's message that are repeated
 _LATER = {408, 425, 429}
+_REFRESH = "/api/token/refresh/"
+# of a task, all 0 or false until somebody begins it; `drafts` would hold the asker's own alone
+_BEGUN = ("total_annotations", "cancelled_annotations", "draft_exists")
+_SHOWN = ",".join(("id", "data", *_BEGUN))  # a page of all there is takes eight times as long
+
+
+class _Token(httpx.Auth):
+    """A legacy token goes along as it is, a personal access token is exchanged for one that holds five minutes.
+
+    Where the exchange fails, its answer takes the place of the one that was asked for.
+    """
+
+    def __init__(self, token: str, address: str) -> None:
+        self.secrets = [token]  # and what it was last exchanged for
+        self._refresh = f"{address}{_REFRESH}"
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        token, *access = self.secrets
+        if token.count(".") != 2:  # a personal one is a JSON Web Token
+            request.headers["Authorization"] = f"Token {token}"
+            yield request
+            return
+        if access:
+            request.headers["Authorization"] = f"Bearer {access[0]}"
+            if (yield request).status_code != 401:
+                return
+        limits = request.extensions  # a request without them waits for ever
+        answer = yield httpx.Request("POST", self._refresh, json={"refresh": token}, extensions=limits)
+        answer.read()
+        if answer.is_success:
+            self.secrets[1:] = [_access(answer)]
+            request.headers["Authorization"] = f"Bearer {self.secrets[1]}"
+            yield request
+
+
+def _access(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["access"])
+    except (ValueError, KeyError, TypeError) as why:
+        raise SchemaDrift(f"Label Studio, POST {_REFRESH}: no `access` in the answer; is the address right?") from why
 
 
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
@@ -45,17 +82,26 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
         raise BadInput("the address of Label Studio should be like https://label.example.org, without a password")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInput("the token of Label Studio is empty, or holds a space, a line break or a letter outside ASCII")
-    headers = {"Authorization": f"Token {token}", "Accept": "application/json"}
-    return httpx.Client(base_url=address.rstrip("/"), headers=headers, timeout=seconds, follow_redirects=False)
+    base = address.rstrip("/")
+    return httpx.Client(
+        base_url=base,
+        auth=_Token(token, base),
+        headers={"Accept": "application/json"},
+        timeout=seconds,
+        follow_redirects=False,
+    )
 
 
 def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> int:
     """Id of the project of that title, made if there is none, whose tasks are each given to `RATERS[stage]` raters.
 
+    A title of more than 50 characters is shortened in its middle.
+
     Raises:
         BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
             tasks to another number of raters.
     """
+    title = _fitting(title)
     there = [p for p in _projects(client, title) if p.get("title") == title]
     if len(there) > 1:
         ids = ", ".join(str(p.get("id")) for p in there)
@@ -83,9 +129,10 @@ def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> in
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
     """Import those tasks (see `label_studio.to_tasks`) that the project does not have yet; how many there were.
 
-    A task is known by task_id and round in its data.
+    A task is known by task_id and round in its data. An import goes on at the server when whoever asked for it is
+    killed, and may end after the next push has looked: what is there twice is taken out, unless somebody has begun it.
     """
-    there = {_key(task) for task in _tasks(client, project_id)}
+    there = _once(client, project_id)
     new = {key: task for task in tasks if (key := _key(task)) not in there}
     todo = list(new.values())
     for start in range(0, len(todo), _BATCH):
@@ -93,28 +140,23 @@ def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any
         answer = _json(client, "POST", f"/api/projects/{project_id}/import", json=batch, timeout=_SLOW)
         if answer.get("task_count") != len(batch):
             raise SchemaDrift(f"Label Studio took {answer.get('task_count')} tasks, expected {len(batch)}")
+    if todo and (lost := new.keys() - _once(client, project_id)):
+        raise Retry(f"{len(lost)} tasks of project {project_id} of Label Studio were taken, but are not there")
     return len(todo)
 
 
-def annotators(client: httpx.Client, project_id: int) -> pl.DataFrame:
-    """How many raters have answered each task: task_id, round, rater_count.
-
-    A rater counts once however often they answered; cancelled answers do not count.
-    """
-    raters: dict[tuple[str, int], set[str]] = {}
-    for task in _tasks(client, project_id, fields="all"):
-        answers = task.get("annotations")
-        if not isinstance(answers, list):
-            raise SchemaDrift(f"task {task.get('id')} of Label Studio has no list of annotations")
-        given = raters.setdefault(_key(task), set())
-        for answer in answers:
-            user = answer.get("completed_by")
-            who = user.get("id") if isinstance(user, dict) else user
-            if who is not None and not answer.get("was_cancelled"):
-                given.add(str(who))
-    rows = [(*key, len(given)) for key, given in raters.items()]
-    columns = {"task_id": pl.String, "round": pl.Int64, "rater_count": pl.Int64}
-    return pl.DataFrame(rows, columns, orient="row")
+def _once(client: httpx.Client, project_id: int) -> set[tuple[str, int]]:
+    """Keys of the project's tasks, after taking out copies that nobody has begun; one of each stays."""
+    copies: dict[tuple[str, int], list[tuple[bool, int]]] = {}
+    for task in _tasks(client, project_id):
+        is_begun = any(task.get(name, True) for name in _BEGUN)  # what is not told may be
+        copies.setdefault(_key(task), []).append((not is_begun, task["id"]))
+    for key, found in copies.items():
+        for is_untouched, number in sorted(found)[1:]:
+            if is_untouched:
+                log.info("task %s is twice in Label Studio: taking out its %s", key[0], number)
+                _answer(client, "DELETE", f"/api/tasks/{number}/", may_be=404)
+    return set(copies)
 
 
 def export(client: httpx.Client, project_id: int, path: Path) -> None:
@@ -136,9 +178,18 @@ def export(client: httpx.Client, project_id: int, path: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
+def _fitting(title: str) -> str:
+    """The title, or one as long as the server takes that begins and ends like it and is no other's."""
+    if len(title) <= _TITLE:
+        return title
+    middle = f"…{hashlib.sha256(title.encode()).hexdigest()[:8]}"
+    end = title[-_TITLE // 2 :]
+    return f"{title[: _TITLE - len(middle) - len(end)]}{middle}{end}"
+
+
 def _projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
     """Projects whose title holds this one, as far as the server filters."""
-    for page in range(1, _MOST_TASKS // _PAGE):
+    for page in range(1, _MOST_PAGES):
         asked: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
         answer = _json(client, "GET", "/api/projects/", params=asked)
         results = answer.get("results")
@@ -150,12 +201,18 @@ def _projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
     raise SchemaDrift("Label Studio's list of projects does not end")
 
 
-def _tasks(client: httpx.Client, project_id: int, fields: str = "task_only") -> Iterator[dict[str, Any]]:
+def _tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any]]:
     """All tasks of a project, page by page; Retry where their number changed meanwhile, as one may have slipped by."""
     seen: set[Any] = set()
     total = None
-    for page in range(1, _MOST_TASKS // _PAGE + 1):
-        asked: dict[str, Any] = {"project": project_id, "page": page, "page_size": _PAGE, "fields": fields}
+    for page in range(1, _MOST_PAGES):
+        asked: dict[str, Any] = {
+            "project": project_id,
+            "page": page,
+            "page_size": _PAGE,
+            "fields": "all",
+            "include": _SHOWN,
+        }
         try:
             answer = _json(client, "GET", "/api/tasks/", params=asked)
         except BadInput as why:
@@ -173,7 +230,7 @@ def _tasks(client: httpx.Client, project_id: int, fields: str = "task_only") -> 
             raise Retry(f"the tasks of project {project_id} of Label Studio changed while they were listed")
         if len(seen) >= total:
             return
-    raise BadInput(f"project {project_id} of Label Studio has more than {_MOST_TASKS} tasks")
+    raise BadInput(f"the tasks of project {project_id} of Label Studio fill more than {_MOST_PAGES} pages")
 
 
 def _key(task: Mapping[str, Any]) -> tuple[str, int]:
@@ -191,12 +248,7 @@ def _id(found: Mapping[str, Any]) -> int:
 
 def _json(client: httpx.Client, method: str, address: str, **asked: Any) -> dict[str, Any]:
     """The JSON object the server answers."""
-    try:
-        answer = client.request(method, address, **asked)
-    except httpx.HTTPError as why:
-        raise Retry(f"Label Studio, {method} {address}: {type(why).__name__}") from why
-    if not answer.is_success:
-        raise _error(client, answer)
+    answer = _answer(client, method, address, **asked)
     try:
         body = answer.json()
     except ValueError as why:
@@ -206,13 +258,27 @@ def _json(client: httpx.Client, method: str, address: str, **asked: Any) -> dict
     return body
 
 
+def _answer(client: httpx.Client, method: str, address: str, may_be: int | None = None, **asked: Any) -> httpx.Response:
+    try:
+        answer = client.request(method, address, **asked)
+    except httpx.HTTPError as why:
+        raise Retry(f"Label Studio, {method} {address}: {type(why).__name__}") from why
+    if not answer.is_success and answer.status_code != may_be:
+        raise _error(client, answer)
+    return answer
+
+
 def _error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
     """What an answer that is no success means; the server's own words, without the token should they repeat it."""
-    token = client.headers["Authorization"].removeprefix("Token ")
-    said = " ".join(answer.text.replace(token, "***")[:_SAID].split())
+    said = answer.text
+    for secret in client.auth.secrets if isinstance(client.auth, _Token) else ():
+        said = said.replace(secret, "***")
+    said = " ".join(said[:_SAID].split())
     told = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {said}".rstrip()
     if answer.status_code in (401, 403):
-        return Refused(f"{told}; is the token right, and are legacy tokens switched on?")
+        return Refused(
+            f"{told}; is the token right? A legacy token must be switched on, a personal access token need not"
+        )
     if answer.is_server_error or answer.status_code in _LATER:
         return Retry(told)
     return BadInput(told)

@@ -208,33 +208,46 @@ def collect(
 ) -> dict[str, int]:
     """Fetch the labels a tool has for a step, decide again, and say how many fields still wait in the step.
 
-    A tool that cannot be reached just now has nothing new: whoever waits for labels waits on.
+    A tool that cannot be reached just now has nothing new: whoever waits for labels waits on. Tasks that wait though
+    the tool gives them to nobody any more, as an answer lacks a field or is by the wrong person, are named in the log.
 
     Returns:
         Counts: tasks, labels (in all), waiting.
     """
     tasks, _ = asked(project, step)
+    taken = pl.DataFrame(schema={"task_id": pl.String, "studio_id": pl.String})
     if tasks.height:
         try:
-            found, skipped = _fetched(project, step, tool, tasks, at, seed)
+            found, skipped, taken = _fetched(project, step, tool, tasks, at, seed)
         except Retry as why:
             log.warning("%s: %s", title(project, step), why)
         else:
             add(project, found, run_id, skipped)
     open_ = settle(project, run_id)
+    stuck = taken.join(asked(project, step)[0], on="task_id", how="semi") if open_[step] else taken.clear()
+    if step == STEPS[0]:  # which asks for all tasks, settled or not
+        waits = decided(project).annotations.filter(reason="too_few_raters")
+        stuck = stuck.join(waits, on="task_id", how="semi")
+    if stuck.height:
+        told = ", ".join(f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows())
+        log.warning(
+            "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to nobody: an answer lacks a "
+            "field that was asked for, or its rater does not count (`dropped` says which); have them mended there: %s",
+            title(project, step), stuck.height, told,
+        )  # fmt: skip
     return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": open_[step]}
 
 
 def _fetched(
     project: str, step: Step, tool: Tool, tasks: pl.DataFrame, at: Studio | None, seed: int
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Labels that a tool has, and what it has besides with a reason: reason, row_key."""
-    none = pl.DataFrame(schema=_GONE)
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Labels that a tool has, what it has besides with a reason (reason, row_key), and tasks it gives to nobody."""
+    none = pl.DataFrame(schema=_GONE), pl.DataFrame(schema={"task_id": pl.String, "studio_id": pl.String})
     if tool == "simulated":
         if step[1] == 2:
-            return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed), none
+            return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed), *none
         fields = tasks.select("task_id", field="fields").explode("field") if step[0] == 2 else None
-        return simulated.label(tasks.select("task_id", "text"), fields, seed), none
+        return simulated.label(tasks.select("task_id", "text"), fields, seed), *none
     if tool == "label_studio":
         with _connected(at) as client, tempfile.TemporaryDirectory() as scratch:
             here = studio_client.project(client, title(project, step), form(step), step[1])
@@ -242,10 +255,10 @@ def _fetched(
             studio_client.export(client, here, path)
             told = label_studio.from_export(label_studio.read_export(path), tasks_of(project))
         where = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
-        return told.labels, told.skipped.select("reason", row_key=where)
+        return told.labels, told.skipped.select("reason", row_key=where), told.taken.select("task_id", "studio_id")
     paths = sorted(p for p in (folder_of(project, step) / "labels").glob("*") if p.is_file() and p.name[0] not in ".~")
     every = [exchange.read(path, tasks_of(project)) for path in paths]
-    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *every]), none
+    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *every]), *none
 
 
 def bring(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:

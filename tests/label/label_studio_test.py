@@ -51,6 +51,7 @@ def test_the_form_asks_each_field_once(lang: str, stage: int) -> None:
     more = exchange.VERDICTS if stage == 2 else ()
     for name, asked in choices.items():
         assert (asked.get("required"), asked.get("choice"), asked.get("toName")) == ("true", "single-radio", "text")
+        assert asked.get("requiredMessage") == getattr(schema.FIELDS[name], lang)
         assert tuple(c.get("alias") for c in asked) == schema.FIELDS[name].values + more
         assert len({c.get("value") for c in asked}) == len(asked)
     shown = [t.get("value") for t in form.iter("Text")]
@@ -81,6 +82,7 @@ def test_a_hostile_comment_is_data(text: str) -> None:
     (task,) = json.loads(json.dumps(label_studio.to_tasks([row])))
     assert task["data"]["text"] == text
     assert task["data"]["context"] == label_studio.NO_CONTEXT
+    assert task["data"]["fields"] == ["sarcasm"]
     assert list(task) == ["data"]
 
 
@@ -143,6 +145,31 @@ def test_what_does_not_count_is_told() -> None:
         ("2", None, "cancelled"), ("3", None, "no_rater"), ("4", None, "empty"), ("5", "mood", "unknown_control"),
         ("5", "plain", "empty"), (None, None, "prediction"), (None, None, "prediction"), (None, None, "draft"),
     ], key=str)  # fmt: skip
+
+
+def test_a_field_that_was_asked_and_not_answered_is_told() -> None:
+    """The server takes an answer without the field a task asks for (measured, 1.23.2); its other fields are labels."""
+    data = {"task_id": TASK, "text": TEXT, "round": 2, "stage": 1, "fields": ["sarcasm", "emotion"]}
+    answers = [
+        annotation(11, result("sarcasm", "1"), result("emotion", "joy"), number=1),
+        annotation(12, result("sarcasm", "1"), result("subtext", "0"), number=2),
+        annotation(13, result("plain", "直说"), number=3),
+    ]
+    found = label_studio.from_export(exported(*answers, data=data), TASKS)
+    told = [("2", "emotion", "unanswered"), ("3", "emotion", "unanswered"), ("3", "sarcasm", "unanswered")]
+    assert sorted(found.skipped.select("annotation_id", "field", "reason").rows()) == told
+    assert found.labels.filter(rater_id="ls-12").select("field", "value").rows() == [("sarcasm", "1"), ("subtext", "0")]
+
+
+@pytest.mark.parametrize(("stage", "people"), [(1, 3), (2, 1)])
+def test_a_task_that_the_stream_gives_to_nobody_any_more_is_told(stage: int, people: int) -> None:
+    """Answers of three people take a task, of one in stage 2, even if they say nothing; skips do not (measured)."""
+    data = {"task_id": TASK, "text": TEXT, "round": 1, "stage": stage}
+    users: list[Any] = [11, {"id": 12, "email": "b@example.org"}, 13]
+    answers = [annotation(user, number=n) for n, user in enumerate(users[:people])]
+    free = [*answers[1:], annotation(14, was_cancelled=True), annotation(None), *answers[1:]]
+    found = label_studio.from_export(exported(*answers, data=data) + exported(*free, data=data, id=8), TASKS)
+    assert found.taken.rows() == [(TASK, 1, stage, "7")]
 
 
 def test_the_later_answer_of_a_rater_stands() -> None:

@@ -1,7 +1,8 @@
 """A loopback server that speaks the part of Label Studio's API we use, and fails where it is told to.
 
-Written after version 1.23: a project's tasks come page by page with `total`, a page past the end is 404, an import
-wants every value of the form to be text, annotations may exceed `maximum_annotations`.
+Written after version 1.23.2: a project's tasks come page by page with `total`, a page past the end is 404, an import
+wants every value of the form to be text, annotations may exceed `maximum_annotations`, a title has 3 to 50 characters,
+a personal access token is exchanged for one that is refused after a while. `label_studio_live_test` asks a real one.
 """
 
 import json
@@ -15,6 +16,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "c0ffee0123456789c0ffee0123456789c0ffee01"
+PERSONAL = "eyJhbGciOi.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCJ9.c0ffee-c0ffee"
 
 
 @dataclass
@@ -26,6 +28,8 @@ class Studio:
     faults: dict[str, list[Any]] = field(default_factory=dict)  # `POST import`: statuses, `drop`, or a (status, body)
     served: Counter[str] = field(default_factory=Counter)
     most_items: int = 100  # of a page
+    uses: int = 1000  # requests that an access token is good for
+    access: str = ""
     ids: int = 0
 
     def __enter__(self) -> Self:
@@ -64,6 +68,8 @@ class Studio:
     def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:  # noqa: PLR0911
         """Status and body of the answer to a request."""
         if path == "/api/projects/" and method == "POST":
+            if not 3 <= len(body["title"]) <= 50:
+                return 400, {"detail": "Validation error", "validation_errors": {"title": ["its length"]}}
             made = {"id": self.new_id(), **body}
             self.projects.append(made)
             return 201, made
@@ -76,9 +82,13 @@ class Studio:
             page, _ = self.page(found, query)
             if not page and query["page"] != "1":
                 return 404, {"detail": "Invalid page."}
-            if query.get("fields") != "all":
-                page = [{name: task[name] for name in ("id", "data", "project")} for task in page]
+            shown = query["include"].split(",")
+            page = [{name: value for name, value in self.counted(task).items() if name in shown} for task in page]
             return 200, {"tasks": page, "total": len(found), "total_annotations": 0, "total_predictions": 0}
+        if found := re.fullmatch(r"/api/tasks/(\d+)/", path):
+            before = len(self.tasks)
+            self.tasks = [task for task in self.tasks if task["id"] != int(found[1])]
+            return (204 if len(self.tasks) < before else 404), b""
         if found := re.fullmatch(r"/api/projects/(\d+)/(import|export)", path):
             number = int(found[1])
             if number not in [p["id"] for p in self.projects]:
@@ -98,6 +108,27 @@ class Studio:
         for task in body:
             self.tasks.append({"id": self.new_id(), "project": project, "annotations": [], "predictions": [], **task})
         return 201, {"task_count": len(body), "annotation_count": 0, "predictions_count": None, "duration": 0.1}
+
+    def counted(self, task: dict[str, Any]) -> dict[str, Any]:
+        """The task with its numbers of answers."""
+        skipped = sum(bool(answer["was_cancelled"]) for answer in task["annotations"])
+        total = len(task["annotations"]) - skipped
+        is_draft = bool(task.get("drafts"))
+        return {**task, "total_annotations": total, "cancelled_annotations": skipped, "draft_exists": is_draft}
+
+    def knows(self, authorization: str | None) -> bool:
+        """Whether a token is good; one that was exchanged is good for `uses` requests."""
+        if self.access and authorization == f"Bearer {self.access}" and self.left:
+            self.left -= 1
+            return True
+        return authorization == f"Token {TOKEN}"
+
+    def exchanged(self, token: str) -> tuple[int, Any]:
+        """The answer to a personal access token."""
+        if token != PERSONAL:
+            return 401, {"detail": f"Token is invalid: {token}"}
+        self.access, self.left = f"access-{self.new_id()}", self.uses
+        return 200, {"access": self.access}
 
     def page(self, found: list[Any], query: dict[str, str]) -> tuple[list[Any], bool]:
         """A page, and whether there are more."""
@@ -126,6 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_DELETE(self) -> None:
+        self._serve()
+
     def _serve(self) -> None:
         studio, parts = self.studio, urlsplit(self.path)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"null")
@@ -135,7 +169,12 @@ class _Handler(BaseHTTPRequestHandler):
             fault = next(iter(studio.faults.get(name, [])), None)
             if fault is not None:
                 studio.faults[name].pop(0)
-            if self.headers["Authorization"] != f"Token {TOKEN}":
+            if parts.path == "/api/token/refresh/":
+                told = (
+                    fault if isinstance(fault, tuple) else (fault, {}) if fault else studio.exchanged(body["refresh"])
+                )
+                self._send(*told)
+            elif not studio.knows(self.headers["Authorization"]):
                 self._send(401, {"detail": f"Invalid token: {self.headers['Authorization']}"})
             elif isinstance(fault, tuple):
                 self._send(*fault)
@@ -153,7 +192,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
+        if status != 204:
+            self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if cut else data)
 

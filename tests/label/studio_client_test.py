@@ -10,7 +10,7 @@ import httpx
 import polars as pl
 import pytest
 
-from label.studio import TOKEN, Studio
+from label.studio import PERSONAL, TOKEN, Studio
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.label import exchange, label_studio, schema, studio_client
 
@@ -132,7 +132,7 @@ def test_a_project_whose_making_was_not_heard_of_is_found(studio: Studio, client
 
 
 def test_push_annotate_pull(studio: Studio, client: httpx.Client, tmp_path: Path) -> None:
-    """Every label that three raters give comes back once, by task, rater and field, and is counted on the way."""
+    """Every label that three raters give comes back once, by task, rater and field."""
     given = tasks(3)
     number = made(client)
     studio_client.push(client, number, items(3))
@@ -140,30 +140,126 @@ def test_push_annotate_pull(studio: Studio, client: httpx.Client, tmp_path: Path
         for rater in (11, 12, 13):
             studio.annotate(task, rater, {**SAID, "sarcasm": str(rater - 12), "meaning": f"他迟到了，{rater}说"})
     studio.annotate(given["task_id"][0], 11, SAID)  # the server takes a second answer of the same rater
-    counts = studio_client.annotators(client, number)
-    assert counts.sort("task_id")["rater_count"].to_list() == [3, 3, 3]
-
     studio_client.export(client, number, tmp_path / "export.json")
     pulled = label_studio.from_export(label_studio.read_export(tmp_path / "export.json"), given)
     fields = pulled.labels.filter(pl.col("field").is_in([*schema.FIELDS]))
     assert len(fields) == 3 * 3 * 8
     assert fields.select("task_id", "rater_id", "field").is_duplicated().sum() == 0
     assert pulled.skipped["reason"].to_list() == ["superseded"]
+    assert set(pulled.taken["task_id"]) == set(given["task_id"])
     sarcasm = fields.filter(pl.col("field") == "sarcasm", pl.col("task_id") == given["task_id"][1])
     assert dict(sarcasm.select("rater_id", "value").iter_rows()) == {"ls-11": "-1", "ls-12": "0", "ls-13": "1"}
     assert pulled.labels.filter(pl.col("field") == "meaning").height == 8  # one was in the superseded answer
 
 
-def test_cancelled_answers_are_not_counted(studio: Studio, client: httpx.Client) -> None:
-    """A rater who skipped the task, or whose user is gone, is no rater of it; a task nobody answered has none."""
+def test_an_import_that_ends_after_the_next_push_has_looked_leaves_no_copies(
+    studio: Studio, client: httpx.Client
+) -> None:
+    """Of a task that is there twice, what nobody has begun is taken out; the server goes on when a push is killed."""
     number = made(client)
-    studio_client.push(client, number, items(2))
-    task = studio.tasks[0]["data"]["task_id"]
-    studio.annotate(task, 11, SAID)
-    studio.annotate(task, 12, SAID, was_cancelled=True)
-    studio.annotate(task, 13, SAID, completed_by=None)
-    studio.annotate(task, 14, SAID, completed_by={"id": 14, "email": "d@example.org"})
-    assert studio_client.annotators(client, number).sort("task_id")["rater_count"].to_list() == [2, 0]
+    studio_client.push(client, number, items(3))
+    studio.take(number, items(3))  # it comes through late
+    studio.annotate(items(3)[1]["data"]["task_id"], 11, SAID)  # the copy
+    studio.annotate(items(3)[2]["data"]["task_id"], 11, {}, was_cancelled=True)
+    next(t for t in studio.tasks if t["data"]["task_id"] == items(3)[2]["data"]["task_id"])["drafts"] = [{"id": 1}]
+    before = [(t["id"], t["data"]["task_id"]) for t in studio.tasks]
+    assert studio_client.push(client, number, items(4)) == 1
+    stay = [(t["id"], t["data"]["task_id"]) for t in studio.tasks]
+    assert stay[:4] == [before[0], before[2], before[4], before[5]]  # of the third both were begun
+    assert studio_client.push(client, number, items(4)) == 0
+    assert [(t["id"], t["data"]["task_id"]) for t in studio.tasks] == stay
+
+
+def test_a_copy_of_which_little_is_told_stays(studio: Studio, client: httpx.Client) -> None:
+    """A server that does not say whether somebody has begun a task has none of its tasks taken out."""
+    number = made(client)
+    two = [{"id": n, "data": items(1)[0]["data"], "total_annotations": 0} for n in (7, 8)]
+    studio.faults["GET tasks"] = [(200, {"tasks": two, "total": 2})]
+    assert studio_client.push(client, number, items(1)) == 0
+    assert not [name for name in studio.served if name.startswith("DELETE")]
+
+
+def test_a_copy_that_another_push_took_out_is_gone(studio: Studio, client: httpx.Client) -> None:
+    """Two pushes at a time choose the same copy, and the one who comes second does not fail."""
+    number = made(client)
+    studio.take(number, items(1) + items(1))
+    studio.faults["DELETE 3"] = [404]
+    assert studio_client.push(client, number, items(1)) == 0
+    assert studio.served["DELETE 3"] == 1
+
+
+def test_tasks_that_were_taken_but_are_not_there_are_retry(studio: Studio, client: httpx.Client) -> None:
+    """What was pushed is looked for; the server's word for it is not enough."""
+    number = made(client)
+    studio.faults["POST import"] = [(201, {"task_count": 3})]
+    with pytest.raises(Retry, match=r"3 tasks of project 1 .* not there"):
+        studio_client.push(client, number, items(3))
+    assert studio_client.push(client, number, items(3)) == 3
+
+
+@pytest.mark.parametrize("length", [50, 51, 60, 200])
+def test_a_title_fits(studio: Studio, client: httpx.Client, length: int) -> None:
+    """The server takes 50 characters (measured, 1.23.2): a longer title is shortened, to no other's, always alike."""
+    titles = [f"{letter * (length - 20)} round 1 adjudicator" for letter in "ab"]
+    made_ = [studio_client.project(client, title, label_studio.config_xml(stage=2), 2) for title in titles * 2]
+    assert made_ == [1, 2, 1, 2]
+    assert all(p["title"].endswith(" round 1 adjudicator") for p in studio.projects)
+    same_ends = [studio_client._fitting(f"{'a' * 40}{n}{'b' * 40}") for n in range(20)]
+    assert len(set(same_ends)) == 20
+    assert {len(title) for title in same_ends} == {50}
+
+
+def test_a_personal_access_token_is_exchanged(studio: Studio, tmp_path: Path) -> None:
+    """It gives what a legacy token gives; it is exchanged once, and again when what it was exchanged for is refused."""
+    with studio_client.connect(studio.url, PERSONAL, 5) as client:
+        number = made(client)
+        studio_client.push(client, number, items(110))
+        assert studio.served["POST refresh"] == 1
+        studio.left = 0
+        studio_client.export(client, number, tmp_path / "export.json")
+        assert studio.served["POST refresh"] == 2
+        studio.uses = 1
+        studio.left = 0
+        assert studio_client.push(client, number, items(110)) == 0
+    assert len(label_studio.read_export(tmp_path / "export.json")) == 110
+    assert len(studio.tasks) == 110
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "told"),
+    [
+        (401, Refused, "token/refresh/: 401"),
+        (404, BadInput, "token/refresh/: 404"),
+        (503, Retry, "token/refresh/: 503"),
+        ((200, b"<html>"), SchemaDrift, "no `access`"),
+        ((200, {"token": "x"}), SchemaDrift, "no `access`"),
+        ((200, []), SchemaDrift, "no `access`"),
+    ],
+)
+def test_an_exchange_that_fails_has_a_kind(studio: Studio, fault: Any, error: type[UndertoneError], told: str) -> None:
+    """A token that is refused, and a server that cannot exchange it, are told apart."""
+    studio.faults["POST refresh"] = [fault]
+    with studio_client.connect(studio.url, PERSONAL, 5) as client, pytest.raises(error, match=told):
+        made(client)
+
+
+def test_an_exchange_waits_no_longer_than_a_request(studio: Studio) -> None:
+    """The request for an access token has the limits of the one it is made for; httpx gives it none of its own."""
+    with studio_client.connect(studio.url, PERSONAL, 5) as client:
+        request = client.build_request("GET", "/api/projects/")
+        assert client.auth is not None
+        exchange_request = next(client.auth.sync_auth_flow(request))
+    assert exchange_request.url.path == "/api/token/refresh/"
+    assert exchange_request.extensions["timeout"] == request.extensions["timeout"]
+    assert set(request.extensions["timeout"].values()) == {5}
+
+
+def test_a_token_that_stays_refused_ends(studio: Studio) -> None:
+    """What was exchanged and is refused at once is Refused, not asked for without end."""
+    studio.uses = 0
+    with studio_client.connect(studio.url, PERSONAL, 5) as client, pytest.raises(Refused, match="projects/: 401"):
+        made(client)
+    assert studio.served["POST refresh"] == 1
 
 
 @pytest.mark.parametrize(
@@ -276,12 +372,16 @@ def test_the_token_is_told_to_nobody(studio: Studio, caplog: pytest.LogCaptureFi
     caplog.set_level(logging.DEBUG)
     wrong = "deadbeef" * 5
     told = ""
-    for token, fault in ((wrong, None), (TOKEN, (400, {"detail": f"bad {TOKEN}"})), (TOKEN, 500), (TOKEN, "drop")):
+    cases: list[tuple[str, Any]] = [
+        (wrong, None), (TOKEN, (400, {"detail": f"bad {TOKEN}"})), (TOKEN, 500), (TOKEN, "drop"),
+        (PERSONAL, (400, {"detail": "bad access-1"})), (f"{PERSONAL}x", None),
+    ]  # fmt: skip
+    for token, fault in cases:
         studio.faults["GET projects"] = [fault] if fault else []
         with studio_client.connect(studio.url, token, 5) as client, pytest.raises(UndertoneError) as why:
             made(client)
         told += "".join(traceback.format_exception(why.value)) + repr(client.headers)
-    assert "***" in told
-    for token in (wrong, TOKEN):
+        assert ("***" in str(why.value)) == (fault not in (500, "drop"))
+    for token in (wrong, TOKEN, PERSONAL, "access-1"):
         assert token not in told
         assert token not in caplog.text
