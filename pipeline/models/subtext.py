@@ -14,19 +14,11 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding_bag
+from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 Pooling = Literal["last", "mean", "max", "attention"]
 Comparison = Literal["linear", "product"]
-
-
-class Bags(NamedTuple):
-    """Weighted features of n texts laid end to end: which [k], their weights [k], where each text begins [n]."""
-
-    ids: Tensor
-    weights: Tensor
-    starts: Tensor
 
 
 class Shape(NamedTuple):
@@ -39,7 +31,6 @@ class Shape(NamedTuple):
     pooling: Pooling = "last"
     is_bidirectional: bool = False
     dropout: float = 0.0
-    wide: int = 0  # features of the whole sentence joined to the comparison; 0: none, as in the paper
     comparison: Comparison = "linear"
 
 
@@ -56,8 +47,6 @@ class Subtext(nn.Module):
         self.alone = nn.Linear(features, shape.meaning)
         self.together = nn.Linear(2 * features, shape.meaning)
         self.compare = nn.Linear((2 if shape.comparison == "linear" else 3) * shape.meaning, shape.classes)
-        if shape.wide:
-            self.wide = nn.Parameter(torch.zeros(shape.wide, shape.classes))
 
     def features(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """FeaExt: [n, f] of padded token vectors [n, t, d], of which the first `lengths` [n], 1 or more, count."""
@@ -74,24 +63,17 @@ class Subtext(nn.Module):
         share = self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1)
         return self._dropped((share * states).sum(dim=1))
 
-    def forward(
-        self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor], bags: Bags | None = None
-    ) -> Tensor:
+    def forward(self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor]) -> Tensor:
         """Logits [n, classes] of sentences in their contexts, each given as vectors [n, t, d] and lengths [n].
 
         Args:
             sentence: s.
             context: c; where there is none, one vector of zeros.
-            bags: features of the sentences as a whole, for a recogniser that has such.
         """
         f_s, f_c = self.features(*sentence), self.features(*context)
         m_s, m_cs = self.alone(f_s), self.together(torch.cat([f_c, f_s], dim=1))
         product = [m_s * m_cs] if self.shape.comparison == "product" else []
         logits: Tensor = self.compare(torch.cat([m_s, m_cs, *product], dim=1))
-        if bags is not None and self.shape.wide:
-            logits = logits + embedding_bag(
-                bags.ids, self.wide, bags.starts, mode="sum", per_sample_weights=bags.weights
-            )
         return logits
 
     def _dropped(self, values: Tensor) -> Tensor:

@@ -218,16 +218,16 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
     for (split,), part in rows.partition_by("split", as_dict=True, maintain_order=True).items():
         truth = np.array([place[label] for label in part["label"]])
         said = subtext.probabilities(by, part["text"].to_list(), part["context"].to_list())
-        blind = subtext.probabilities(by, part["text"].to_list(), [""] * part.height)
+        blind = subtext.decide(by, subtext.probabilities(by, part["text"].to_list(), [""] * part.height))
         row = {"split": split, "subset": "all", "pair_count": part.height}
         for metric in ("precision", "recall", "f1", "accuracy"):
-            measured = classification.interval(truth, said.argmax(axis=1), metric)
+            measured = classification.interval(truth, subtext.decide(by, said), metric)
             named = zip(("", "_low", "_high"), measured[:3], strict=True)
             name = metric if metric == "accuracy" else f"macro_{metric}"
             found += [{**row, "metric": f"{name}{end}", "value": value} for end, value in named]
         found.append({**row, "metric": "calibration_error", "value": classification.calibration(truth, said).error})
         found.append({
-            **row, "metric": "macro_f1_without_context", "value": classification.macro_f1(truth, blind.argmax(axis=1)),
+            **row, "metric": "macro_f1_without_context", "value": classification.macro_f1(truth, blind),
         })  # fmt: skip
         if split == "test" and learnt["label"].n_unique() > 1:
             told = (learnt["text"].to_list(), learnt["label"].to_list(), part["text"].to_list())

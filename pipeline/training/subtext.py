@@ -1,15 +1,14 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
 
 Tokens have vectors read from a file, trained on comments at hand (`training.word_vectors`), or of a transformer's last
-layer, frozen. The paper states no hyperparameter; those of the profile `paper` are common ones.
+layer, frozen. The paper states no hyperparameter; those of the profile `paper` are common ones. Ours begins where a
+linear classifier of n-grams ends (`models.ngrams`): the LSTMs learn what that leaves.
 """
 
 import logging
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -22,8 +21,9 @@ from torch.nn.functional import cross_entropy, embedding, embedding_bag
 
 from pipeline.errors import BadInput
 from pipeline.metrics.classification import macro_f1
+from pipeline.models import ngrams
 from pipeline.models.encoder import Encoder
-from pipeline.models.subtext import Bags, Comparison, Pooling, Shape, Subtext
+from pipeline.models.subtext import Comparison, Pooling, Shape, Subtext
 from pipeline.models.word_vectors import WordVectors, rows_of
 from pipeline.text import segment
 from pipeline.training import checkpoint
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 POSITIVE = "1"  # the class of what contains subtext
 ROWS = 4096  # texts prepared in one go when nothing is learnt
 _CLIP = 5.0  # longest gradient of a member
+_LINEAR = ("rarity", "weights", "bias")
 _POOL = 16  # batches that are cut from one shuffled heap, sorted by length
 
 Floats = npt.NDArray[np.float64]
@@ -54,12 +55,12 @@ class Recipe:
     comparison: Comparison = "linear"
     has_context: bool = True  # without: every context is empty (ablation)
     is_tuned: bool = False  # train the words' vectors along
-    wide: int = 0  # buckets of hashed n-grams joined to the comparison
+    ngrams: int = 0  # texts that an n-gram of the linear classifier stands in; 0: there is none, as in the paper
+    penalty: float = 0.5  # on its weights
     members: int = 1  # recognisers trained side by side, whose probabilities are averaged
     is_weighted: bool = False  # rare classes count more, so that each has the same weight
     dropout: float = 0.0
     learning_rate: float = 1e-3
-    wide_rate: float = 1e-2  # learning rate of the n-grams
     weight_decay: float = 0.0
     batch: int = 64
     epochs: int = 10
@@ -74,8 +75,8 @@ PROFILES = {
         comparison="product",
         hidden=48,
         meaning=32,
-        wide=65_536,
-        wide_rate=3e-3,
+        ngrams=2,
+        is_weighted=True,
         members=3,
         dropout=0.5,
         weight_decay=0.1,
@@ -91,7 +92,7 @@ _OPTIONS = {
     "pooling": get_args(Pooling),
     "comparison": get_args(Comparison),
 }
-_FROM_ZERO = {"vocabulary", "wide", "seed"}
+_FROM_ZERO = {"vocabulary", "ngrams", "seed"}
 
 
 def recipe_of(profile: str, **changes: Any) -> Recipe:
@@ -118,6 +119,8 @@ def _unfit(name: str, value: object, like: object) -> str | None:
     if isinstance(like, int):
         least = 0 if name in _FROM_ZERO else 1
         return None if is_number and isinstance(value, int) and value >= least else f"a whole number from {least}"
+    if name == "penalty":
+        return None if is_number and value > 0 else "a number above 0"  # type: ignore[operator]
     most = 1 if name == "dropout" else math.inf
     return None if is_number and 0 <= value < most else f"a number from 0 to below {most}"  # type: ignore[operator]
 
@@ -125,14 +128,16 @@ def _unfit(name: str, value: object, like: object) -> str | None:
 class Reader:
     """Makes tensors of texts: the same way when a recogniser learns and when it is asked."""
 
-    def __init__(self, recipe: Recipe, words: Sequence[str], rarity: Tensor | None, encoder: Encoder | None) -> None:
-        self.recipe, self.words, self.rarity, self.encoder = recipe, words, rarity, encoder
+    def __init__(
+        self, recipe: Recipe, words: Sequence[str], linear: ngrams.Ngrams | None, encoder: Encoder | None
+    ) -> None:
+        self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
         self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
         self.cut = segment.tokenizer(recipe.tokenizer).cut
 
     def tokens(self, text: str) -> list[tuple[str, ...]]:
         """The tokens of a text: words; or characters, each with the word it stands in."""
-        words = segment.words(text, self.cut)
+        words = self.words_of(text)
         if self.recipe.units == "words":
             return [(word,) for word in words[: self.recipe.longest]]
         pairs: list[tuple[str, ...]] = [
@@ -140,27 +145,18 @@ class Reader:
         ]
         return pairs[: self.recipe.longest]
 
-    def grams(self, text: str) -> dict[int, float]:
-        """Buckets of the n-grams of a text, 1 to 3 characters and 1 to 2 words, and how often each is there."""
-        words = segment.words(text, self.cut)
-        marked = f"^{text}$"
-        every = [marked[i : i + n] for n in (1, 2, 3) for i in range(len(marked) - n + 1)]
-        every += [f"w {word}" for word in words]
-        every += [f"w {one} {other}" for one, other in pairwise(words)]
-        count: dict[int, float] = {}
-        for gram in every:
-            bucket = zlib.crc32(gram.encode("utf-8", "replace")) % self.recipe.wide
-            count[bucket] = count.get(bucket, 0) + 1
-        return count
-
     def read(self, texts: Sequence[str], contexts: Sequence[str]) -> "Inputs":
         """Everything of some texts that batches are made of."""
         if not self.recipe.has_context:
             contexts = [""] * len(texts)
         distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
         rows, extra = self._pieces(list(distinct)) if self.encoder else self._rows(list(distinct))
-        bags = [self._weighted(self.grams(text)) for text in texts] if self.recipe.wide else []
-        return Inputs(rows, extra, [distinct[text] for text in texts], [distinct[text] for text in contexts], bags)
+        said = self.linear.logits(texts, contexts, self.words_of) if self.linear else None
+        return Inputs(rows, extra, [distinct[text] for text in texts], [distinct[text] for text in contexts], said)
+
+    def words_of(self, text: str) -> list[str]:
+        """The words of a text."""
+        return segment.words(text, self.cut)
 
     def _rows(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
         unknown: dict[str, int] = {}
@@ -182,22 +178,16 @@ class Reader:
         ids = cut(texts, truncation=True, max_length=min(self.recipe.longest, self.encoder.module.max_seq_length))
         return [torch.tensor(one, dtype=torch.int64).unsqueeze(1) + 1 for one in ids["input_ids"]], None
 
-    def _weighted(self, count: dict[int, float]) -> tuple[Tensor, Tensor]:
-        ids = torch.tensor(list(count), dtype=torch.int64)
-        weights = 1 + torch.tensor(list(count.values())).log()
-        if self.rarity is not None:
-            weights = weights * self.rarity[ids]
-        return ids, weights / weights.norm().clamp(min=1e-12)
-
 
 class Inputs:
-    """Texts as rows of vectors, each distinct one once; which of them are sentences and which contexts."""
+    """Texts as rows of vectors, each distinct one once; which are sentences and which contexts; where logits begin."""
 
     def __init__(
         self, rows: list[Tensor], extra: Tensor | None, texts: list[int], contexts: list[int],
-        bags: list[tuple[Tensor, Tensor]],
+        said: Floats | None,
     ) -> None:  # fmt: skip
-        self.rows, self.extra, self.bags = rows, extra, bags
+        self.rows, self.extra = rows, extra
+        self.said = None if said is None else torch.from_numpy(said).float()
         self.texts, self.contexts = np.array(texts, np.int64), np.array(contexts, np.int64)
         self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
 
@@ -208,14 +198,6 @@ class Inputs:
         """Ids [n, t, channels], 0 where a text has ended, and lengths [n]."""
         ids = nn.utils.rnn.pad_sequence([self.rows[row] for row in rows], batch_first=True)
         return ids, torch.from_numpy(self.lengths[rows])
-
-    def bag(self, at: IndexArray) -> Bags | None:
-        """The n-grams of some sentences."""
-        if not self.bags:
-            return None
-        ids, weights = zip(*(self.bags[i] for i in at), strict=True)
-        starts = np.cumsum([0, *map(len, ids[:-1])])
-        return Bags(torch.cat(ids), torch.cat(weights), torch.from_numpy(starts))
 
 
 class Recogniser(nn.Module):
@@ -235,8 +217,8 @@ class Recogniser(nn.Module):
             distinct, inverse = np.unique(rows, return_inverse=True)
             ids, lengths = inputs.padded(distinct)
             pairs.append((self._vectors(ids, inputs.extra)[inverse], lengths[inverse]))
-        bags = inputs.bag(at)
-        return torch.stack([member(*pairs, bags) for member in self.members])
+        logits = torch.stack([member(*pairs) for member in self.members])
+        return logits if inputs.said is None else logits + inputs.said[at]
 
     def _vectors(self, ids: Tensor, extra: Tensor | None) -> Tensor:
         if self.table is None:
@@ -300,23 +282,25 @@ def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, stat
     torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
     words, table = ([], None) if isinstance(vectors, Encoder) else _table(parts["train"], recipe, vectors)
     reader = Reader(recipe, words, None, encoder)
-    texts = parts["train"]["text"].to_list()
-    reader.rarity = _rarity(reader, texts) if recipe.wide else None
-    inputs = {name: reader.read(part["text"].to_list(), part["context"].to_list()) for name, part in parts.items()}
     place = {label: number for number, label in enumerate(classes)}
     truth = {name: np.array([place[label] for label in part["label"]], np.int64) for name, part in parts.items()}
+    unseen = _linear(reader, parts["train"], truth["train"]) if recipe.ngrams else None
+    inputs = {name: reader.read(part["text"].to_list(), part["context"].to_list()) for name, part in parts.items()}
+    inputs["train"].said = unseen
     model = Recogniser(_shape(recipe, len(classes), table, encoder), recipe.members, table, encoder, recipe.is_tuned)
     training = _Training(model, recipe, inputs, truth, generator)
     training.run(state)
     tensors = training.best
     if table is not None and not recipe.is_tuned:
         tensors["table"] = table
-    if reader.rarity is not None:
-        tensors["rarity"] = reader.rarity
+    if reader.linear:
+        tensors |= {f"ngrams.{name}": torch.from_numpy(getattr(reader.linear, name)) for name in _LINEAR}
     config = {
         **asdict(recipe),
         "kind": "subtext",
         "classes": classes,
+        "shares": training.shares,
+        "grams": reader.linear.grams if reader.linear else None,
         "words": words,
         "best_epoch": training.best_epoch,
         "temperature": training.temperature(),
@@ -340,12 +324,15 @@ def _table(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors) -> tuple[li
     return [vectors.words[row] for row in kept], torch.cat([nothing, chosen / scale])
 
 
-def _rarity(reader: Reader, texts: Sequence[str]) -> Tensor:
-    """Inverse document frequency of each bucket, smoothed as scikit-learn does."""
-    count = torch.zeros(reader.recipe.wide)
-    for text in texts:
-        count[list(reader.grams(text))] += 1
-    return ((1 + len(texts)) / (1 + count)).log() + 1
+def _linear(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor:
+    """Give the reader a classifier of n-grams; what it says of each row when it does not know it, [n, classes]."""
+    recipe = reader.recipe
+    contexts = rows["context"] if recipe.has_context else [""] * rows.height
+    reader.linear, unseen = ngrams.fit(
+        rows["text"].to_list(), list(contexts), truth, reader.words_of, least=recipe.ngrams, penalty=recipe.penalty,
+        is_weighted=recipe.is_weighted, seed=recipe.seed,
+    )  # fmt: skip
+    return torch.from_numpy(unseen).float()
 
 
 def _shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder | None) -> Shape:
@@ -353,7 +340,7 @@ def _shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder 
     dim = encoder.last if encoder else channels * (0 if table is None else table.shape[1])
     return Shape(
         dim, classes, recipe.hidden, recipe.meaning, recipe.pooling, recipe.is_bidirectional, recipe.dropout,
-        recipe.wide, recipe.comparison,
+        recipe.comparison,
     )  # fmt: skip
 
 
@@ -365,16 +352,12 @@ class _Training:
         generator: torch.Generator,
     ) -> None:  # fmt: skip
         self.model, self.recipe, self.inputs, self.truth, self.generator = model, recipe, inputs, truth, generator
-        named = {name: value for name, value in model.named_parameters() if value.requires_grad}
-        wide = [value for name, value in named.items() if name.endswith(".wide")]
-        others = [value for name, value in named.items() if not name.endswith(".wide")]
-        self.learnt = list(named.values())
-        self.optimiser = torch.optim.AdamW(
-            [{"params": others, "lr": recipe.learning_rate}, {"params": wide, "lr": recipe.wide_rate}],
-            weight_decay=recipe.weight_decay,
-        )
-        counts = torch.from_numpy(np.bincount(truth["train"])).float()
-        self.weights = counts.sum() / (len(counts) * counts) if recipe.is_weighted else None
+        learnt = [value for value in model.parameters() if value.requires_grad]
+        self.optimiser = torch.optim.AdamW(learnt, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        counts = np.bincount(truth["train"])
+        self.weights = torch.from_numpy(counts.sum() / (len(counts) * counts)).float() if recipe.is_weighted else None
+        # who learns as if all classes were as frequent is told afterwards how frequent they are
+        self.shares = (counts / counts.sum() if recipe.is_weighted else np.full(len(counts), 1 / len(counts))).tolist()
         self.best, self.history = self._weights(), list[tuple[int, float, float, int]]()
 
     @property
@@ -426,13 +409,11 @@ class _Training:
 
         if "validation" not in self.inputs:
             return 1.0
-        logs = np.log(np.clip(_probabilities(self.model, self.inputs["validation"]), 1e-12, 1))
-        truth = self.truth["validation"]
+        said, truth = _probabilities(self.model, self.inputs["validation"]), self.truth["validation"]
 
         def loss(scale: float) -> float:
-            tempered = logs / math.exp(scale)
-            total = np.logaddexp.reduce(tempered, axis=1)
-            return float(np.mean(total - tempered[np.arange(len(truth)), truth]))
+            found = _calibrated(said, math.exp(scale), self.shares)[np.arange(len(truth)), truth]
+            return -float(np.mean(np.log(np.clip(found, 1e-12, 1))))
 
         return round(math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
 
@@ -493,6 +474,7 @@ class Trained(NamedTuple):
     reader: Reader
     classes: list[str]
     temperature: float
+    shares: list[float]  # of the classes where it learnt as if they were equal; else equal
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Trained:
@@ -512,12 +494,14 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give that one")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
     weights = dict(tensors)
-    reader = Reader(recipe, config["words"], weights.pop("rarity", None), encoder)
+    linear = [weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR] if config["grams"] else None
+    grams = ngrams.Ngrams(tuple(config["grams"]), *linear) if linear else None
+    reader = Reader(recipe, config["words"], grams, encoder)
     table = weights.get("table")
     shape = _shape(recipe, len(config["classes"]), table, encoder)
     model = Recogniser(shape, recipe.members, table, encoder, tuned=False)
     model.load_state_dict(weights)
-    return Trained(model.eval(), reader, config["classes"], config["temperature"])
+    return Trained(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
 
 
 def probabilities(trained: Trained, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
@@ -532,9 +516,21 @@ def probabilities(trained: Trained, texts: Sequence[str], contexts: Sequence[str
     for start in range(0, len(texts), ROWS):
         part = slice(start, start + ROWS)
         found = _probabilities(trained.model, trained.reader.read(texts[part], contexts[part]))
-        tempered = np.clip(found, 1e-12, 1) ** (1 / trained.temperature)
-        out[part] = tempered / tempered.sum(axis=1, keepdims=True)
+        out[part] = _calibrated(found, trained.temperature, trained.shares)
     return out
+
+
+def _calibrated(probabilities: Floats, temperature: float, shares: Sequence[float]) -> Floats:
+    tempered = np.clip(probabilities, 1e-12, 1) ** (1 / temperature) * np.array(shares)
+    return np.asarray(tempered / tempered.sum(axis=1, keepdims=True), np.float64)
+
+
+def decide(trained: Trained, probabilities: Floats) -> IndexArray:
+    """The class of each row: the likeliest, where it learnt so each measured by how frequent it is; [n].
+
+    Macro F1 counts all classes alike; of two that are likely, the rarer one is then the better guess.
+    """
+    return np.asarray((probabilities / np.array(trained.shares)).argmax(axis=1), np.int64)
 
 
 def predict(trained: Trained, texts: Sequence[str], contexts: Sequence[str]) -> Floats:

@@ -22,7 +22,7 @@ def own(tmp_path: Path) -> Path:
 
 def test_train_evaluate_score(run: Run, own: Path, tmp_path: Path) -> None:
     """A model of a file has its numbers by JSON, is measured on a file, and scores one."""
-    model, small = tmp_path / "m", ("--set", "epochs=1", "--set", "members=1", "--set", "hidden=8", "--set", "wide=64")
+    model, small = tmp_path / "m", ("--set", "epochs=1", "--set", "members=1", "--set", "hidden=8", "--set", "ngrams=1")
     done = run("train", "subtext", "--data", own, "-o", model, *small, "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.models.subtext import Bags, Shape, Subtext
+from pipeline.models.subtext import Shape, Subtext
 
 N, T, D = 3, 5, 4
 POOLINGS = ("last", "mean", "max", "attention")
@@ -95,19 +95,6 @@ def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: st
     one, other = ((batch.context[0][i : i + 1], batch.context[1][i : i + 1]) for i in (0, 1))
     apart = [found(first, context) - found(second, context) for context in (one, other)]
     assert torch.allclose(*apart, atol=1e-6) == is_additive
-
-
-def test_features_of_the_whole_sentence_are_joined(batch: Batch) -> None:
-    """Weighted features add their rows of the table to the logits; at the start the table is zero."""
-    found = model(wide=8)
-    bags = Bags(torch.tensor([1, 3, 3, 7]), torch.tensor([0.5, 2.0, 1.0, 1.0]), torch.tensor([0, 2, 3]))
-    plain = found(batch.sentence, batch.context)
-    assert torch.equal(found(batch.sentence, batch.context, bags), plain)
-    with torch.no_grad():
-        found.wide.copy_(torch.arange(16.0).reshape(8, 2))
-    added = found(batch.sentence, batch.context, bags) - plain
-    rows = torch.arange(16.0).reshape(8, 2)
-    assert torch.allclose(added, torch.stack([0.5 * rows[1] + 2 * rows[3], rows[3], rows[7]]), atol=1e-4)
 
 
 def test_dropout_only_while_learning(batch: Batch) -> None:

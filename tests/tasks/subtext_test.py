@@ -14,7 +14,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.tasks import shelf, subtext
 
 DAY = sample.DAY
-SMALL: dict[str, Any] = {"epochs": 2, "members": 1, "hidden": 8, "meaning": 4, "wide": 64}
+SMALL: dict[str, Any] = {"epochs": 2, "members": 1, "hidden": 8, "meaning": 4, "ngrams": 1}
 TEXTS = {"1": "你可真准时啊真准时", "0": "今天的会三点开始"}
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be(tables: Path, own: Path, tmp_path: Path) -> None:
 def test_real_data(data: Path, tmp_path: Path) -> None:
     """On ToSarcasm split by topic one small member reaches more than the majority; baselines stand beside."""
     rows = subtext.read(data / "tosarcasm_zh", "tosarcasm", by_topic=True).filter(pl.col("text").str.len_chars() < 40)
-    found = subtext.train_file(rows, tmp_path / "m", changes={**SMALL, "epochs": 2, "hidden": 16, "wide": 8192})
+    found = subtext.train_file(rows, tmp_path / "m", changes={**SMALL, "epochs": 2, "hidden": 16})
     test = dict(
         found.filter((pl.col("split") == "test") & (pl.col("epoch") == 0)).select("metric", "value").iter_rows()
     )
