@@ -29,8 +29,10 @@ up: setup
 down:
 	test ! -x $(BIN)/undertone || $(BIN)/undertone down
 
+# what starts a whole Airflow has the machine to itself
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
 DECIMALS = 6
+QUOTED = 6  # characters from which a text within another is a quotation
 
 
 def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataFrame:
@@ -68,7 +69,8 @@ def vectors(
 ) -> "WordVectors":
     """Word vectors of a file in GloVe's format; else trained on the texts to learn from and others beside them.
 
-    Skip-gram over words and characters; no label is looked at, and no text of the validation and test parts.
+    Skip-gram over words and characters; no label is looked at, no text of the validation and test parts, and none that
+    quotes one: what is said around a quoted comment may tell its label, as where one data set explains another's.
     """
     from pipeline.models import word_vectors
     from pipeline.text import segment
@@ -79,7 +81,9 @@ def vectors(
     learnt = rows.filter(pl.col("split") == "train")
     held_out = set(rows.filter(pl.col("split") != "train")["text"])
     said = pl.concat([learnt["text"], learnt["context"]]).unique(maintain_order=True).to_list()
-    said += [text for text in others if text not in held_out]
+    quoted = [text for text in held_out if len(text) >= QUOTED]
+    beside = pl.Series(others, dtype=pl.String)
+    said += beside.filter(~beside.is_in(held_out) & ~beside.str.contains_any(quoted)).to_list()
     cut = segment.tokenizer(tokenizer).cut
     return fitting.fit([*(segment.words(text, cut) for text in said), *map(list, said)])
 

@@ -64,6 +64,7 @@ def test_a_pid_that_came_round_again_is_a_stranger(home: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_demo_twice_then_backfill_then_down(
     airflow: Any, opened: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +116,7 @@ def test_demo_twice_then_backfill_then_down(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_real_data_through_the_chain(airflow: Any, opened: Any, home: Path, data: Path, tmp_path: Path) -> None:
     """All 37,451 comments on 2,102 posts go from one trigger to a report; every row read is kept or dropped."""
     running = demo.up()
