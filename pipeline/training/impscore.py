@@ -5,12 +5,11 @@ encoding each once gives the same numbers with a fifty-seventh of the encodes.
 """
 
 import logging
-import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import polars as pl
 import torch
@@ -31,7 +30,7 @@ from pipeline.models.impscore import (
     pragmatic_distance,
     ranking_loss,
 )
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, recipes
 from pipeline.training.corpus import Corpus
 from pipeline.training.embedding import Embedding
 
@@ -96,52 +95,9 @@ SPLIT_OF = {"paper": "paper", "official": "official", "undertone": "grouped"}
 """How pairs are split for each profile: 8:1:1, 90:5:5, and 8:1:1 by near-duplicate cluster."""
 
 
-_OPTIONS = {
-    "implicitness": get_args(Metric), "pragmatics": get_args(Metric), "space": get_args(Space),
-    "reduction": ("mean", "sum"), "pooling": ("model", "layers"), "tune": ("none", "adapter", "full"),
-}  # fmt: skip
-
-_FROM_ZERO = {"hidden", "seed"}
-
-
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
-    if profile not in PROFILES:
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
-    given = {name: value for name, value in changes.items() if value is not None}
-    known = {field.name: field.type for field in fields(Recipe)}
-    if unknown := sorted(set(given) - set(known)):
-        raise BadInput(f"a recipe has no {', '.join(unknown)}; it has {', '.join(known)}")
-    recipe = replace(PROFILES[profile], **given)
-    for name, options in _OPTIONS.items():
-        if getattr(recipe, name) not in options:
-            raise BadInput(f"{name} should be one of {', '.join(options)}, not {getattr(recipe, name)!r}")
-    for field in fields(Recipe):
-        value = getattr(recipe, field.name)
-        if field.name not in _OPTIONS and not _fits(value, type(field.default), field.name):
-            what = _expected(type(field.default), field.name)
-            raise BadInput(f"{field.name} should be {what}; found {value!r}")
-    return recipe
-
-
-def _fits(value: object, kind: type, name: str) -> bool:
-    """Whether a value can be that of a recipe's field."""
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and value >= (0 if name in _FROM_ZERO else 1)
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        return False
-    return name != "dropout" or value < 1
-
-
-def _expected(kind: type, name: str) -> str:
-    """What a recipe's field takes, in words."""
-    if kind is bool:
-        return "true or false"
-    if kind is int:
-        return "a whole number, not below 0" if name in _FROM_ZERO else "a whole number above 0"
-    return "a number from 0 to below 1" if name == "dropout" else "a number, not below 0"
+    return recipes.changed(PROFILES, profile, changes, from_zero={"hidden", "seed"})
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ linear classifier of n-grams ends (`models.ngrams`): the LSTMs learn what that l
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from pipeline.models.encoder import Encoder
 from pipeline.models.subtext import Comparison, Pooling, Shape, Subtext
 from pipeline.models.word_vectors import WordVectors, rows_of
 from pipeline.text import segment
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, recipes
 
 log = logging.getLogger(__name__)
 
@@ -86,43 +86,11 @@ PROFILES = {
 }
 """Algorithm 1 over words, read to the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
-_OPTIONS = {
-    "units": ("words", "characters", "pieces"),
-    "tokenizer": ("jieba", "rjieba", "nltk"),
-    "pooling": get_args(Pooling),
-    "comparison": get_args(Comparison),
-}
-_FROM_ZERO = {"vocabulary", "ngrams", "seed"}
-
 
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
-    if profile not in PROFILES:
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
-    given = {name: value for name, value in changes.items() if value is not None}
-    known = [field.name for field in fields(Recipe)]
-    if unknown := sorted(set(given) - set(known)):
-        raise BadInput(f"a recipe has no {', '.join(unknown)}; it has {', '.join(known)}")
-    for name, value in given.items():
-        if expected := _unfit(name, value, getattr(PROFILES["paper"], name)):
-            raise BadInput(f"{name} should be {expected}; found {value!r}")
-    return replace(PROFILES[profile], **given)
-
-
-def _unfit(name: str, value: object, like: object) -> str | None:
-    """What is expected of a field, if the value is not of that kind."""
-    if name in _OPTIONS:
-        return None if value in _OPTIONS[name] else f"one of {', '.join(_OPTIONS[name])}"
-    if isinstance(like, bool):
-        return None if isinstance(value, bool) else "true or false"
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if isinstance(like, int):
-        least = 0 if name in _FROM_ZERO else 1
-        return None if is_number and isinstance(value, int) and value >= least else f"a whole number from {least}"
-    if name == "penalty":
-        return None if is_number and value > 0 else "a number above 0"  # type: ignore[operator]
-    most = 1 if name == "dropout" else math.inf
-    return None if is_number and 0 <= value < most else f"a number from 0 to below {most}"  # type: ignore[operator]
+    from_zero = {"vocabulary", "ngrams", "seed"}
+    return recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
 
 class Reader:

@@ -1,0 +1,70 @@
+"""Recipes: what a field takes is told by its type, and said where it is not."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from pipeline.errors import BadInput
+from pipeline.training.recipes import changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One field of each kind."""
+
+    unit: Literal["gru", "lstm"] = "gru"
+    is_tuned: bool = False
+    epochs: int = 10
+    seed: int = 42
+    rate: float = 0.1
+    penalty: float = 0.5
+    dropout: float = 0.3
+    hidden: tuple[int, int] = (300, 100)
+
+
+PROFILES = {"paper": Recipe(), "ours": Recipe(epochs=3)}
+
+
+def of(profile: str = "paper", **changes: Any) -> Recipe:
+    """With a seed that may be 0 and a penalty that may not."""
+    return changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
+
+
+def test_what_is_not_given_stays() -> None:
+    """A profile stays as it is but for what is given; None gives nothing, and a list is a tuple."""
+    assert of("ours") == Recipe(epochs=3)
+    given = of("ours", seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, unit=None, hidden=[3, 4])
+    assert given == Recipe(epochs=3, seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, hidden=(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"unit": "rnn"}, "unit should be one of gru, lstm; found 'rnn'"),
+        ({"is_tuned": 1}, "is_tuned should be true or false; found 1"),
+        ({"epochs": 0}, "epochs should be a whole number from 1; found 0"),
+        ({"epochs": 2.0}, "epochs should be a whole number from 1; found 2.0"),
+        ({"epochs": True}, "epochs should be a whole number from 1; found True"),
+        ({"seed": -1}, "seed should be a whole number from 0; found -1"),
+        ({"rate": -0.1}, "rate should be a number from 0; found -0.1"),
+        ({"rate": float("inf")}, "rate should be a number from 0; found inf"),
+        ({"rate": "fast"}, "rate should be a number from 0; found 'fast'"),
+        ({"penalty": 0}, "penalty should be a number above 0; found 0"),
+        ({"dropout": 1}, "dropout should be a number from 0 to below 1; found 1"),
+        ({"hidden": 300}, "hidden should be 2 times a whole number from 1; found 300"),
+        ({"hidden": (300, 0)}, "hidden should be 2 times a whole number from 1"),
+        ({"hidden": (300, 100, 10)}, "hidden should be 2 times a whole number from 1"),
+        ({"layers": 2, "heads": 1}, "a recipe has no heads, layers; it has unit, is_tuned"),
+    ],
+)
+def test_what_a_field_does_not_take(changes: dict[str, Any], said: str) -> None:
+    """A value that a field does not take is BadInput, which says what it takes."""
+    with pytest.raises(BadInput, match=said):
+        of(**changes)
+
+
+def test_a_profile_that_is_none() -> None:
+    """An unknown profile is BadInput, which names those there are."""
+    with pytest.raises(BadInput, match="no profile 'theirs'; there are paper, ours"):
+        of("theirs")
