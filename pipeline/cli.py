@@ -13,7 +13,7 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import console, label, measures, models, pairs, recovery, studies, subtext
+from pipeline.commands import abstractness, console, label, measures, models, pairs, recovery, studies, subtext
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
@@ -28,6 +28,8 @@ app.add_typer(measures.score_app, name="score")
 models.train_app.command("subtext")(subtext.train)
 models.evaluate_app.command("subtext")(subtext.evaluate)
 measures.score_app.command("subtext")(subtext.score)
+models.train_app.command("abstractness")(abstractness.train)
+measures.score_app.command("abstractness")(abstractness.score)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)

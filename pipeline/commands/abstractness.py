@@ -1,0 +1,56 @@
+"""Commands about how abstract words are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.commands import console
+from pipeline.commands.models import changes_of
+from pipeline.commands.options import Json, show, tell
+
+Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
+
+
+def train(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model.")],
+    ratings: Annotated[
+        Path | None, typer.Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
+    ] = None,
+    vectors: Vectors = None,
+    splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
+    profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
+    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
+
+    Example: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`
+    """
+    from pipeline.tasks import abstractness
+
+    with console.working("training"):
+        rated = abstractness.ratings(ratings)
+        measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)
+    told = {"model": str(out), "ratings": rated.signature, "word_count": rated.rows.height}
+    if measured.height:
+        tell(abstractness.overview(measured), {**told, "splits": measured.to_dicts()}, as_json)
+    elif as_json:
+        tell(measured, told, as_json)
+    else:
+        console.say(f"{out}: {rated.rows.height:,} words, {rated.signature}")
+
+
+def score(
+    words: Annotated[list[str], typer.Argument(help="Words.")],
+    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of a scorer.")],
+    vectors: Vectors = None,
+    as_json: Json = False,
+) -> None:
+    """Score words for concreteness, 0 highly abstract to 1 highly concrete.
+
+    Example: `undertone score abstractness hope bridge --model concreteness/`
+    """
+    from pipeline.tasks import abstractness
+
+    show(abstractness.scores(model, words, vectors), as_json)

@@ -1,0 +1,78 @@
+"""The abstractness scorer: word vectors in, concreteness out (ReCAM, section 3.2; REC-05).
+
+    score(v) = σ(W₃ relu(W₂ relu(W₁ v)))     0 highly abstract, 1 highly concrete
+
+The vectors are fixed: nothing here trains them. The paper states no sizes; those of the profile `paper` are ours.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+_ROWS = 8192  # words scored at a time
+
+
+class Shape(NamedTuple):
+    """The sizes of a scorer."""
+
+    dim: int  # d of a word's vector
+    hidden: tuple[int, int] = (300, 100)
+    members: int = 1  # networks side by side, whose scores are averaged
+    dropout: float = 0.0  # of the hidden layers' values
+    input_dropout: float = 0.0  # of the features
+
+
+class Abstractness(nn.Module):
+    """Networks over standardised word vectors. Weights are drawn from torch's global source."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("mean", torch.zeros(shape.dim))
+        self.register_buffer("deviation", torch.ones(shape.dim))
+        self.members = nn.ModuleList(_network(shape) for _ in range(shape.members))
+
+    def standardise(self, vectors: Tensor) -> None:
+        """From now on, give each feature of these vectors [n, d] mean 0 and deviation 1, and of others likewise."""
+        self.mean = vectors.mean(dim=0)
+        spread = vectors.std(dim=0, correction=0)
+        # a feature that hardly varies here would be blown up where it does
+        self.deviation = spread.clamp(min=float(spread.square().mean().sqrt()) * 1e-2).clamp(min=1e-12)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """What each member says of vectors [n, d]: [n, members], in [0, 1]."""
+        features = (vectors - self.mean) / self.deviation
+        return torch.cat([member(features) for member in self.members], dim=1)
+
+
+def _network(shape: Shape) -> nn.Sequential:
+    first, second = shape.hidden
+    return nn.Sequential(
+        nn.Dropout(shape.input_dropout),
+        nn.Linear(shape.dim, first), nn.ReLU(), nn.Dropout(shape.dropout),
+        nn.Linear(first, second), nn.ReLU(), nn.Dropout(shape.dropout),
+        nn.Linear(second, 1), nn.Sigmoid(),
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def scores(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Concreteness of words by their vectors [n, d]: the members' mean, in [0, 1]; [n].
+
+    Raises:
+        ValueError: the vectors are not of the width that the scorer was made for.
+    """
+    if vectors.ndim != 2 or vectors.shape[1] != model.shape.dim:
+        raise ValueError(f"expected vectors [n, {model.shape.dim}], got {list(vectors.shape)}")
+    model.eval()
+    out = np.empty(len(vectors), np.float64)
+    for start in range(0, len(vectors), _ROWS):
+        part = slice(start, start + _ROWS)
+        out[part] = model(torch.from_numpy(np.ascontiguousarray(vectors[part]))).double().mean(dim=1).numpy()
+    return out

@@ -1,0 +1,158 @@
+"""How concrete words are: lists of ratings, scaled to [0, 1], and which words are imperceptible (ReCAM, section 3.2).
+
+    f(rating) = (rating - low) / (high - low)     low, high: the least and the greatest rating of the list (REC-04)
+
+On MRC's list, 158 to 670, a score under 0.35 is a rating under 337.2. MRC's licence forbids shipping it (CC BY-NC-SA):
+it is a file that the user gives. What is shipped is a list of our own on the same scale (`embedded`).
+"""
+
+import csv
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.text.lines import lines
+
+LIST = Path(__file__).with_name("concreteness_en.tsv")
+MRC_BOUNDS = (100.0, 700.0)
+THRESHOLD = 0.35  # section 3.2
+CONTENT = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
+
+_NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"  # what polars surely reads: a field it does not would pass for an empty one
+
+
+class Ratings(NamedTuple):
+    """A list of rated words, and what it is, for signatures."""
+
+    name: str  # of the file, or `embedded`
+    revision: str  # SHA-256 of the file
+    low: float  # the least rating, whose score is 0
+    high: float  # the greatest, whose score is 1
+    rows: pl.DataFrame  # word (lower case, each once), rating, score in [0, 1]; in the order of the file
+    dropped: pl.DataFrame  # line, word, reason (no_word, no_rating or duplicate)
+
+    @property
+    def signature(self) -> str:
+        """Which list it is: ours is not human ratings and says so."""
+        kind = "ratings by a language model" if self.name == "embedded" else "ratings of"
+        return f"{kind} {self.name}@{self.revision[:12]}, {self.low:g} to {self.high:g}"
+
+    def rating_at(self, score: float) -> float:
+        """The rating that has a score: 337.2 for 0.35 on MRC's list."""
+        return self.low + score * (self.high - self.low)
+
+
+def read(path: Path, column: str | None = None, bounds: tuple[float, float] | None = None) -> Ratings:
+    """Ratings of a table with a header: commas (.csv) or tabs between the fields; lines of `#` before it are comments.
+
+    Words lose their case. Dropped are a word without a rating, a rating without a word (published lists hold one, for
+    the word null), and a word that is there again with the same rating.
+
+    Args:
+        path: the file, UTF-8. A column `word` and a column `rating`, or MRC's `word` and `conc`, in any case; others
+            are not read. MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
+        column: the column with the ratings, if it is called otherwise.
+        bounds: the least and the greatest rating the scale allows; MRC's are known, others must be said.
+
+    Raises:
+        BadInput: naming file, line and field: a rating that is no number or outside the scale, or a word that has two
+            ratings; or the file has no such columns, no stated scale, or fewer than two different ratings.
+    """
+    found = _fields(path)
+    _, header = next(found, (0, []))
+    places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
+    wanted = column.lower() if column else "conc" if "conc" in places else "rating"
+    if absent := [name for name in ("word", wanted) if name not in places]:
+        given = ", ".join(header) or "no header"
+        raise BadInput(f"{path}: expected the column {', '.join(absent)}; found {given:.200}")
+    if bounds is None and wanted != "conc":
+        raise BadInput(f"{path}: on what scale is {wanted!r}? say its least and greatest rating, such as 1 and 5")
+    raw = [(line, fields[places["word"]], fields[places[wanted]]) for line, fields in found]
+    rows = _numbers(path, wanted, pl.DataFrame(raw, schema=_RAW, orient="row"))
+    if bounds is None:
+        bounds = MRC_BOUNDS
+        if (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
+            rows = rows.with_columns((pl.col("rating") * 100).round(6))
+    return _ratings(path, wanted, rows, bounds)
+
+
+_RAW = {"line": pl.Int64, "word": pl.String, "field": pl.String}
+
+
+def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and fields of the header and of the rows, each as long as the header; empty lines are no rows."""
+    width = 0
+    texts = ("\n" if not width and line.startswith("#") else line for _, line in lines(path))
+    reader = csv.reader(texts, delimiter="," if path.suffix.lower() == ".csv" else "\t", strict=True)
+    try:
+        for fields in filter(None, reader):
+            if width and len(fields) != width:
+                raise BadInput(
+                    f"{path}, line {reader.line_num}: expected {width} fields as in the header, found {len(fields)}"
+                )
+            width = len(fields)
+            yield reader.line_num, fields
+    except csv.Error as why:
+        raise BadInput(f"{path}, line {reader.line_num}: {why}") from why
+
+
+def _numbers(path: Path, name: str, raw: pl.DataFrame) -> pl.DataFrame:
+    """The fields as words and numbers; a field without anything in it is no word or no rating."""
+    rows = raw.with_columns(
+        word=pl.col("word").str.strip_chars().str.to_lowercase(), field=pl.col("field").str.strip_chars()
+    )
+    if (bad := rows.filter((pl.col("field") != "") & ~pl.col("field").str.contains(_NUMBER))).height:
+        raise BadInput(
+            f"{path}, line {bad['line'][0]}: field {name!r} should be a number; found {bad['field'][0]!r:.40}"
+        )
+    return rows.select("line", "word", rating=pl.col("field").cast(pl.Float64, strict=False))
+
+
+def _ratings(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:
+    """The list, once each rating is on the scale and no word has two."""
+    if (bad := rows.filter(~pl.col("rating").is_between(*bounds))).height:
+        raise BadInput(
+            f"{path}, line {bad['line'][0]}: field {name!r} should be from {bounds[0]:g} to {bounds[1]:g}; "
+            f"found {bad['rating'][0]:g} for {bad['word'][0]!r:.40}"
+        )
+    rated = rows.filter((pl.col("word") != "") & pl.col("rating").is_not_null())
+    if (bad := rated.filter(pl.col("rating") != pl.col("rating").first().over("word"))).height:
+        raise BadInput(
+            f"{path}, line {bad['line'][0]}: {bad['word'][0]!r:.40} has another rating further up; keep one of them"
+        )
+    if rated["rating"].n_unique() < 2:
+        raise BadInput(f"{path}: expected ratings in {name!r} of which two differ; found {rated.height} rated words")
+    kept = rated.unique("word", keep="first", maintain_order=True)
+    reason = pl.when(pl.col("word") == "").then(pl.lit("no_word")).when(pl.col("rating").is_null())
+    dropped = rows.join(kept, on="line", how="anti").select(
+        "line", "word", reason=reason.then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
+    )
+    ratings = kept["rating"].to_numpy()
+    low, high = float(ratings.min()), float(ratings.max())
+    score = pl.Series((ratings - low) / (high - low))  # by polars the greatest may become 1 - 1e-16
+    revision = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Ratings(path.name, revision, low, high, kept.select("word", "rating", score=score), dropped.sort("line"))
+
+
+@lru_cache(maxsize=1)
+def embedded() -> Ratings:
+    """The shipped list: English words rated by a language model, not by people, from 158 to 670 as on MRC's scale."""
+    return read(LIST, bounds=MRC_BOUNDS)._replace(name="embedded")
+
+
+def is_content_word(upos: str) -> bool:
+    """Whether a word of this universal part of speech can be a target: noun, verb, adjective or adverb (REC-07)."""
+    return upos in CONTENT
+
+
+def is_imperceptible(score: float, upos: str, threshold: float = THRESHOLD) -> bool:
+    """Whether a word is an imperceptible target: a content word whose score is under the threshold, not on it (REC-07).
+
+    A score that is no number, of a word nothing is known of, is not under it.
+    """
+    return is_content_word(upos) and score < threshold
