@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup demo up down test check format bench clean
+.PHONY: setup wordnet demo up down test check format bench clean
 
 setup: $(VENV)/.ready
 
@@ -19,6 +19,14 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[train,dev,distributed,fast]'
 	touch $@
+
+# WordNet from Debian's packages, without root; elsewhere `python -m nltk.downloader wordnet`
+wordnet: setup $(VENV)/nltk_data/corpora/wordnet
+
+$(VENV)/nltk_data/corpora/wordnet:
+	d=$$(mktemp -d) && cd $$d && apt-get download -qq wordnet-base wordnet-sense-index && cd - >/dev/null && \
+	$(BIN)/python -c 'import sys; from pathlib import Path; from pipeline.text.wordnet import unpack; \
+	unpack([*map(Path, sys.argv[2:])], Path(sys.argv[1]))' $(VENV)/nltk_data $$d/*.deb && rm -r $$d
 
 demo: setup
 	$(BIN)/undertone demo

@@ -305,7 +305,7 @@ def generated(rows: int) -> Path:
 
 def main() -> None:
     """Everything, or the benches named on the command line."""
-    wanted = sys.argv[1:] or ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "memory"]
+    wanted = sys.argv[1:] or "import tokenize score train grid warehouse agreement senses memory".split()
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
           f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}", flush=True)  # fmt: skip
     texts = comments()
@@ -326,6 +326,8 @@ def main() -> None:
         bench_warehouse(2_000_000)
     if "agreement" in wanted:  # on its own, as it tells the memory of its process
         subprocess.run([sys.executable, str(Path(__file__).with_name("agreement_bench.py"))], check=True)
+    if "senses" in wanted:
+        subprocess.run([sys.executable, str(Path(__file__).with_name("senses_bench.py"))], check=True)
     if "memory" in wanted:
         small, large = peak(100_000), peak(2_000_000)
         print(

@@ -1,0 +1,85 @@
+"""Adapted Lesk on mapped signatures beside the plain one, which makes them anew for each word: run it as it is.
+
+Articles and summaries are those of XSum in UNDERTONE_DATA, or a few texts of ours repeated. Targets are all summary
+words as noun and as verb, where WordNet has them. The reference is that of the tests, with and without our lemma cache.
+"""
+
+import json
+import os
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pipeline.text import senses, wordnet
+from tests.bench.run import against, cpu
+from tests.text.senses_test import OURS, bare, plain
+
+
+def resident() -> float:
+    """Memory this process holds now, MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Summaries and passages."""
+    data = os.environ.get("UNDERTONE_DATA")
+    if not data:
+        return [(text, " ".join(OURS)) for text in OURS] * 50
+    rows = (json.loads(line) for line in (Path(data) / "xsum" / "xsum_validation_1000.jsonl").open(encoding="utf-8"))
+    return [(row["summary"], row["document"]) for row in rows]
+
+
+def targets(store: senses.Store, summary: str) -> list[tuple[str, str]]:
+    """Words of a summary as nouns and as verbs, those that WordNet has."""
+    words = [word for word in summary.replace(".", " ").replace(",", " ").split() if word.islower()]
+    kept = [word for word in words if word not in senses.STOP_WORDS]
+    found = [(wordnet.lemma(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
+    return [(lemma, pos) for lemma, pos in found if f"{pos}:{lemma}" in store.lemmas]
+
+
+def main() -> None:
+    """Build, load and compare, in one process and one thread."""
+    wordnet.reader()
+    print(f"WordNet {wordnet.version()} as nltk holds it: {resident():,.0f} MB")
+    folder = Path(tempfile.mkdtemp(prefix="undertone-bench-")) / "senses"
+    seconds = cpu(lambda: senses.build(folder))
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"store built in {seconds:.1f} cpu-s, {size:.0f} MB on disk, peak of the process {peak:,.0f} MB")
+    before = resident()
+    kept = []
+    seconds = cpu(lambda: kept.append(senses.load(folder)))
+    store = kept[0]
+    print(f"store loaded in {seconds:.2f} cpu-s, {resident() - before:,.0f} MB more (the arrays are mapped)")
+    for pos, highest in wordnet.max_levels().items():
+        shares = [level < wordnet.NONSPECIFIC for level in wordnet.levels(pos).values()]
+        print(f"level of {pos}: at most {highest}, {sum(shares) / len(shares):.1%} of {len(shares):,} synsets under 6")
+
+    articles = [(targets(store, summary), f"{summary} {passage}".split()) for summary, passage in pairs()]
+    found = [(pos, sense) for asked, context in articles
+             for (_, pos), sense in zip(asked, senses.disambiguate(store, asked, context), strict=True)]  # fmt: skip
+    for pos in ("n", "v"):
+        under = [wordnet.is_nonspecific(sense.level, pos) for other, sense in found if sense and other == pos]
+        print(f"{len(under):,} words of {len(articles):,} summaries as {pos}: {sum(under) / len(under):.1%} under 6")
+    few = articles[:150]
+    count = sum(len(asked) for asked, _ in few)
+    ours = lambda: [senses.disambiguate(store, asked, context) for asked, context in few]
+    reference = lambda: [plain(asked, context) for asked, context in few]
+    assert [bare(found) for found in ours()] == reference()
+    against("adapted Lesk, a summary a call", count, ours, reference, "plain, our lemmas cached", 3)
+
+    def uncached() -> None:
+        lemma, base = wordnet.lemma.__wrapped__, senses._base.__wrapped__
+        with patch.object(wordnet, "lemma", lemma), patch.object(senses, "_base", base):
+            reference()
+
+    against("adapted Lesk, a summary a call", count, ours, uncached, "plain, nothing cached", 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Adapted Lesk: the choices of a plain reference, quickly; banks and basses; a store that is whole or refused."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nltk.corpus import wordnet as nltk_wordnet
+
+from pipeline.errors import BadInput, Missing
+from pipeline.text import senses, wordnet
+from pipeline.text.senses import Sense, disambiguate
+from tests.text.wordnet_test import ROWS, forget, found_in, real, write
+
+RELATIONS = [
+    "hypernyms", "instance_hypernyms", "hyponyms", "instance_hyponyms", "member_meronyms", "part_meronyms",
+    "substance_meronyms", "member_holonyms", "part_holonyms", "substance_holonyms", "also_sees", "similar_tos",
+]  # fmt: skip
+
+
+def plain(targets: Sequence[tuple[str, str]], context: Sequence[str]) -> list[tuple[str, int] | None]:
+    """Adapted Lesk as it is told, straight from nltk: each signature is made anew; (synset, overlap) or None."""
+    shared = {word for token in context for word in senses.words(token)}
+    return [_choice(lemma, pos, shared) for lemma, pos in targets]
+
+
+def _choice(lemma: str, pos: str, context: set[str]) -> tuple[str, int] | None:
+    name = lemma.lower().replace(" ", "_")
+    best = None
+    for synset in nltk_wordnet.synsets(name, pos):
+        if name not in [one.lower() for one in synset.lemma_names()]:
+            continue  # of a base form, which is another lemma
+        signature: set[str] = set()
+        for near in [synset, *(other for relation in RELATIONS for other in getattr(synset, relation)())]:
+            for text in (near.definition(), *near.examples(), *near.lemma_names()):
+                signature.update(senses.words(text))
+        overlap = len(signature & context)
+        if best is None or overlap > best[1]:
+            best = synset.name(), overlap
+    return best
+
+
+def bare(found: Sequence[Sense | None]) -> list[tuple[str, int] | None]:
+    """What the reference tells of senses."""
+    return [sense and (sense.synset, sense.overlap) for sense in found]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[senses.Store]:
+    """The senses of our small net."""
+    folder = tmp_path_factory.mktemp("senses")
+    wordnet.unpack([write(folder / "tree")], folder / "nltk_data")
+    with found_in(folder / "nltk_data"):
+        senses.build(folder / "store")
+        yield senses.load(folder / "store")
+
+
+@pytest.fixture
+def folder(store: senses.Store, tmp_path: Path) -> Path:
+    """A store of the small net to be damaged."""
+    senses.build(tmp_path / "store")
+    return tmp_path / "store"
+
+
+@pytest.mark.parametrize(
+    ("text", "lemma", "wanted", "overlap"),
+    [
+        # bank, river, land: gloss and the hypernym's lemma; walks: the net has no verb to lemmatise it by
+        ("One walks along the bank of the river, on his land", "bank", "bank.n.01", 4),
+        ("The company lends people money: a bank", "bank", "bank.n.02", 5),  # company and people are the hypernym's
+        ("Three coins to deposit", "bank", "bank.n.02", 2),  # the hyponym's
+        ("A band and its song, with the lowest bass", "bass", "bass.n.01", 4),
+        ("Anglers hope for a spiny bass", "bass", "bass.n.02", 4),
+        ("Nothing here says which", "bank", "bank.n.01", 0),
+        ("Nothing here says which", "bass", "bass.n.01", 0),
+    ],
+)
+def test_banks_and_basses(store: senses.Store, text: str, lemma: str, wanted: str, overlap: int) -> None:
+    """The sense that shares most words with the context is chosen, the more frequent of two that tie (REC-09)."""
+    [found] = disambiguate(store, [(lemma, "n")], text.split())
+    assert found is not None
+    assert (found.synset, found.overlap, found.sense_count) == (wanted, overlap, 2)
+    assert bare([found]) == plain([(lemma, "n")], text.split())
+    assert found.level == wordnet.level(wanted)
+
+
+LEMMAS = [*sorted({lemma for _, _, lemmas, *_ in ROWS for lemma in lemmas.split()}), "teapot", "BANK", "sea bass", ""]
+WORDS = sorted({word for _, _, lemmas, gloss, _ in ROWS for word in f"{lemmas} {gloss}".replace("_", " ").split()})
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.sampled_from(LEMMAS), st.sampled_from("nvar")), max_size=8),
+    st.lists(st.sampled_from(WORDS) | st.text(max_size=5), max_size=20),
+)
+def test_choices_are_those_of_the_reference(
+    store: senses.Store, targets: list[tuple[str, str]], context: list[str]
+) -> None:
+    """Whatever the targets and the context, the mapped store chooses as the plain reference does."""
+    assert bare(disambiguate(store, targets, context)) == plain(targets, context)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=20), st.randoms())
+def test_order_and_repetition_are_nothing(store: senses.Store, context: list[str], random: object) -> None:
+    """The context is a set: tokens said again or in another order change no sense, nor do other targets."""
+    again = context * 2
+    random.shuffle(again)
+    alone = disambiguate(store, [("bank", "n")], context)
+    assert disambiguate(store, [("bass", "n"), ("bank", "n"), ("bank", "n")], again)[1:] == alone * 2
+
+
+def test_what_has_no_sense_is_none(store: senses.Store) -> None:
+    """An unknown lemma, an inflected form and another part of speech have none; the others keep their places."""
+    found = disambiguate(store, [("teapot", "n"), ("wolf", "n"), ("wolves", "n"), ("wolf", "r")], ["wolf"])
+    assert bare(found) == [None, ("wolf.n.01", 1), None, None]
+    assert disambiguate(store, [], ["wolf"]) == []
+    assert disambiguate(store, [("teapot", "n")], []) == [None]
+
+
+def test_satellites_are_adjectives_without_level(store: senses.Store) -> None:
+    """An adjective's satellite is found under its own letter, and has no hierarchy."""
+    assert disambiguate(store, [("all right", "a")], ["good"]) == [Sense("fine.s.01", None, 1, 1)]
+
+
+def test_memory_is_bounded(store: senses.Store) -> None:
+    """Overlong tokens count as any other but are not remembered, and a full memory begins anew."""
+    long = "-".join(["river"] * 1000)
+    assert bare(disambiguate(store, [("bank", "n")], [long])) == [("bank.n.01", 1)]
+    assert long not in store.numbers
+    memo: senses._Memo[str, int] = senses._Memo(len, 2)
+    assert [memo[key] for key in ("a", "bb", "ccc", "a")] == [1, 2, 3, 1]
+    assert dict(memo) == {"ccc": 3, "a": 1}
+
+
+def test_words_of_a_text() -> None:
+    """Words are in lower case, without function words, single letters or the overlong, multiword lemmas in parts."""
+    forget()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wordnet, "lemma", lambda word, upos: word.removesuffix("s") if upos == "NOUN" else word)
+        found = senses.words("The Savings_bank's well-known COINS, 3 of 20: café, " + "x" * 1000)
+    forget()
+    assert found == ["saving", "bank", "well", "known", "coin", "20", "café"]
+
+
+def test_what_was_written_is_mapped(store: senses.Store, folder: Path) -> None:
+    """A store is arrays and a header, read-only when loaded, and the same however often it is made."""
+    assert {path.suffix for path in folder.iterdir()} == {".npy", ".json"}
+    again = senses.load(folder)
+    assert not again.signatures.flags.writeable
+    assert again.version == "3.0"
+    assert (again.words, again.lemmas) == (store.words, store.lemmas)
+    for one, other in zip(store, again, strict=True):
+        assert not isinstance(one, np.ndarray) or np.array_equal(one, other)
+    assert [path.name for path in folder.parent.iterdir()] == ["store"]
+
+
+def test_a_store_that_is_there_is_left(store: senses.Store, tmp_path: Path) -> None:
+    """Building does not touch a folder that exists: another process may read it."""
+    (tmp_path / "ours").mkdir()
+    senses.build(tmp_path / "ours")
+    assert list((tmp_path / "ours").iterdir()) == []
+
+
+def test_a_failed_build_leaves_nothing(store: senses.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full in the middle leaves no folder and no draft."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        senses.build(tmp_path / "a" / "store")
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_missing_store_says_how_to_make_it(tmp_path: Path) -> None:
+    """No folder is Missing, and the message names `build`."""
+    with pytest.raises(Missing, match=r"senses\.build"):
+        senses.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("wordnet", "3.1"), ("format", 0), ("synsets", 1)], ids=["wordnet", "format", "size"]
+)
+def test_another_wordnet_is_refused(folder: Path, field: str, value: object) -> None:
+    """Senses of another WordNet, of another format or of fewer synsets are refused, told with both headers."""
+    header = json.loads((folder / "header.json").read_text())
+    (folder / "header.json").write_text(json.dumps(header | {field: value}))
+    with pytest.raises(BadInput, match="build it again") as why:
+        senses.load(folder)
+    assert repr(value) in str(why.value)
+
+
+@pytest.mark.parametrize("name", ["signatures", "word_offsets", "senses", "words", "header"])
+@pytest.mark.parametrize("cut", [0, 20, -1])
+def test_a_cut_file_is_refused(folder: Path, name: str, cut: int) -> None:
+    """A file that ends early is named as damaged, not read."""
+    path = folder / ("header.json" if name == "header" else f"{name}.npy")
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(BadInput, match="damaged"):
+        senses.load(folder)
+
+
+def test_a_file_of_another_store_is_refused(folder: Path) -> None:
+    """Arrays that do not fit each other are told."""
+    np.save(folder / "signatures.npy", np.zeros(3, np.int32))
+    with pytest.raises(BadInput, match="signatures and word_offsets do not fit"):
+        senses.load(folder)
+
+
+OURS = [
+    "She deposited her savings at the bank on Monday and the clerk counted every note twice.",
+    "They tied the boat to the bank of the river and watched the water rise after the rain.",
+    "The double bass is the largest instrument of its family and has the lowest range in the band.",
+    "My uncle caught a bass in the lake with a borrowed rod and fried it for supper.",
+    "The plant will close in spring; workers at the factory heard it from the radio.",
+    "A plant in a pot of dry soil loses its leaves, so water it when the light fades.",
+    "The court heard that the judge had known the case for years and kept silent.",
+    "They played tennis on a court of red clay until the match was stopped by wind.",
+]
+_COMMON = """bank bass plant court case play run hold light water note rise match spring close fair head line make take
+set break good sharp fine dry well hard back paper school party man time state house power interest"""
+
+
+@pytest.mark.slow
+def test_wordnet_itself(tmp_path: Path) -> None:
+    """On the real WordNet the choices are those of the reference, and our banks and basses those of a reader."""
+    with real():
+        senses.build(tmp_path / "store")
+        store = senses.load(tmp_path / "store")
+        targets = [(lemma, pos) for lemma in _COMMON.split() for pos in "nvar"]
+        for text in OURS:
+            assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())
+        assert bare(disambiguate(store, targets, OURS)) == plain(targets, OURS)  # all texts are one context
+        found = [disambiguate(store, [("bank", "n"), ("bass", "n")], text.split()) for text in OURS[:4]]
+        if store.version == "3.0":
+            banks, basses = [row[0].synset for row in found[:2]], [row[1].synset for row in found[2:]]
+            assert banks == ["depository_financial_institution.n.01", "bank.n.01"]
+            assert [wordnet.reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
+            assert wordnet.max_levels() == {"n": 19, "v": 12}
+            assert len(store.synsets) == 117_659
+        levels = [disambiguate(store, [(name, pos)], [])[0].level for name, pos in targets if wordnet.senses(name, pos)]
+        firsts = [wordnet.senses(name, pos)[0].name() for name, pos in targets if wordnet.senses(name, pos)]
+        assert levels == [wordnet.level(name) for name in firsts]

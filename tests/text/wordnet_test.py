@@ -1,0 +1,322 @@
+"""WordNet: laid out for nltk or named as missing, lemmas, levels, pools and glosses, on a small net of our own."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nltk.data
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nltk.corpus import wordnet as nltk_wordnet
+
+from pipeline.errors import BadInput, Missing
+from pipeline.text import senses, wordnet
+
+# (key, type, lemmas, gloss, pointers): the lemmas' senses are in the order of the rows; ^1 marks a lexical pointer
+ROWS = [
+    ("entity", "n", "entity", "anything that there is", ""),
+    ("ground", "n", "ground land", "the firm part of the world that one walks on", "@entity"),
+    ("shore", "n", "bank riverside", 'land at the side of a river; "reeds grew on the bank"', "@ground"),
+    ("group", "n", "group", "several together", "@entity"),
+    ("firm", "n", "firm company", "people who trade together for money", "@group"),
+    ("lender", "n", "bank banking_house", 'a firm that keeps and lends money; "the bank was shut on Monday"', "@firm"),
+    ("savings", "n", "savings_bank", "one for people with little, who deposit coins", "@lender"),
+    ("water", "n", "water", "what falls as rain", "@entity"),
+    ("river", "n", "river", "water on its way to the sea", "@water"),
+    ("Oder", "n", "Oder", "between Germany and Poland", "@i:river"),
+    ("being", "n", "being", "what lives", "@entity"),
+    ("animal", "n", "animal", "a being that moves about", "@being"),
+    ("food", "n", "food", "what is eaten", "@entity"),
+    ("fish", "n", "fish", "an animal under water that anglers hope for", "@animal @food"),  # two ways up: 3 and 2
+    ("tone", "n", "bass", "the lowest notes of a song or a band", "@entity !1:treble"),
+    ("treble", "n", "treble", "the highest notes", "@entity !1:tone"),
+    ("perch", "n", "bass sea_bass", "a spiny fish of lakes and coasts", "@fish"),
+    ("wolf", "n", "wolf", "a grey animal of the woods", "@animal"),
+    ("year", "n", "year", "four seasons", "@entity"),
+    ("age", "n", "years", "a long time lived", "@entity"),
+    ("Banks", "n", "Banks", "a botanist who sailed with Cook", "@i:animal"),
+    ("act", "v", "act", "do something", ""),
+    ("hinder", "v", "hinder", "make slow", "@stop"),  # a loop, of which stop leads out
+    ("stop", "v", "stop", "make an end", "@hinder @act"),
+    ("bar", "v", "bar", "stop by a bar", "@hinder"),
+    ("see", "v", "see", "take in with the eyes", "@act"),
+    ("saw", "v", "saw", "cut with teeth of steel", "@act"),
+    ("hop", "v", "hop", "go on one leg", "@act"),
+    ("hope", "v", "hope", "wish and expect", ""),
+    ("lend", "v", "bank", "leave money with a firm", "@act"),
+    ("good", "a", "good", "as it should be", "!1:bad &fine"),
+    ("bad", "a", "bad", "as it should not be", "!1:good"),
+    ("fine", "s", "fine all_right", "good enough", "&good"),
+    ("well", "r", "well", "in a good way", ""),
+]
+SEARCHED = tuple(map(Path, nltk.data.path))
+EXCEPTIONS = {"noun": "wolves wolf\n", "verb": "saw see\n", "adj": "better good\n", "adv": ""}
+PARTS = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+LICENCE = "  1 A small net of our own in the format of WordNet 3.0 Copyright 2026 by nobody  \n"
+LEXNAMES = {"perch": 5, "bar": 41}
+
+
+def write(folder: Path) -> Path:
+    """Our rows in the format of wndb(5WN), without lexnames, as Debian has them: folder/usr/share/wordnet."""
+    place = folder / "usr" / "share" / "wordnet"
+    place.mkdir(parents=True)
+    offsets: dict[str, int] = {}
+    back = {key: "" for key, *_ in ROWS}  # WordNet lists hyponyms too
+    for key, *_, pointers in ROWS:
+        for pointer in pointers.split():
+            if pointer[0] == "@":
+                back[pointer.split(":")[-1].lstrip("@")] += f" ~i:{key}" if ":" in pointer else f" ~{key}"
+    kind = {key: pos for key, pos, *_ in ROWS}
+    for _ in range(2):  # offsets are of fixed width: the second round knows them all
+        for pos, part in PARTS.items():
+            text = LICENCE
+            for key, own, lemmas, gloss, pointers in ROWS:
+                if own == pos or (own, pos) == ("s", "a"):
+                    offsets[key] = len(text)
+                    text += _line(key, own, lemmas.split(), gloss, (pointers + back[key]).split(), offsets, kind)
+            (place / f"data.{part}").write_text(text)
+            (place / f"index.{part}").write_text(LICENCE + "".join(_index(pos, offsets)))
+            (place / f"{part}.exc").write_text(EXCEPTIONS[part])
+    for name in ("cntlist.rev", "index.sense"):
+        (place / name).write_text("")
+    return folder
+
+
+def _line(key, own, lemmas, gloss, pointers, offsets, kind) -> str:
+    ends = []
+    for pointer in pointers:
+        symbol, name = pointer.split(":") if ":" in pointer else (pointer[0], pointer[1:])
+        lexical = "0101" if symbol.endswith("1") else "0000"
+        ends.append(f"{symbol.removesuffix('1')} {offsets.get(name, 0):08d} {kind[name].replace('s', 'a')} {lexical}")
+    words = " ".join(f"{lemma} 0" for lemma in lemmas)
+    frames = " 00" if own == "v" else ""
+    start = f"{offsets[key]:08d} {LEXNAMES.get(key, 0):02d} {own} {len(lemmas):02x} {words}"
+    return " ".join([start, f"{len(ends):03d}", *ends]) + f"{frames} | {gloss}  \n"
+
+
+def _index(pos: str, offsets: dict[str, int]) -> Iterator[str]:
+    rows = [(lemma.lower(), key) for key, own, lemmas, *_ in ROWS for lemma in lemmas.split()
+            if own == pos or (own, pos) == ("s", "a")]  # fmt: skip
+    for lemma in sorted({lemma for lemma, _ in rows}):
+        found = [f"{offsets[key]:08d}" for one, key in rows if one == lemma]
+        yield f"{lemma} {pos} {len(found)} 0 {len(found)} 0 {' '.join(found)}  \n"
+
+
+def forget() -> None:
+    """Nltk and we look for WordNet anew."""
+    for file in vars(nltk_wordnet).get("_data_file_map", {}).values():
+        file.close()
+    nltk_wordnet._unload()
+    for made in (wordnet.reader, wordnet.lemma, wordnet.pools, wordnet.gloss_text, wordnet.levels, senses._base):
+        made.cache_clear()
+
+
+@contextmanager
+def found_in(*folders: Path) -> Iterator[None]:
+    """Nltk's data path is these folders alone."""
+    before = list(nltk.data.path)
+    forget()
+    nltk.data.path[:] = map(str, folders)
+    try:
+        yield
+    finally:
+        forget()
+        nltk.data.path[:] = before
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Our net is the WordNet that nltk finds."""
+    wordnet.unpack([write(tmp_path / "tree")], tmp_path / "nltk_data")
+    with found_in(tmp_path / "nltk_data"):
+        yield tmp_path
+
+
+@contextmanager
+def real() -> Iterator[None]:
+    """The real WordNet, where nltk finds one."""
+    with found_in(*SEARCHED):
+        try:
+            wordnet.reader()
+        except Missing as why:
+            pytest.skip(f"needs WordNet: {why}")
+        yield
+
+
+def test_what_is_missing_is_told_with_the_ways_to_get_it(tmp_path: Path) -> None:
+    """Without WordNet the error names nltk's download, Debian's packages and the path that was searched."""
+    with found_in(tmp_path), pytest.raises(Missing) as why:
+        wordnet.version()
+    assert all(part in str(why.value) for part in ("nltk.download('wordnet')", "wordnet-sense-index", str(tmp_path)))
+
+
+def test_half_a_wordnet_is_missing(small: Path) -> None:
+    """A corpus folder without one of its files is told as missing, not as a crash of nltk."""
+    (small / "nltk_data" / "corpora" / "wordnet" / "index.verb").unlink()
+    with pytest.raises(Missing, match="not all of it"):
+        wordnet.version()
+
+
+def test_the_layout_is_what_nltk_reads(small: Path) -> None:
+    """A Debian tree opens by nltk's standard loader; lexnames number 5 and 41 are those of lexnames(5WN)."""
+    assert wordnet.version() == "3.0"
+    names = [wordnet.reader().synset(name).lexname() for name in ("bass.n.02", "bar.v.01")]
+    assert names == ["noun.animal", "verb.social"]
+    lines = (small / "nltk_data" / "corpora" / "wordnet" / "lexnames").read_text().splitlines()
+    assert (len(lines), lines[0], lines[3], lines[44]) == (45, "00\tadj.all\t3", "03\tnoun.Tops\t1", "44\tadj.ppl\t3")
+
+
+def test_packages_are_unpacked(tmp_path: Path) -> None:
+    """The files may come from two packages, as in Debian; the layout is there once, and stays as it is."""
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("needs dpkg-deb to make a package")
+    base = write(tmp_path / "base")
+    index = tmp_path / "index" / "usr" / "share" / "wordnet"
+    index.mkdir(parents=True)
+    (base / "usr/share/wordnet/index.sense").rename(index / "index.sense")
+    packages = []
+    for tree in (base, tmp_path / "index"):
+        (tree / "DEBIAN").mkdir()
+        control = f"Package: {tree.name}\nVersion: 1\nArchitecture: all\nMaintainer: us\nDescription: ours\n"
+        (tree / "DEBIAN" / "control").write_text(control)
+        packages.append(tmp_path / f"{tree.name}.deb")
+        subprocess.run(["dpkg-deb", "-b", tree, packages[-1]], check=True, capture_output=True)
+    place = wordnet.unpack(packages, tmp_path / "to")
+    assert sorted(path.name for path in place.iterdir()) == sorted([*wordnet.FILES, "lexnames"])
+    assert [path.name for path in place.parent.iterdir()] == ["wordnet"]
+    (place / "verb.exc").write_text("ours\n")
+    assert wordnet.unpack(packages, tmp_path / "to") == place
+    assert (place / "verb.exc").read_text() == "ours\n"
+
+
+def test_what_cannot_be_laid_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lacking file, a lacking source, no package and a taken place are told, and nothing is left half done."""
+    tree, target = write(tmp_path / "tree"), tmp_path / "to"
+    (tree / "usr/share/wordnet/index.sense").unlink()
+    with pytest.raises(BadInput, match=r"no index\.sense in .*wordnet-sense-index"):
+        wordnet.unpack([tree], target)
+    with pytest.raises(BadInput, match="no such package or folder"):
+        wordnet.unpack([tmp_path / "none.deb"], target)
+    (tmp_path / "text.deb").write_text("no package")
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(Missing, match="dpkg-deb"):
+        wordnet.unpack([tmp_path / "text.deb"], target)
+    monkeypatch.undo()
+    if shutil.which("dpkg-deb"):
+        with pytest.raises(BadInput, match="expected a Debian package"):
+            wordnet.unpack([tmp_path / "text.deb"], target)
+    assert list((target / "corpora").iterdir()) == []
+    (target / "corpora" / "wordnet").mkdir()
+    with pytest.raises(BadInput, match=r"is there but lacks index\.noun"):
+        wordnet.unpack([tree], target)
+
+
+@pytest.mark.parametrize(
+    ("word", "upos", "wanted"),
+    [
+        ("wolves", "NOUN", "wolf"),
+        ("banks", "NOUN", "bank"),  # not the botanist
+        ("years", "NOUN", "year"),  # though years is a lemma too
+        ("saw", "VERB", "see"),
+        ("hoping", "VERB", "hope"),  # not hop, which is shorter
+        ("Better", "ADJ", "good"),
+        ("sea basses", "NOUN", "sea bass"),
+        ("banks", "AUX", "bank"),
+        ("banks", "PROPN", "banks"),
+        ("Teapots", "NOUN", "teapots"),
+        ("", "NOUN", ""),
+        ("银行", "NOUN", "银行"),
+    ],
+)
+def test_lemmas(small: Path, word: str, upos: str, wanted: str) -> None:
+    """Base forms by morphy: irregular ones first, of several the likelier; what WordNet lacks stays in lower case."""
+    assert wordnet.lemma(word, upos) == wanted
+
+
+def test_senses_are_of_the_lemma_itself(small: Path) -> None:
+    """Senses come in WordNet's order and are never those of a base form: the noun banks is the botanist alone."""
+    assert [synset.name() for synset in wordnet.senses("bank", "n")] == ["bank.n.01", "bank.n.02"]
+    assert [synset.name() for synset in wordnet.senses("banks", "n")] == ["banks.n.01"]
+    assert [synset.name() for synset in wordnet.senses("all right", "a")] == ["fine.s.01"]
+    assert wordnet.senses("bank", "r") == []
+
+
+def test_levels_are_longest_paths(small: Path) -> None:
+    """A root is at level 0, the longer of two ways counts, an instance lies below its class (REC-08)."""
+    names = ["entity.n.01", "river.n.01", "oder.n.01", "fish.n.01", "bass.n.02", "act.v.01", "hope.v.01"]
+    assert [wordnet.level(name) for name in names] == [0, 2, 3, 3, 4, 0, 0]
+    assert [wordnet.level(name) for name in ("good.a.01", "fine.s.01", "well.r.01", "teapot.n.01")] == [None] * 4
+    assert wordnet.max_levels() == {"n": 4, "v": 2}
+
+
+def test_a_loop_of_hypernyms_ends(small: Path) -> None:
+    """Synsets that are each other's hypernyms share the level of the way out, and those below go on from there."""
+    assert [wordnet.level(f"{verb}.v.01") for verb in ("hinder", "stop", "bar")] == [1, 1, 2]
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2)))))
+def test_levels_of_any_graph(drawn: tuple[int, list[tuple[int, int]]]) -> None:
+    """A level is one more than the highest above the node's loop, or 0: with numbers given, this fixes them all."""
+    count, edges = drawn
+    reach = np.eye(count, dtype=bool)
+    for below, over in edges:
+        reach[below, over] = True
+    for _ in range(count):
+        reach |= reach @ reach
+    found = wordnet._longest(*np.array(edges, np.int64).reshape(-1, 2).T, count)
+    for node in range(count):
+        loop = reach[node] & reach[:, node]
+        outside = [found[over] for below, over in edges if loop[below] and not loop[over]]
+        assert found[node] == (1 + max(outside) if outside else 0)
+
+
+@pytest.mark.parametrize(
+    ("level", "pos", "wanted"),
+    [(5, "n", True), (6, "n", False), (5, "v", True), (0, "v", True), (5, "a", False), (None, "n", False)],
+)
+def test_nonspecific_is_under_six(level: int | None, pos: str, wanted: bool) -> None:
+    """The boundary is strict, and adjectives are never targets (REC-10)."""
+    assert wordnet.is_nonspecific(level, pos) is wanted
+
+
+def test_the_threshold_is_a_setting() -> None:
+    """Another threshold is as strict."""
+    assert [wordnet.is_nonspecific(level, "n", threshold=3) for level in (2, 3)] == [True, False]
+
+
+def test_pools_are_over_all_senses(small: Path) -> None:
+    """Both nouns and the verb bank give synonyms, with blanks; the lemma itself is none (REC-12)."""
+    assert wordnet.pools("bank") == ({"riverside", "banking house"}, set())
+    assert wordnet.pools("bass") == ({"sea bass"}, {"treble"})
+    assert wordnet.pools("sea bass").synonyms == {"bass"}
+    assert wordnet.pools("good").antonyms == {"bad"}
+    assert wordnet.pools("teapot") == (set(), set())
+
+
+def test_gloss_text(small: Path) -> None:
+    """First senses of all parts of speech, each behind its tag; a plural and an irregular form are looked up."""
+    wanted = "NOUN land at the side of a river VERB leave money with a firm"
+    assert [wordnet.gloss_text(word) for word in ("bank", "Banks", "banks")] == [wanted] * 3
+    assert wordnet.gloss_text("better") == "ADJ as it should be"
+    assert wordnet.gloss_text("sea bass") == "NOUN a spiny fish of lakes and coasts"
+    assert wordnet.gloss_text("teapot") == ""
+
+
+@pytest.mark.slow
+def test_wordnet_itself() -> None:
+    """In WordNet 3.0 verbs reach level 12, all as nltk has them; bank's glosses and good's antonyms are as known."""
+    with real():
+        if wordnet.version() != "3.0":
+            pytest.skip(f"the numbers are of WordNet 3.0, found {wordnet.version()}")
+        golden = "NOUN sloping land (especially the slope beside a body of water) VERB tip laterally"
+        assert wordnet.gloss_text("banks") == golden
+        assert wordnet.pools("good").antonyms == {"bad", "badness", "evil", "evilness", "ill"}
+        assert wordnet.lemma("banks", "NOUN") == "bank"
+        assert wordnet.lemma("hoped", "VERB") == "hope"
+        found = wordnet.levels("v")
+        assert found == {name: wordnet.reader().synset(name).max_depth() for name in found}  # nltk's own recursion
+        assert max(found.values()) == 12
