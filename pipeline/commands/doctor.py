@@ -86,7 +86,7 @@ def _wordnet() -> Finding:
 
     folders = [Path(p) / "corpora" for p in [*nltk.data.path, str(settings.resources() / "nltk_data")]]
     place = next((f for f in folders if (f / "wordnet").is_dir() or (f / "wordnet.zip").is_file()), None)
-    remedy = "python -m nltk.downloader wordnet, or on Debian: apt-get install wordnet-base (used by METEOR and ReCAM)"
+    remedy = "make wordnet, or python -m nltk.downloader wordnet (used by METEOR and ReCAM)"
     return Finding("WordNet", place is not None, str(place or "not found"), remedy, needed=False)
 
 

@@ -303,9 +303,12 @@ def generated(rows: int) -> Path:
     return path
 
 
+BENCHES = ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "senses", "memory"]
+
+
 def main() -> None:
     """Everything, or the benches named on the command line."""
-    wanted = sys.argv[1:] or "import tokenize score train grid warehouse agreement senses memory".split()
+    wanted = sys.argv[1:] or BENCHES
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
           f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}", flush=True)  # fmt: skip
     texts = comments()
