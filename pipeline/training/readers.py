@@ -78,6 +78,7 @@ That code counts gates, one, where hops are counted here. Its head is not taken 
 side to five scores, which a permutation of the options changes, and its last version learns by SGD.
 """
 
+
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     above_zero = {"clip", "learning_rate"}
