@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _GIVEN = ["task_id", "round", "stage", "rater_id", "field"]
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
 _GONE = {"reason": pl.String(), "row_key": pl.String()}
+_TAKEN = {"task_id": pl.String(), "studio_id": pl.String()}
 _RATER = re.compile(r"[\w-]{1,40}")
 log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ def collect(
         Counts: tasks, labels (in all), waiting.
     """
     tasks, _ = asked(project, step)
-    taken = pl.DataFrame(schema={"task_id": pl.String, "studio_id": pl.String})
+    taken = pl.DataFrame(schema=_TAKEN)
     if tasks.height:
         try:
             found, skipped, taken = _fetched(project, step, tool, tasks, at, seed)
@@ -224,7 +225,14 @@ def collect(
         else:
             add(project, found, run_id, skipped)
     open_ = settle(project, run_id)
-    stuck = taken.join(asked(project, step)[0], on="task_id", how="semi") if open_[step] else taken.clear()
+    if open_[step] and taken.height:
+        _tell_stuck(project, step, taken)
+    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": open_[step]}
+
+
+def _tell_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
+    """Name the tasks that wait in a step though the tool gives them to nobody."""
+    stuck = taken.join(asked(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waits = decided(project).annotations.filter(reason="too_few_raters")
         stuck = stuck.join(waits, on="task_id", how="semi")
@@ -235,14 +243,13 @@ def collect(
             "field that was asked for, or its rater does not count (`dropped` says which); have them mended there: %s",
             title(project, step), stuck.height, told,
         )  # fmt: skip
-    return {"tasks": tasks.height, "labels": labels_of(project).height, "waiting": open_[step]}
 
 
 def _fetched(
     project: str, step: Step, tool: Tool, tasks: pl.DataFrame, at: Studio | None, seed: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Labels that a tool has, what it has besides with a reason (reason, row_key), and tasks it gives to nobody."""
-    none = pl.DataFrame(schema=_GONE), pl.DataFrame(schema={"task_id": pl.String, "studio_id": pl.String})
+    none = pl.DataFrame(schema=_GONE), pl.DataFrame(schema=_TAKEN)
     if tool == "simulated":
         if step[1] == 2:
             return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=step[0]), seed), *none

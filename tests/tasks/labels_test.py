@@ -185,6 +185,27 @@ def test_label_studio_from_end_to_end(project: str) -> None:
     assert TOKEN not in repr(at)
 
 
+def test_a_task_that_waits_for_nobody_is_named(project: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Label Studio gives a task to nobody after three answers, though one lacks a field: the log names that task."""
+    task, *others = labels.tasks_of(project)["task_id"]
+    with Server() as server:
+        at = labels.Studio(server.url, TOKEN)
+        labels.push(project, STEPS[0], "label_studio", at)
+        whole = dict(said(project, "x").filter(task_id=task).select("field", "value").iter_rows())
+        for rater in (11, 12, 13):
+            for name in (task, others[0]):
+                lacks = {"subtext"} if (name, rater) == (task, 13) else set()
+                server.annotate(name, rater, {field: value for field, value in whole.items() if field not in lacks})
+        told = labels.collect(project, STEPS[0], "label_studio", at)
+    assert told["waiting"] == 8 + 8  # an answer that lacks a field does not count, and nobody has seen the third task
+    (line,) = [record.getMessage() for record in caplog.records if "gives them to nobody" in record.getMessage()]
+    assert "1 tasks wait" in line
+    assert task in line
+    assert others[0] not in line
+    gone = table("dropped").filter(step="labels_in")
+    assert gone.filter(reason="unanswered")["row_key"].str.ends_with("/subtext").to_list() == [True]
+
+
 def test_nobody_to_push_to(project: str) -> None:
     """Without a Label Studio its tool is Missing and names the settings."""
     assert labels.studio() is None
