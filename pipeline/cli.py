@@ -13,13 +13,14 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import abstractness, console, label, measures, models, pairs, recovery, studies, subtext
+from pipeline.commands import abstractness, cloze, console, label, measures, models, pairs, recovery, studies, subtext
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(pairs.app, name="pairs")
 app.add_typer(label.app, name="label")
+app.add_typer(cloze.app, name="cloze")
 app.add_typer(studies.groups_app, name="groups")
 app.add_typer(studies.app, name="study")
 app.add_typer(models.train_app, name="train")
