@@ -177,11 +177,11 @@ def _write_files(release: str) -> None:
     folder = settings.releases() / release
     told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
     spreadsheet = rows.with_columns(told.map_elements(exchange.defused, return_dtype=pl.String))
-    draft = folder / f".{secrets.token_hex(4)}.parquet"
-    rows.write_parquet(draft)
-    draft.replace(folder / "data.parquet")
     _put(folder / "data.jsonl", rows.write_ndjson())
     _put(folder / "data.csv", spreadsheet.write_csv())
+    draft = folder / f".{secrets.token_hex(4)}.parquet"
+    rows.write_parquet(draft)
+    draft.replace(folder / "data.parquet")  # the last, as it tells which rows the folder holds
 
 
 def _put(path: Path, text: str) -> None:
@@ -210,17 +210,22 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     for (project,), mine in tasks.partition_by("project", as_dict=True, maintain_order=True).items():
         for (day,), of_day in mine.partition_by("day", as_dict=True).items():
             _tell_withdrawn(str(project), day.isoformat(), of_day["task_id"], run_id)
-        is_mine = pl.col("row_id").is_in(mine["row_id"].implode())
-        releases = sorted(warehouse.scan("annotated_comments", is_mine).collect()["release"].unique())
-        ids = mine["task_id"].to_list()
         warehouse.erase("annotated_comments", {"row_id": mine["row_id"].to_list()})
-        for name in {*releases, str(project)}:  # the project's too: a run may have been killed after its rows went
-            if (settings.releases() / name).is_dir():
-                _write_files(name)
+        releases = _releases_with(mine["row_id"])  # by their files: a run may have been killed after its rows went
+        for name in releases:
+            _write_files(name)
+        ids = mine["task_id"].to_list()
         for table in ("annotations", "labels", "label_tasks"):  # the last is what a run that is repeated starts from
             warehouse.erase(table, {"project": [project], "task_id": ids})
         found.append((project, mine.height, ", ".join(releases)))
     return pl.DataFrame(found, schema=["project", "row_count", "releases"], orient="row")
+
+
+def _releases_with(row_ids: pl.Series) -> list[str]:
+    """Releases whose files hold one of the rows."""
+    is_one = pl.col("row_id").is_in(row_ids.implode())
+    files = sorted(settings.releases().glob("*/data.parquet"))
+    return [path.parent.name for path in files if pl.scan_parquet(path).select(is_one.any()).collect().item()]
 
 
 def _tell_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:

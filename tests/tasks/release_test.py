@@ -137,16 +137,17 @@ def test_a_comment_is_taken_out_of_everything(simulated: str, home: Path) -> Non
     assert "withdrawn" in table("dropped").filter(step="select")["reason"].to_list()
 
 
-def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("last", [0, 1, 3])
+def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """Killed between two tables and run again, the comment is gone from all of them and counted once."""
-    release.release(simulated, day=DAY)
+    folder = release.release(simulated, "first", day=DAY)
     row_ids = table("annotated_comments")["row_id"].to_list()[:2]
     erase, calls = warehouse.erase, []
 
     def dying(name: str, *rest: object) -> int:
-        if calls:
-            raise KeyboardInterrupt
         calls.append(name)
+        if len(calls) > last:
+            raise KeyboardInterrupt
         return erase(name, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
@@ -155,7 +156,8 @@ def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pyt
             release.withdraw(row_ids)
     assert release.withdraw(row_ids)["row_count"].to_list() == [2]
     assert not set(row_ids) & set(table("label_tasks")["row_id"])
-    assert not set(row_ids) & set(pl.read_parquet(settings.releases() / simulated / "data.parquet")["row_id"])
+    assert not set(row_ids) & set(pl.read_parquet(folder / "data.parquet")["row_id"])
+    assert not [row_id for row_id in row_ids if row_id in (folder / "data.csv").read_text(encoding="utf-8")]
     assert table("dropped").filter(step="withdraw").height == 2
     with pytest.raises(Missing, match="no labelled comment has the row_id"):
         release.withdraw(row_ids)
