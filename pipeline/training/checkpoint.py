@@ -29,6 +29,35 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         return tensors, json.loads(file.metadata()["facts"])
 
 
+Weights = dict[str, torch.Tensor]
+
+
+def of_training(best: Weights, now: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator) -> Weights:
+    """All that a training goes on from: its best and its newest weights, its optimiser, its sources of chance."""
+    tensors = {f"best.{name}": value for name, value in best.items()}
+    tensors |= {f"now.{name}": value for name, value in now.items()}
+    tensors |= of_optimiser(optimiser)
+    tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
+    return tensors | ({"random.cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
+
+
+def into_training(
+    tensors: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator
+) -> tuple[Weights, Weights]:
+    """Put back what `of_training` took, but for the weights, which are returned: the best and the newest."""
+    parts: dict[str, Weights] = {"best": {}, "now": {}}
+    for key, value in tensors.items():
+        part, _, name = key.partition(".")
+        if part in parts:
+            parts[part][name] = value
+    into_optimiser(optimiser, tensors)
+    generator.set_state(tensors["random.generator"])
+    torch.set_rng_state(tensors["random.torch"])
+    if "random.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random.cuda"])
+    return parts["best"], parts["now"]
+
+
 def of_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     """An optimiser's state as named tensors, by parameter number."""
     return {

@@ -262,12 +262,7 @@ def _keep(
     path: Path, best: dict[str, Tensor], history: list[tuple[int, float, int]], model: ImpScore, embedding: Embedding,
     optimiser: torch.optim.Optimizer, generator: torch.Generator,
 ) -> None:  # fmt: skip
-    tensors = {f"best.{name}": value for name, value in best.items()}
-    tensors |= {f"now.{name}": value for name, value in _weights(model, embedding).items()}
-    tensors |= checkpoint.of_optimiser(optimiser)
-    tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
-    if embedding.device == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors = checkpoint.of_training(best, _weights(model, embedding), optimiser, generator)
     checkpoint.save(path, tensors, {"history": history})
 
 
@@ -276,15 +271,6 @@ def _resume(
     optimiser: torch.optim.Optimizer, generator: torch.Generator,
 ) -> tuple[dict[str, Tensor], list[tuple[int, float, int]]]:  # fmt: skip
     tensors, facts = found
-    parts: dict[str, dict[str, Tensor]] = {"best": {}, "now": {}}
-    for key, value in tensors.items():
-        part, _, name = key.partition(".")
-        if part in parts:
-            parts[part][name] = value
-    _put(parts["now"], model, embedding)
-    checkpoint.into_optimiser(optimiser, tensors)
-    generator.set_state(tensors["random.generator"])
-    torch.set_rng_state(tensors["random.torch"])
-    if "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    return parts["best"], [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]
+    best, now = checkpoint.into_training(tensors, optimiser, generator)
+    _put(now, model, embedding)
+    return best, [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]

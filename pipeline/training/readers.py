@@ -28,12 +28,12 @@ from pipeline.models.readers import Padded, Reader, Shape, Unit
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text import segment
 from pipeline.training import checkpoint, recipes
+from pipeline.training.batches import by_length
 
 log = logging.getLogger(__name__)
 
 ROWS = 1024  # items prepared in one go when nothing is learnt
 _PADDING, _UNKNOWN, _PLACEHOLDER = range(3)  # rows of the table before those of the words
-_POOL = 16  # batches that are cut from one shuffled heap, sorted by length
 _GLOSSES = 256  # glosses encoded at a time when nothing is learnt
 _SCORES = 1 << 24  # scores held at a time
 
@@ -382,7 +382,7 @@ class _Training:
         """One pass over the training part; the mean loss of an item, its negative log-likelihood (appendix D)."""
         self.model.train()
         total = 0.0
-        for at in _batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
+        for at in by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
             pool, right = self._pool(at)
             scores = self.model.scores(self.model.summarised(self.inputs, at), self.candidates.some(pool))
             if self.inputs.options.shape[1]:
@@ -422,35 +422,13 @@ class _Training:
         return {name: value.detach().clone().cpu() for name, value in found if name not in frozen}
 
     def _keep(self, path: Path, made_of: str) -> None:
-        tensors = {f"best.{name}": value for name, value in self.best.items()}
-        tensors |= {f"now.{name}": value for name, value in self._weights().items()}
-        tensors |= checkpoint.of_optimiser(self.optimiser)
-        tensors |= {"random.generator": self.generator.get_state(), "random.torch": torch.get_rng_state()}
+        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
         checkpoint.save(path, tensors, {"history": self.history, "made_of": made_of})
 
     def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        parts: dict[str, dict[str, Tensor]] = {"best": {}, "now": {}}
-        for key, value in tensors.items():
-            part, _, name = key.partition(".")
-            if part in parts:
-                parts[part][name] = value
-        self.best = parts["best"]
-        self.model.load_state_dict(parts["now"], strict=False)
-        checkpoint.into_optimiser(self.optimiser, tensors)
-        self.generator.set_state(tensors["random.generator"])
-        torch.set_rng_state(tensors["random.torch"])
+        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
+        self.model.load_state_dict(now, strict=False)
         self.history = [(int(epoch), float(value), float(loss), int(n)) for epoch, value, loss, n in facts["history"]]
-
-
-def _batches(lengths: IndexArray, rows: IndexArray, size: int, generator: torch.Generator) -> Iterator[IndexArray]:
-    """The rows of a pass, each once, in batches of about one length, newly shuffled."""
-    order = rows[torch.randperm(len(rows), generator=generator).numpy()]
-    batches: list[IndexArray] = []
-    for start in range(0, len(order), size * _POOL):
-        heap = order[start : start + size * _POOL]
-        heap = heap[np.argsort(lengths[heap], kind="stable")]
-        batches += [heap[at : at + size] for at in range(0, len(heap), size)]
-    yield from (batches[i] for i in torch.randperm(len(batches), generator=generator).tolist())
 
 
 @torch.no_grad()

@@ -141,12 +141,7 @@ def _keep(
     path: Path, best: dict[str, Tensor], history: History, made_of: str, module: torch.nn.Module,
     optimiser: torch.optim.Optimizer, generator: torch.Generator,
 ) -> None:  # fmt: skip
-    tensors = {f"best.{name}": value for name, value in best.items()}
-    tensors |= {f"now.{name}": value for name, value in module.state_dict().items()}
-    tensors |= checkpoint.of_optimiser(optimiser)
-    tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors = checkpoint.of_training(best, module.state_dict(), optimiser, generator)
     checkpoint.save(path, tensors, {"history": history, "made_of": made_of})
 
 
@@ -154,15 +149,6 @@ def _resume(
     tensors: dict[str, Tensor], facts: dict[str, Any], module: torch.nn.Module, optimiser: torch.optim.Optimizer,
     generator: torch.Generator,
 ) -> tuple[dict[str, Tensor], History]:  # fmt: skip
-    parts: dict[str, dict[str, Tensor]] = {"best": {}, "now": {}}
-    for key, value in tensors.items():
-        part, _, name = key.partition(".")
-        if part in parts:
-            parts[part][name] = value
-    module.load_state_dict(parts["now"])
-    checkpoint.into_optimiser(optimiser, tensors)
-    generator.set_state(tensors["random.generator"])
-    torch.set_rng_state(tensors["random.torch"])
-    if "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    return parts["best"], [(int(epoch), float(told), float(judged)) for epoch, told, judged in facts["history"]]
+    best, now = checkpoint.into_training(tensors, optimiser, generator)
+    module.load_state_dict(now)
+    return best, [(int(epoch), float(told), float(judged)) for epoch, told, judged in facts["history"]]

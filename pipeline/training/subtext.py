@@ -7,7 +7,7 @@ linear classifier of n-grams ends (`models.ngrams`): the LSTMs learn what that l
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,6 +27,7 @@ from pipeline.models.subtext import Comparison, Pooling, Shape, Subtext
 from pipeline.models.word_vectors import WordVectors, rows_of
 from pipeline.text import segment
 from pipeline.training import checkpoint, recipes
+from pipeline.training.batches import by_length
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,6 @@ POSITIVE = "1"  # the class of what contains subtext
 ROWS = 4096  # texts prepared in one go when nothing is learnt
 _CLIP = 5.0  # longest gradient of a member
 _LINEAR = ("rarity", "weights", "bias")
-_POOL = 16  # batches that are cut from one shuffled heap, sorted by length
 
 Floats = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
@@ -357,7 +357,7 @@ class _Training:
         """One pass over the training part; the mean loss of a row."""
         self.model.train()
         inputs, total = self.inputs["train"], 0.0
-        for at in _batches(inputs, self.recipe.batch, self.generator):
+        for at in by_length(inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator):
             truth = torch.from_numpy(self.truth["train"][at])
             logits = self.model(inputs, at)
             loss = torch.stack([cross_entropy(each, truth, self.weights) for each in logits]).sum()
@@ -391,36 +391,13 @@ class _Training:
         return {name: value.detach().clone() for name, value in found if name not in frozen}
 
     def _keep(self, path: Path) -> None:
-        tensors = {f"best.{name}": value for name, value in self.best.items()}
-        tensors |= {f"now.{name}": value for name, value in self._weights().items()}
-        tensors |= checkpoint.of_optimiser(self.optimiser)
-        tensors |= {"random.generator": self.generator.get_state(), "random.torch": torch.get_rng_state()}
+        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
         checkpoint.save(path, tensors, {"history": self.history})
 
     def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        parts: dict[str, dict[str, Tensor]] = {"best": {}, "now": {}}
-        for key, value in tensors.items():
-            part, _, name = key.partition(".")
-            if part in parts:
-                parts[part][name] = value
-        self.best = parts["best"]
-        self.model.load_state_dict(parts["now"], strict=False)
-        checkpoint.into_optimiser(self.optimiser, tensors)
-        self.generator.set_state(tensors["random.generator"])
-        torch.set_rng_state(tensors["random.torch"])
+        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
+        self.model.load_state_dict(now, strict=False)
         self.history = [(int(epoch), float(f1), float(loss), int(n)) for epoch, f1, loss, n in facts["history"]]
-
-
-def _batches(inputs: Inputs, size: int, generator: torch.Generator) -> Iterator[IndexArray]:
-    """The sentences of a pass, each once, in batches of about one length, newly shuffled."""
-    order = torch.randperm(len(inputs), generator=generator).numpy()
-    lengths = inputs.lengths[inputs.texts]
-    batches: list[IndexArray] = []
-    for start in range(0, len(order), size * _POOL):
-        heap = order[start : start + size * _POOL]
-        heap = heap[np.argsort(lengths[heap], kind="stable")]
-        batches += [heap[at : at + size] for at in range(0, len(heap), size)]
-    yield from (batches[i] for i in torch.randperm(len(batches), generator=generator).tolist())
 
 
 @torch.no_grad()

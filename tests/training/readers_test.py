@@ -303,16 +303,6 @@ def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, vectors: WordVect
         fit(items, TINY, broken)
 
 
-def test_a_pass_holds_every_item_once() -> None:
-    """Batches hold each row once, lengths in a batch are near to each other, and the next pass differs."""
-    lengths = np.arange(60) % 7
-    generator = torch.Generator().manual_seed(1)
-    one, other = (list(readers._batches(lengths, np.arange(60), 8, generator)) for _ in range(2))
-    assert sorted(np.concatenate(one).tolist()) == list(range(60))
-    assert [batch.tolist() for batch in one] != [batch.tolist() for batch in other]
-    assert max(np.ptp(lengths[batch]) for batch in one) <= 2
-
-
 def test_configuration_is_json(fitted: Fitted) -> None:
     """What is kept beside the weights can be written and read as JSON, and asked again."""
     again = json.loads(json.dumps(fitted.config, sort_keys=True))

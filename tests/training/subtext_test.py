@@ -191,18 +191,6 @@ def test_best_epoch_is_kept(parted: pl.DataFrame, vectors: WordVectors, monkeypa
     assert equal(fit(parted, replace(TINY, epochs=2), vectors).tensors, found.tensors)
 
 
-def test_every_row_is_seen_once_an_epoch(parted: pl.DataFrame, vectors: WordVectors) -> None:
-    """A pass's batches hold each sentence once; lengths in a batch are near to each other; the next pass differs."""
-    reader = subtext.Reader(replace(TINY, ngrams=0), vectors.words, None, None)
-    texts = ["好" * (1 + i % 7) for i in range(60)]
-    inputs = reader.read(texts, [""] * 60)
-    generator = torch.Generator().manual_seed(1)
-    one, other = (list(subtext._batches(inputs, 8, generator)) for _ in range(2))
-    assert sorted(np.concatenate(one).tolist()) == list(range(60))
-    assert [batch.tolist() for batch in one] != [batch.tolist() for batch in other]
-    assert max(np.ptp(inputs.lengths[inputs.texts[batch]]) for batch in one) <= 2
-
-
 def test_scores_do_not_depend_on_company(fitted: Fitted, parted: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, in another order or three at a time, a text has the same score but for rounding."""
     whole = scores(fitted, parted)
