@@ -52,7 +52,8 @@ def export(
     warehouse.create()
     if day:
         rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
-        again(lambda: labels.select(project, day, rules))
+        if not again(lambda: labels.select(project, day, rules)):
+            raise labels.nothing_selected(project, day)
     where = out or labels.folder_of(project, labels.STEPS[0])
     tasks, _ = labels.asked(project, labels.STEPS[0])
     labels.export(where, tasks, None, sheet or ())

@@ -102,6 +102,18 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     return count
 
 
+def nothing_selected(project: str, day: str) -> Missing:
+    """Why a day gave a project without tasks none: it has no comments, or which rules left out how many."""
+    mine = (pl.col("origin") == origin(project)) & (pl.col("step") == "select") & (pl.col("day") == parse_day(day))
+    gone = warehouse.scan("dropped", mine).collect()["reason"].value_counts().sort("count", "reason", descending=True)
+    if gone.height:
+        told = ", ".join(f"{reason} {count}" for reason, count in gone.iter_rows())
+        return Missing(f"no comment of {day} fits the rules, which left out: {told}")
+    days = warehouse.scan("comments").select(pl.col("day").unique().sort(descending=True)).head(5).collect()["day"]
+    known = ", ".join(map(str, days)) or "none"
+    return Missing(f"there are no comments of {day}; days with comments, the newest first: {known}")
+
+
 def origin(project: str) -> str:
     """Where steps of a project say they come from, in `runs` and `dropped`."""
     return f"label:{project}"

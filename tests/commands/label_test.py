@@ -104,6 +104,17 @@ def test_agreement_of_a_file(run: Run, home: Path, tmp_path: Path) -> None:
     assert not home.exists()
 
 
+def test_a_day_that_gives_nothing(run: Run, comments: None) -> None:
+    """A day without comments is told with the days there are, one whose comments do not fit with the rules' counts."""
+    done = run("label", "export", "--day", "2026-01-01")
+    assert (done.code, f"no comments of 2026-01-01; days with comments, the newest first: {DAY}" in done.err) == (
+        4,
+        True,
+    )
+    done = run("label", "export", "--day", DAY, "--lang", "en")
+    assert (done.code, "left out: language 2" in done.err) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
