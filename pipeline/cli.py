@@ -13,7 +13,19 @@ import polars as pl
 import typer
 
 from pipeline import __version__, sample, warehouse
-from pipeline.commands import abstractness, cloze, console, label, measures, models, pairs, recovery, studies, subtext
+from pipeline.commands import (
+    abstractness,
+    cloze,
+    console,
+    label,
+    measures,
+    models,
+    pairs,
+    readers,
+    recovery,
+    studies,
+    subtext,
+)  # fmt: skip
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
 
@@ -31,6 +43,9 @@ models.evaluate_app.command("subtext")(subtext.evaluate)
 measures.score_app.command("subtext")(subtext.score)
 models.train_app.command("abstractness")(abstractness.train)
 measures.score_app.command("abstractness")(abstractness.score)
+models.train_app.command("reader")(readers.train)
+models.train_app.command("masked_lm")(readers.train_masked_lm)
+models.evaluate_app.command("reader")(readers.evaluate)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)

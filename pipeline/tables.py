@@ -46,6 +46,7 @@ class Articles(dy.Schema):
     thread_id = dy.String(min_length=1, description="The site's id of the post, song, video, answer or article")
     title = dy.String(nullable=True, description="Headline, song name, question")
     text = dy.String(description="Body, cleaned; may be empty where the site gives none")
+    summary = dy.String(nullable=True, min_length=1, description="A sentence that sums it up, if there is one (REC-03)")
     category = dy.String(nullable=True, description="Field or channel, where the source names one")
     lang = dy.String(description="zh, en, ja, ko or und")
 
@@ -149,6 +150,56 @@ class Pairs(dy.Schema):
         return pl.col("negative") != pl.col("explicit")
 
 
+_SUBTASK = "^(imperceptibility|nonspecificity)$"
+
+
+class ClozeTargets(dy.Schema):
+    """Every token of every summary: whether a cloze question may leave it out, and if not why (ReCAM, section 3)."""
+
+    source = _source()
+    subtask = dy.String(regex=_SUBTASK, description="What makes a word abstract: imperceptibility or nonspecificity")
+    thread_id = dy.String(min_length=1, description="articles.thread_id")
+    start = dy.Int64(min=0, description="Where the word begins in the summary, in characters")
+    end = dy.Int64(min=1, description="Where it ends; the end is not included")
+    word = dy.String(min_length=1, description="As it stands there")
+    lemma = dy.String(description="Its base form")
+    upos = dy.String(min_length=1, description="Universal part of speech")
+    score = dy.Float64(nullable=True, description="Concreteness in [0, 1], or level of the sense from the root")
+    sense = dy.String(nullable=True, description="Its WordNet sense, of nonspecificity")
+    reason = dy.String(nullable=True, min_length=1, description="Rule or filter that took it out; null for a target")
+
+    @dy.rule()
+    def ends_after_its_start(cls) -> pl.Expr:
+        return pl.col("end") > pl.col("start")
+
+
+class ClozeItems(dy.Schema):
+    """Cloze questions with five options, made of summaries (ReCAM, table 1); the passage is articles.text."""
+
+    item_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of subtask, source, thread_id and place of the word")
+    source = _source()
+    subtask = dy.String(regex=_SUBTASK, description="What makes the word abstract")
+    thread_id = dy.String(min_length=1, description="articles.thread_id")
+    question = dy.String(min_length=1, description="The summary with @placeholder in place of the word")
+    options = dy.List(dy.String(min_length=1), description="Five words, in an order drawn for each item")
+    label = dy.Int64(min=0, max=4, description="Place of the right one, from 0")
+    start = dy.Int64(min=0, description="Where the word begins in the summary, in characters")
+    upos = dy.String(min_length=1, description="Universal part of speech of the word")
+    score = dy.Float64(nullable=True, description="cloze_targets.score")
+    split = dy.String(regex="^(train|validation|test)$", description="By article, the same in both subtasks")
+    is_unanswerable = dy.Bool(nullable=True, description="Raters found no answer in the passage; null: too few asked")
+    is_ambiguous = dy.Bool(nullable=True, description="Raters found several right options; null: too few asked")
+
+    @dy.rule()
+    def question_has_a_place(cls) -> pl.Expr:
+        return pl.col("question").str.count_matches("@placeholder", literal=True) == 1
+
+    @dy.rule()
+    def options_are_five_and_differ(cls) -> pl.Expr:
+        folded = pl.col("options").list.eval(pl.element().str.strip_chars().str.to_lowercase())
+        return (pl.col("options").list.len() == 5) & (folded.list.n_unique() == 5)
+
+
 class LabelTasks(dy.Schema):
     """Comments given to raters. What ties a task to its comment stays here; raters see text and context alone."""
 
@@ -224,7 +275,7 @@ class AnnotatedComments(dy.Schema):
 class Models(dy.Schema):
     """Trained models, by content hash."""
 
-    kind = dy.String(min_length=1, description="impscore; later subtext, reader, commenter, masked_lm")
+    kind = dy.String(min_length=1, description="impscore, subtext, abstractness, reader_imperceptibility, …")
     day = dy.Date(description="Day of the training run; a day is scored by the newest model not younger than it")
     model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
     is_promoted = dy.Bool(description="The one of its kind and day that days are scored by: the last trained")
@@ -339,6 +390,8 @@ TABLES: dict[str, Table] = {
     "sentences": Table(Sentences, ("source", "item_id"), ("source",)),
     "completions": Table(Completions, ("source", "completion_id"), ("source",)),
     "pairs": Table(Pairs, ("pair_id",), ("source",)),
+    "cloze_targets": Table(ClozeTargets, ("source", "subtask", "thread_id", "start"), ("source",)),
+    "cloze_items": Table(ClozeItems, ("item_id",), ("subtask",)),
     "label_tasks": Table(LabelTasks, ("project", "task_id"), ("project",)),
     "labels": Table(Labels, ("project", "task_id", "round", "stage", "rater_id", "field"), ("project",)),
     "annotations": Table(Annotations, ("project", "task_id", "field"), ("project",)),

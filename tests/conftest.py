@@ -74,6 +74,21 @@ def tiny_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_folder
 
 
+@pytest.fixture
+def wordnet(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WordNet is there, and what is made of it is made once for all workers of a test run."""
+    from pipeline.errors import Missing
+    from pipeline.text import wordnet
+
+    try:
+        wordnet.version()
+    except Missing as why:
+        pytest.skip(f"needs WordNet: {why}")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    monkeypatch.setenv("UNDERTONE_RESOURCES", str(shared / "resources"))
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The real data sets for development and CI."""

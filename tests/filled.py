@@ -24,8 +24,10 @@ _GIVEN: dict[str, Any] = {
     "read_count": 1, "kept_count": 1, "dropped_count": 0, "run_id": "test", "tokens": ["what", "a", "day"],
     "tokenizer": "nltk", "tokenizer_version": "1", "dictionary_hash": "none", "project": "csd", "release": "csd",
     "schema_version": "1", "round": 1, "stage": 1, "rater_id": "r1", "field": "subtext", "tool": "file",
-    "state": "deleted", "pattern": "same",
+    "state": "deleted", "pattern": "same", "subtask": "imperceptibility", "start": 2, "end": 6, "word": "hope",
+    "lemma": "hope", "upos": "NOUN",
 }  # fmt: skip
+_ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
 _DIGITS = {
     "page_id": 64,
     "completion_id": 64,
@@ -47,7 +49,11 @@ def filled(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
     columns = TABLES[name].schema.columns()
     found = []
     for number, row in enumerate(rows, 1):
-        made = {c: None if column.nullable else _value(c, row, number) for c, column in columns.items()}
+        own = _ITEM | {"item_id": digest(number, 32)} if name == "cloze_items" else {}
+        made = {
+            c: None if column.nullable else own[c] if c in own else _value(c, row, number)
+            for c, column in columns.items()
+        }
         found.append({**made, **row})
     return pl.DataFrame(found, schema=TABLES[name].schema.create_empty().schema)
 

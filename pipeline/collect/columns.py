@@ -2,8 +2,9 @@
 
 A mapping is a flat dictionary from our field to their column, so that it can be typed into a form or a flag. Fields:
 `text`, `comment_id`, `thread_id`, `parent_id`, `root_id`, `context`, `like_count`, `reply_count`, `created_at`, `user`,
-`article_title`, `article_text`, `category`; `comments` names a column with a list of comments (texts, or objects whose
-fields the other names then mean); `timezone` says where times without an offset were written (UTC by default).
+`article_title`, `article_text`, `category`, `summary`; `comments` names a column with a list of comments (texts, or
+objects whose fields the other names then mean); `timezone` says where times without an offset were written (UTC by
+default).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,7 @@ from pipeline.errors import BadInput
 
 FIELDS = (
     "text", "comment_id", "thread_id", "parent_id", "root_id", "context", "like_count", "reply_count", "created_at",
-    "user", "article_title", "article_text", "category", "comments", "timezone",
+    "user", "article_title", "article_text", "category", "summary", "comments", "timezone",
 )  # fmt: skip
 
 Columns = Mapping[str, str]
@@ -62,6 +63,7 @@ PRESETS: dict[str, tuple[str | None, Columns]] = {
         },
     ),
     "weibo-crawler posts": ("weibo", {"thread_id": "id", "article_text": "text"}),
+    "xsum": ("xsum", {"thread_id": "id", "article_text": "document", "summary": "summary"}),
     "article commenting": (
         "tencent_news",
         {

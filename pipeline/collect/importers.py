@@ -165,6 +165,7 @@ def _article(row: dict[str, Any], mapping: columns.Columns, thread: str, where: 
         title=_text(row, mapping, "article_title", where),
         text=_text(row, mapping, "article_text", where) or "",
         category=_text(row, mapping, "category", where),
+        summary=_text(row, mapping, "summary", where),
     )
 
 

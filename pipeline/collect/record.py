@@ -17,6 +17,7 @@ class Article:
     title: str | None
     text: str
     category: str | None = None
+    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,7 @@ class Page:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-ARTICLE_SCHEMA = pl.Schema(
-    {"thread_id": pl.String(), "title": pl.String(), "text": pl.String(), "category": pl.String()}
-)
+ARTICLE_SCHEMA = pl.Schema({name: pl.String() for name in ("thread_id", "title", "text", "category", "summary")})
 COMMENT_SCHEMA = pl.Schema(
     {
         "thread_id": pl.String(),

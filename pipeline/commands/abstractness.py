@@ -5,15 +5,19 @@ from typing import Annotated
 
 import typer
 
+from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Json, show, tell
+from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.errors import BadInput
 
 Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
 
 
 def train(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the model; by default registry and tables.")
+    ] = None,
     ratings: Annotated[
         Path | None, typer.Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
     ] = None,
@@ -21,16 +25,27 @@ def train(
     splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    day: Day = "",
     as_json: Json = False,
 ) -> None:
     """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
 
-    Example: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`
+    Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
+    `undertone train abstractness --ratings mrc.csv` (it is then in force; ten splits are measured)
     """
     from pipeline.tasks import abstractness
 
+    if out is None and (changes or splits or profile != abstractness.PROFILE):
+        raise BadInput(
+            "--splits, --profile and --set go with --out; what is kept in the tables has the numbers of ours"
+        )
     with console.working("training"):
         rated = abstractness.ratings(ratings)
+        if out is None:
+            warehouse.create()
+            model_id = again(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
+            console.say(f"model {model_id}: {rated.rows.height:,} words, {rated.signature}")
+            return
         measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)
     told = {"model": str(out), "ratings": rated.signature, "word_count": rated.rows.height}
     if measured.height:
@@ -43,7 +58,9 @@ def train(
 
 def score(
     words: Annotated[list[str], typer.Argument(help="Words.")],
-    model: Annotated[Path, typer.Option("--model", "-m", help="Folder of a scorer.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id; by default that in force.")
+    ] = None,
     vectors: Vectors = None,
     as_json: Json = False,
 ) -> None:

@@ -1,14 +1,23 @@
 """Commands about cloze questions on abstract words."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pipeline import warehouse
 from pipeline.commands import console
-from pipeline.commands.options import Json, show
+from pipeline.commands.label import Sheets, Tool
+from pipeline.commands.models import changes_of
+from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.errors import BadInput
+from pipeline.examples.building import SUBTASKS
 
 app = typer.Typer(no_args_is_help=True, help="Cloze questions on abstract words.")
+
+Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
+Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
 
 @app.callback()
@@ -17,10 +26,97 @@ def group() -> None:
 
 
 @app.command()
-def audit(
-    file: Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")],
+def build(
+    file: Annotated[
+        Path | None, typer.Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
+    subtask: Subtask = None,
+    rule: Annotated[str, typer.Option(help="Wrong options: balanced, which give nothing away, or paper.")] = "balanced",
+    scorer: Annotated[
+        str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")
+    ] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")
+    ] = None,
+    conllu: Annotated[Path | None, typer.Option(help="A treebank to learn tagging from, without stanza.")] = None,
+    in_context: Annotated[
+        bool, typer.Option("--in-context/--no-context", help="Filter by an encoder's states.")
+    ] = True,
+    small: Annotated[
+        bool, typer.Option("--small", help="Readers that a CPU can train, by some thousand items.")
+    ] = False,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE of the readers that propose options; repeat it.")
+    ] = None,
+    day: Day = "",
+) -> None:
+    """Build items out of articles with summaries: targets, filters, wrong options by readers that have not seen them.
+
+    Examples: `undertone cloze build xsum.jsonl -o items/ --small`; `undertone cloze build` (of the tables, as
+    the DAG `recam` does)
+    """
+    from pipeline.tasks import choosing, cloze, cloze_build
+
+    if (file is None) != (out is None):
+        raise BadInput("a file of articles and --out, the folder of the items, go together")
+    given = {"scorer": scorer, "vectors": vectors and str(vectors), "conllu": conllu and str(conllu)}
+    by = cloze.rules({**given, "in_context": in_context})
+    how = choosing.of({"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])})
+    wanted = [cloze.known(subtask)] if subtask else list(SUBTASKS)
+    with console.progress("steps") as done:
+        if file and out:
+            counts = cloze_build.build_file(file, out, wanted, by, how, done)
+        else:
+            warehouse.create()
+            counts = again(partial(cloze_build.build, day or today(), wanted, by, how, this_run(), done))
+    console.table(counts)
+
+
+@app.command()
+def stats(
+    file: Annotated[Path | None, typer.Argument(help="Items in the official format; by default the tables'.")] = None,
     as_json: Json = False,
 ) -> None:
+    """What there is of items: counts, lengths, words; of the tables also what each filter took out.
+
+    Examples: `undertone cloze stats Task_1_dev.jsonl`; `undertone cloze stats`
+    """
+    from pipeline.examples import cloze as examples
+    from pipeline.tasks import choosing, readers
+
+    if file:
+        show(examples.statistics(readers.read(file)), as_json)
+        return
+    found, funnel = choosing.statistics(), warehouse.query(
+        "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "
+        "group by subtask, reason order by subtask, reason = 'target', row_count desc"
+    )  # fmt: skip
+    tell(found, {"items": found.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
+    if not as_json:
+        console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
+
+
+@app.command()
+def export(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the official format.")],
+    split: Annotated[str | None, typer.Option(help="train, validation or test; all by default.")] = None,
+) -> None:
+    """Write items of the tables in the official format.
+
+    Example: `undertone cloze export nonspecificity --split test -o Task_2_test.jsonl`
+    """
+    from pipeline.examples import cloze as examples
+    from pipeline.tasks import cloze, readers
+
+    rows = readers.items(cloze.known(subtask), *([split] if split else []))
+    examples.write(out, rows)
+    console.say(f"{out}: {rows.height:,} items")
+
+
+@app.command()
+def audit(file: Items, as_json: Json = False) -> None:
     """What a set of items gives away to who does not read: accuracy by how often options are right elsewhere, and more.
 
     Example: `undertone cloze audit Task_1_dev.jsonl`
@@ -32,3 +128,64 @@ def audit(
     if found.dropped.height:
         console.say(f"left out, as two of their options are the same: {found.dropped.height}")
     show(cloze_audit.audit(found.items), as_json)
+
+
+@app.command()
+def rate(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; by default <home>/labelling/cloze_<subtask>.")
+    ] = None,
+    sheet: Sheets = None,
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,
+    day: Day = "",
+) -> None:
+    """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
+
+    Examples: `undertone cloze rate imperceptibility --count 200 --sheet anna --sheet ben`;
+    `undertone cloze rate imperceptibility --label-studio`
+    """
+    from pipeline import settings
+    from pipeline.tasks import cloze, cloze_ratings, labels
+
+    name = cloze.known(subtask)
+    again(partial(cloze_ratings.select, name, day or today(), count, this_run()))
+    if label_studio:
+        console.say(f"{cloze_ratings.push(name, labels.studio()):,} tasks given to Label Studio")
+        return
+    folder = out or settings.labelling() / cloze_ratings.project(name)
+    console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
+
+
+@app.command()
+def ratings(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    files: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
+    tool: Tool = "files",
+    as_json: Json = False,
+) -> None:
+    """Take raters' answers, leave out those that do not count (appendix E), and flag items that are at fault.
+
+    Flagged items are left out of training and tests of readers.
+
+    Examples: `undertone cloze ratings imperceptibility anna.xlsx ben.xlsx`; `undertone cloze ratings imperceptibility
+    --tool simulated`
+    """
+    from pipeline.tasks import cloze, cloze_ratings, labels
+
+    name = cloze.known(subtask)
+    at = labels.studio() if tool == "label_studio" else None
+    if tool != "files" or files:
+        again(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
+    rated = again(partial(cloze_ratings.flag, name, this_run()))
+    if tool == "simulated":
+        console.say("these raters are made up: the flags say nothing about the items")
+    counts = {
+        "items": rated.items.height, "unanswerable": rated.items["is_unanswerable"].sum(),
+        "ambiguous": rated.items["is_ambiguous"].sum(), "answers": rated.items["n"].sum(),
+        **dict(rated.dropped.group_by("reason").len().sort("reason").iter_rows()),
+    }  # fmt: skip
+    tell(rated.raters, {**counts, "raters": rated.raters.to_dicts()}, as_json)
+    if not as_json:
+        console.say(", ".join(f"{name} {count}" for name, count in counts.items()))

@@ -70,13 +70,13 @@ def choose(
     wrong = rows.filter(pl.col("reason").is_null()).group_by("item_id", maintain_order=True).agg(wrong="word")
     found = items.join(wrong, on="item_id", how="left", maintain_order="left")
     has_enough = pl.col("wrong").list.len().fill_null(0) == OPTIONS - 1
-    made = [_item(row, seed) for row in found.filter(has_enough).iter_rows(named=True)]
+    made = [placed(row, seed) for row in found.filter(has_enough).iter_rows(named=True)]
     short = found.filter(~has_enough).select(reason=pl.lit("too_few_choices"), row_key="item_id")
     told = rows.select("item_id", "word", "token_count", "best_rank", "reason")
     return Chosen(pl.DataFrame(made, schema=SCHEMA), short, told)
 
 
-def _item(row: dict[str, object], seed: int) -> dict[str, object]:
+def placed(row: dict[str, object], seed: int) -> dict[str, object]:
     """An item with its options in an order that is its own: the gold word's place tells nothing."""
     options = [str(row["answer"]), *row["wrong"]]  # type: ignore[misc]
     number = int.from_bytes(hashlib.blake2b(f"{seed} {row['item_id']}".encode(), digest_size=8).digest())

@@ -133,3 +133,19 @@ def without_articles(items: pl.DataFrame, others: pl.DataFrame) -> Kept:
     is_there = items.select(normalised().is_in(known.implode())).to_series()
     dropped = items.filter(is_there).select(reason=pl.lit("article_elsewhere"), row_key="item_id")
     return Kept(items.filter(~is_there), dropped)
+
+
+def statistics(items: pl.DataFrame) -> pl.DataFrame:
+    """What there is of items (Table 5 and beside it): what, value.
+
+    Words are what stands between blanks. The share at the commonest place of the right option is .2 where places are
+    drawn.
+    """
+    words = [pl.col(name).str.count_matches(r"\S+") for name in ("article", "question")]
+    found = items.select(
+        items=pl.len(), articles=normalised().n_unique(), right_words=answers().str.to_lowercase().n_unique(),
+        options=pl.col("options").explode().str.to_lowercase().n_unique(), words_of_passage=words[0].mean(),
+        longest_passage=words[0].max(), words_of_question=words[1].mean(),
+        commonest_place=pl.col("label").value_counts().struct.field("count").max() / pl.len(),
+    )  # fmt: skip
+    return found.cast(pl.Float64).unpivot(variable_name="what")

@@ -1,7 +1,8 @@
 """Tasks out to raters and labels back in, whatever tool they use: tasks.jsonl, long and wide tables, spreadsheets.
 
 Out goes what a rater needs and no more: no id of a platform, a user or a thread. In come rows, each checked against the
-schema and its task; what is wrong is told by file, row and field before anything is kept.
+form and its task; what is wrong is told by file, row and field before anything is kept. The form is that of CSD unless
+another is given.
 """
 
 import csv
@@ -20,6 +21,7 @@ import polars as pl
 from pipeline.collect.rows import CHUNK, Chunk, chunks
 from pipeline.errors import BadInput, Missing
 from pipeline.label import schema
+from pipeline.label.schema import CSD, Form
 from pipeline.label.stages import AGAIN, DELETE
 from pipeline.tables import Labels
 from pipeline.text.lines import UTF8
@@ -43,14 +45,15 @@ _DEFUSED = re.compile(r"'+[=+\-@\t\r]")
 class _Task(NamedTuple):
     """What is known of the tasks, to check labels against."""
 
-    text: Mapping[str, str] | None
+    text: Mapping[str, str] | None  # what spans are offsets into
     raters: Collection[str] | None
+    form: Form
 
 
 # --------------------------------------------------------------------------------------------------------------- out
 
 
-def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> Iterator[dict[str, Any]]:
+def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> Iterator[dict[str, Any]]:
     """What raters are given, a dictionary a task.
 
     Args:
@@ -58,6 +61,7 @@ def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> Itera
             (1) and fields (a list of names; all).
         labels: what raters said (`COLUMNS`); then the tasks are for the adjudicator, who sees the labels of stage 1 of
             the task's round. Raters are called A, B, C by a hash of task and rater, so that no letter is a person.
+        form: what they are asked.
     """
     said = _said(labels) if labels is not None else None
     for row in tasks.iter_rows(named=True):
@@ -68,10 +72,10 @@ def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> Itera
             "lang": row["lang"],
             "round": row.get("round") or 1,
             "schema_version": row["schema_version"],
-            "fields": list(row.get("fields") or schema.FIELDS),
+            "fields": list(row.get("fields") or form.fields),
         }
         if said is not None:
-            asked = {*told["fields"], *schema.NOTES}
+            asked = {*told["fields"], *form.notes}
             given = said.get((told["task_id"], told["round"]), [])
             told["stage"] = 2
             told["labels"] = [
@@ -97,11 +101,11 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else f"R{number + 1}"
 
 
-def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = None) -> int:
+def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> int:
     """Write tasks.jsonl, one JSON object a line (see `tasks_rows`); how many were written."""
     draft, count = path.with_name(f".{secrets.token_hex(4)}.{path.name}"), 0
     with draft.open("w", encoding="utf-8", newline="\n") as file:
-        for row in tasks_rows(tasks, labels):
+        for row in tasks_rows(tasks, labels, form):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1
     draft.replace(path)
@@ -116,8 +120,11 @@ def write_wide(
     *,
     lang: str = "zh",
     guidelines: str = "",
+    form: Form = CSD,
 ) -> int:
     """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields and notes.
+
+    They stand after what is shown, but for a field that is answered first: it stands before the context.
 
     A spreadsheet evaluates none of it: in csv a text that looks like a formula gets an apostrophe, which `read` takes
     off again; in xlsx every cell is text. An xlsx file lets fields be picked from lists, and has a second sheet with
@@ -130,6 +137,7 @@ def write_wide(
         labels: see `tasks_rows`; with them it is the adjudicator's sheet.
         lang: language of questions and names, zh or en.
         guidelines: text for the second sheet, line by line.
+        form: what is asked.
 
     Returns:
         How many tasks it holds.
@@ -141,98 +149,113 @@ def write_wide(
     writers = {".csv": _write_csv, ".xlsx": _write_xlsx}
     if (write := writers.get(path.suffix.lower())) is None:
         raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")
-    stage = 1 if labels is None else 2
-    rows = list(tasks_rows(tasks, labels))
-    asked = [name for name in schema.FIELDS if any(name in row["fields"] for row in rows)]
-    given = ["task_id", "rater_id", "round", "stage", "text", "context", *(["labels"] if stage == 2 else [])]
-    cells = [
-        [
-            row["task_id"], rater_id, str(row["round"]), str(stage), row["text"], row["context"] or "",
-            *([labels_told(row, lang)] if stage == 2 else []),
-        ]
-        for row in rows
-    ]  # fmt: skip
+    sheet = _sheet(tasks, rater_id, labels, lang, form)
     draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    write(draft, given, [*asked, *schema.NOTES], cells, stage, lang, guidelines)
+    write(draft, sheet, lang, guidelines)
     draft.replace(path)
-    return len(rows)
+    return len(sheet.rows)
 
 
-def labels_told(row: Mapping[str, Any], lang: str) -> str:
+class _Sheet(NamedTuple):
+    """A sheet before it is written."""
+
+    columns: list[str]
+    rows: list[dict[str, str]]  # what is given; the columns that a row lacks are to be filled in
+    stage: int
+    form: Form
+
+    @property
+    def empty(self) -> list[str]:
+        """The columns to be filled in."""
+        return [name for name in self.columns if name in self.form.fields or name in self.form.notes]
+
+
+def _sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang: str, form: Form) -> _Sheet:
+    stage = 1 if labels is None else 2
+    told = list(tasks_rows(tasks, labels, form))
+    asked = [name for name in form.fields if any(name in row["fields"] for row in told)]
+    first = [name for name in asked if name == form.first]
+    columns = [
+        "task_id", "rater_id", "round", "stage", "text", *first, "context", *(["labels"] if stage == 2 else []),
+        *(name for name in asked if name not in first), *form.notes,
+    ]  # fmt: skip
+    rows = [
+        {
+            "task_id": row["task_id"], "rater_id": rater_id, "round": str(row["round"]), "stage": str(stage),
+            "text": row["text"], "context": row["context"] or "",
+            **({"labels": labels_told(row, lang, form)} if stage == 2 else {}),
+        }
+        for row in told
+    ]  # fmt: skip
+    return _Sheet(columns, rows, stage, form)
+
+
+def labels_told(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
     """The labels of an adjudicator's task (see `tasks_rows`) as text, a line a field or note."""
     lines = []
-    for name in [*row["fields"], *schema.NOTES]:
+    for name in [*row["fields"], *form.notes]:
         given = [(label["rater"], label[name]) for label in row["labels"] if name in label]
-        if name in schema.NOTES:
+        if name in form.notes:
             lines += [f"{name} {rater}: {value}" for rater, value in given]
         else:
-            told = " · ".join(f"{rater} {schema.value_name(name, value, lang)}" for rater, value in given)
+            told = " · ".join(f"{rater} {schema.value_name(name, value, lang, form)}" for rater, value in given)
             lines.append(f"{name}: {told or '—'}")
     return "\n".join(lines)
 
 
-def values_of(field: str, stage: int) -> tuple[str, ...]:
+def values_of(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
     """What may be said of a field: its values, and in stage 2 also `VERDICTS`."""
-    return schema.FIELDS[field].values + (VERDICTS if stage == 2 else ())
+    return form.fields[field].values + (VERDICTS if stage == 2 else ())
 
 
-def _write_csv(
-    path: Path,
-    given: list[str],
-    empty: list[str],
-    cells: list[list[str]],
-    stage: int,  # noqa: ARG001
-    lang: str,  # noqa: ARG001
-    guidelines: str,  # noqa: ARG001
-) -> None:
+def _write_csv(path: Path, sheet: _Sheet, lang: str, guidelines: str) -> None:  # noqa: ARG001
     with path.open("w", encoding="utf-8-sig", newline="") as file:  # Excel takes csv without the mark for GBK
         writer = csv.writer(file)
-        writer.writerow([*given, *empty])
-        writer.writerows([*map(defused, row), *[""] * len(empty)] for row in cells)
+        writer.writerow(sheet.columns)
+        writer.writerows([defused(row.get(name, "")) for name in sheet.columns] for row in sheet.rows)
 
 
-def _write_xlsx(
-    path: Path, given: list[str], empty: list[str], cells: list[list[str]], stage: int, lang: str, guidelines: str
-) -> None:
+def _write_xlsx(path: Path, sheet: _Sheet, lang: str, guidelines: str) -> None:
     try:
         import xlsxwriter  # type: ignore[import-untyped]
     except ImportError as why:
         raise Missing("xlsxwriter is not installed: pip install xlsxwriter, or write .csv") from why
-    for row in cells:
-        if (longest := max(map(len, row))) > _CELL:
+    for row in sheet.rows:
+        if (longest := max(map(len, row.values()))) > _CELL:
             raise BadInput(
-                f"{path}: task {row[0]} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
+                f"{path}: task {row['task_id']} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
             )
     with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
-        sheet, wrapped = book.add_worksheet("labels"), book.add_format({"text_wrap": True, "valign": "top"})
-        for column, name in enumerate([*given, *empty]):
-            sheet.write_string(0, column, name, book.add_format({"bold": True}))
-        for number, row in enumerate(cells, 1):
-            for column, cell in enumerate(row):
-                sheet.write_string(number, column, cell, wrapped)
-        for column, name in enumerate(empty, len(given)):
-            if name in schema.FIELDS and cells:
-                rule = {"validate": "list", "source": list(values_of(name, stage)), "input_title": name,
-                        "input_message": _question(name, stage, lang)[:255]}  # fmt: skip
-                sheet.data_validation(1, column, len(cells), column, rule)
-        sheet.set_column(given.index("text"), len(given) - 1, 50)
-        sheet.freeze_panes(1, 0)
+        page, wrapped = book.add_worksheet("labels"), book.add_format({"text_wrap": True, "valign": "top"})
+        for column, name in enumerate(sheet.columns):
+            page.write_string(0, column, name, book.add_format({"bold": True}))
+            if name in ("text", "context", "labels"):
+                page.set_column(column, column, 50)
+            if name in sheet.form.fields and sheet.rows:
+                rule = {"validate": "list", "source": list(values_of(name, sheet.stage, sheet.form)),
+                        "input_title": name, "input_message": _question(name, sheet, lang)[:255]}  # fmt: skip
+                page.data_validation(1, column, len(sheet.rows), column, rule)
+        for number, row in enumerate(sheet.rows, 1):
+            for name, cell in row.items():
+                page.write_string(number, sheet.columns.index(name), cell, wrapped)
+        page.freeze_panes(1, 0)
         guide = book.add_worksheet("guidelines")
-        told = [(name, _question(name, stage, lang)) for name in empty]
+        told = [(name, _question(name, sheet, lang)) for name in sheet.empty]
         for number, (name, line) in enumerate([*told, *(("", line) for line in guidelines.splitlines())]):
             guide.write_string(number, 0, name)
             guide.write_string(number, 1, line[:_CELL], wrapped)
         guide.set_column(1, 1, 100)
 
 
-def _question(name: str, stage: int, lang: str) -> str:
+def _question(name: str, sheet: _Sheet, lang: str) -> str:
     """What is asked, and what each value means."""
-    if name in schema.NOTES:
-        return schema.NOTES[name][lang == "en"]
-    field = schema.FIELDS[name]
+    form = sheet.form
+    if name in form.notes:
+        return form.notes[name][lang == "en"]
+    field = form.fields[name]
     names = [
-        value if value in VERDICTS else f"{value} = {schema.value_name(name, value, lang)}"
-        for value in values_of(name, stage)
+        value if value in VERDICTS else f"{value} = {schema.value_name(name, value, lang, form)}"
+        for value in values_of(name, sheet.stage, form)
     ]
     return f"{field.en if lang == 'en' else field.zh} {', '.join(names)}"
 
@@ -251,15 +274,21 @@ def plain(cell: str) -> str:
 
 
 def read(
-    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+    path: Path,
+    tasks: pl.DataFrame | None,
+    raters: Collection[str] | None = None,
+    encoding: str = UTF8,
+    form: Form = CSD,
 ) -> pl.DataFrame:
     """Labels from a file, long (a row a label) or wide (a row a task and rater) by its columns.
 
     Args:
         path: csv, tsv, jsonl, json, xlsx or parquet.
-        tasks: a row a task that labels may be of: task_id, text. None takes any task, and any length for a span.
+        tasks: a row a task that labels may be of: task_id, text, and context where the form has spans of it. None
+            takes any task, and any length for a span.
         raters: ids of the raters expected; any, unless given.
         encoding: of a text file.
+        form: what was asked.
 
     Returns:
         A row a label (`COLUMNS`).
@@ -269,29 +298,38 @@ def read(
     """
     parts = _sheets(path, encoding)
     is_long = "field" in parts[0].rows[0]
-    return _read_long(path, parts[1], tasks, raters) if is_long else _read_wide(path, parts[1], tasks, raters)
+    read_rows = _read_long if is_long else _read_wide
+    return read_rows(path, parts[1], tasks, raters, form)
 
 
 def read_labels(
-    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+    path: Path,
+    tasks: pl.DataFrame | None,
+    raters: Collection[str] | None = None,
+    encoding: str = UTF8,
+    form: Form = CSD,
 ) -> pl.DataFrame:
     """Labels from a long table: task_id, rater_id, field, value.
 
     There may also be round (1 where it is missing), stage (1), labelled_at (none; without a zone it is UTC) and tool
     (`file`); other columns are passed over. For arguments, result and errors see `read`.
     """
-    return _read_long(path, _sheets(path, encoding)[1], tasks, raters)
+    return _read_long(path, _sheets(path, encoding)[1], tasks, raters, form)
 
 
 def read_wide(
-    path: Path, tasks: pl.DataFrame | None, raters: Collection[str] | None = None, encoding: str = UTF8
+    path: Path,
+    tasks: pl.DataFrame | None,
+    raters: Collection[str] | None = None,
+    encoding: str = UTF8,
+    form: Form = CSD,
 ) -> pl.DataFrame:
     """Labels from a sheet, a row a task and rater: task_id, rater_id and a column a field or note.
 
     An empty cell is no answer. There may also be the columns that `write_wide` writes; a text that is another task's
     tells that a column was sorted alone, and is an error. For arguments, result and errors see `read`.
     """
-    return _read_wide(path, _sheets(path, encoding)[1], tasks, raters)
+    return _read_wide(path, _sheets(path, encoding)[1], tasks, raters, form)
 
 
 def _sheets(path: Path, encoding: str) -> tuple[Chunk, Iterator[Chunk]]:
@@ -310,7 +348,7 @@ def _rows(parts: Iterable[Chunk]) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _read_long(
-    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None
+    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None, form: Form
 ) -> pl.DataFrame:
     def found() -> Iterator[tuple[str, Mapping[str, Any]]]:
         for number, row in _rows(parts):
@@ -318,13 +356,13 @@ def _read_long(
                 raise BadInput(f"{path}, row {number}: no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
             yield f"row {number}", row
 
-    return checked(found(), tasks, raters, name=str(path))
+    return checked(found(), tasks, raters, name=str(path), form=form)
 
 
 def _read_wide(
-    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None
+    path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None, form: Form
 ) -> pl.DataFrame:
-    texts = _texts(tasks) or {}
+    texts = _texts(tasks, "text") or {}
     others = set(texts.values())
     is_defused = path.suffix.lower() in (".csv", ".tsv")
 
@@ -345,7 +383,7 @@ def _read_wide(
                 if name not in _BESIDE and _word(value):
                     yield where, {**beside, "field": name, "value": value}
 
-    return checked(found(), tasks, raters, name=str(path))
+    return checked(found(), tasks, raters, name=str(path), form=form)
 
 
 def checked(
@@ -354,14 +392,16 @@ def checked(
     raters: Collection[str] | None = None,
     *,
     name: str,
+    form: Form = CSD,
 ) -> pl.DataFrame:
     """The labels in rows that say where they were found.
 
     Args:
         rows: where (such as `row 7`), and task_id, rater_id, field, value, maybe round, stage, labelled_at, tool.
-        tasks: a row a task: task_id, text; None takes any.
+        tasks: a row a task: task_id, and what the form's spans are of, text or context; None takes any.
         raters: ids of the raters expected; any, unless given.
         name: of the file, for messages.
+        form: what was asked.
 
     Returns:
         A row a label (`COLUMNS`).
@@ -369,7 +409,7 @@ def checked(
     Raises:
         BadInput: the first ten rows that are wrong.
     """
-    known = _Task(_texts(tasks), raters)
+    known = _Task(_texts(tasks, form.marked), raters, form)
     seen: dict[tuple[Any, ...], str] = {}
     faults: list[str] = []
 
@@ -397,8 +437,8 @@ def checked(
     return pl.concat([COLUMNS.to_frame(), *(frame.select(COLUMNS.names()) for frame in frames)])
 
 
-def _texts(tasks: pl.DataFrame | None) -> dict[str, str] | None:
-    return None if tasks is None else dict(tasks.select("task_id", "text").iter_rows())
+def _texts(tasks: pl.DataFrame | None, column: str) -> dict[str, str] | None:
+    return None if tasks is None else dict(tasks.select("task_id", pl.col(column).fill_null("")).iter_rows())
 
 
 def _label(row: Mapping[str, Any], known: _Task) -> tuple[Any, ...]:
@@ -414,19 +454,20 @@ def _label(row: Mapping[str, Any], known: _Task) -> tuple[Any, ...]:
         raise BadInput(f"rater_id: found {rater[:40]!r}, expected one of {', '.join(sorted(known.raters))}")
     round_, stage = (number_of(name, row.get(name)) for name in ("round", "stage"))
     text = _ANY if known.text is None else known.text[task_id]
-    value = _value(field, row.get("value"), stage, text)
+    value = _value(field, row.get("value"), stage, text, known.form)
     return task_id, round_, stage, rater, field, value, utc(row.get("labelled_at")), _word(row.get("tool")) or "file"
 
 
-def _value(field: str, value: Any, stage: int, text: str) -> str:
+def _value(field: str, value: Any, stage: int, text: str, form: Form) -> str:
     said = _word(value)
-    if field in schema.NOTES:
+    if field in form.notes:
         if not said:
             raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
-        return "{}-{}".format(*schema.span_of(said, text)) if field == "span" else said
-    if stage == 2 and field in schema.FIELDS and said.casefold() in VERDICTS:
+        is_span = field in form.spans
+        return "{}-{}".format(*schema.span_of(said, text, field, may_quote=form.may_quote)) if is_span else said
+    if stage == 2 and field in form.fields and said.casefold() in VERDICTS:
         return said.casefold()
-    return schema.checked(field, said)
+    return schema.checked(field, said, form)
 
 
 def number_of(name: str, value: Any) -> int:

@@ -6,6 +6,10 @@ task then waits for somebody whom the stream sends no more (`Export.taken`). An 
 value in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count
 characters as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with
 the words it marks.
+
+Marks of a text are all of one `Labels`, as editors of two kept both their labels selected and marked one part twice. A
+part of the form that waits for an answer is hidden by the editor alone: the text is on the page, and the answer can be
+changed afterwards.
 """
 
 import hashlib
@@ -19,6 +23,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import exchange, schema, stages
+from pipeline.label.schema import CSD, Form
 from pipeline.text.lines import json_value, lines
 
 TOOL = "label_studio"
@@ -26,11 +31,8 @@ RATERS = {1: stages.RATERS, 2: 1}
 """Raters a task is given to, by stage (CSD-15)."""
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
-_SPAN = "span"
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
 _HEADERS = {
-    "context": ("上文", "Context"),
-    "text": ("评论", "Comment"),
     "labels": ("三人的标注", "Labels so far"),
     "asked": ("请回答", "Please answer"),
 }
@@ -74,67 +76,105 @@ class _Answer(NamedTuple):
 # --------------------------------------------------------------------------------------------------------------- out
 
 
-def marker(fields: Iterable[str] | None = None, stage: int = 1) -> str:
+def marker(fields: Iterable[str] | None = None, stage: int = 1, form: Form = CSD) -> str:
     """A word in the form that tells under which schema, for which fields and stage it was made."""
-    told = f"{schema.version()} {stage} {' '.join(fields or schema.FIELDS)}"
+    told = f"{schema.version(form)} {stage} {' '.join(fields or form.fields)}"
     return f"undertone-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
 def config_xml(
-    fields: Iterable[str] | None = None, lang: str = "zh", stage: int = 1, *, is_partial: bool = False
+    fields: Iterable[str] | None = None,
+    lang: str = "zh",
+    stage: int = 1,
+    *,
+    is_partial: bool = False,
+    form: Form = CSD,
 ) -> str:
-    """The labelling form: context, comment, the span, a required choice a field, and a text box a note.
+    """The labelling form: context, text, the marks for spans, a required choice a field, and a text box a note.
+
+    Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
 
     Args:
         fields: names of the fields asked for, by default all.
         lang: language of questions and names, zh or en.
         stage: 2 shows the labels so far and adds the choices again and delete.
         is_partial: each task asks for some of the fields; it says which, and no choice is required.
+        form: what is asked.
 
     Raises:
         BadInput: there is no such field.
     """
-    names, english = list(fields or schema.FIELDS), lang == "en"
-    if unknown := [name for name in names if name not in schema.FIELDS]:
-        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(schema.FIELDS)}")
-    form = ET.Element("View", className=marker(names, stage))
+    names, english = list(fields or form.fields), lang == "en"
+    if unknown := [name for name in names if name not in form.fields]:
+        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(form.fields)}")
+    root = later = ET.Element("View", className=marker(names, stage, form))
+    first = [name for name in names if name == form.first]
+    for name in first:
+        _show(root, "text", form, lang)
+        _ask(root, name, stage, lang, form, is_required=not is_partial)
+        shown = ",".join(_choices(name, stage, lang, form).values())
+        later = ET.SubElement(root, "View", visibleWhen="choice-selected", whenTagName=name, whenChoiceValue=shown)
     shown_too = [name for name, is_shown in (("labels", stage == 2), ("asked", is_partial)) if is_shown]
-    for name in ("context", "text", *shown_too):
-        ET.SubElement(form, "Header", value=_HEADERS[name][english])
-        if name == "text":
-            spans = ET.SubElement(form, "Labels", name=_SPAN, toName="text", choice="single")
-            ET.SubElement(spans, "Label", value="Span" if english else "言外之意", alias=_SPAN, maxUsages="1")
-        # text, not a URL to fetch
-        ET.SubElement(form, "Text", name=name, value=f"${name}", valueType="text", granularity="symbol")
+    for name in ("context", *([] if first else ["text"]), *shown_too):
+        _show(later, name, form, lang)
     for name in names:
-        field = schema.FIELDS[name]
-        ET.SubElement(form, "Header", value=field.en if english else field.zh)
-        asked = {"name": name, "toName": "text", "choice": "single-radio", "showInline": "true"}
-        if not is_partial:
-            asked |= {"required": "true", "requiredMessage": field.en if english else field.zh}
-        choices = ET.SubElement(form, "Choices", asked)
-        for value in exchange.values_of(name, stage):
-            shown = _VERDICTS[value][english] if value in _VERDICTS else schema.value_name(name, value, lang)
-            ET.SubElement(choices, "Choice", value=shown, alias=value)
-    for name, told in schema.NOTES.items():
-        if name != _SPAN:
-            ET.SubElement(form, "Header", value=told[english])
-            ET.SubElement(form, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
-    ET.indent(form)
-    return ET.tostring(form, encoding="unicode")
+        if name not in first:
+            _ask(later, name, stage, lang, form, is_required=not is_partial)
+    for name, told in form.notes.items():
+        if name not in form.spans:
+            ET.SubElement(later, "Header", value=told[english])
+            ET.SubElement(later, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode")
 
 
-def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh") -> list[dict[str, Any]]:
-    """Tasks for Label Studio's import of rows of `exchange.tasks_rows`; comments are data, never part of the form."""
+def _show(part: ET.Element, name: str, form: Form, lang: str) -> None:
+    """What a task has under a name, with the marks for spans where it is what they are of."""
+    english = lang == "en"
+    ET.SubElement(part, "Header", value={**form.headers, **_HEADERS}[name][english])
+    if name == form.marked and form.spans:
+        marks = ET.SubElement(part, "Labels", name=_marks(form), toName=name, choice="single")
+        for span, told in form.spans.items():
+            ET.SubElement(marks, "Label", value=told[english], alias=span, maxUsages="1")
+    # text, not a URL to fetch
+    ET.SubElement(part, "Text", name=name, value=f"${name}", valueType="text", granularity="symbol")
+
+
+def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_required: bool) -> None:
+    field = form.fields[name]
+    question = field.en if lang == "en" else field.zh
+    ET.SubElement(part, "Header", value=question)
+    asked = {"name": name, "toName": "text", "choice": "single-radio", "showInline": "true"}
+    if is_required:
+        asked |= {"required": "true", "requiredMessage": question}
+    choices = ET.SubElement(part, "Choices", asked)
+    for value, shown in _choices(name, stage, lang, form).items():
+        ET.SubElement(choices, "Choice", value=shown, alias=value)
+
+
+def _choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
+    """What may be said of a field, and what raters read for it."""
+    values = exchange.values_of(name, stage, form)
+    verdicts = {value: names[lang == "en"] for value, names in _VERDICTS.items()}
+    return {v: verdicts[v] if v in verdicts else schema.value_name(name, v, lang, form) for v in values}
+
+
+def _marks(form: Form) -> str:
+    """What the control that marks spans is called: as the first of them."""
+    return next(iter(form.spans), "")
+
+
+def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = CSD) -> list[dict[str, Any]]:
+    """Tasks for Label Studio's import of rows of `exchange.tasks_rows`; texts are data, never part of the form."""
     tasks = []
     for row in rows:
         data = {name: row[name] for name in ("task_id", "text", "lang", "round", "schema_version")}
         data |= {"context": row["context"] or NO_CONTEXT, "stage": row.get("stage", 1)}
-        asked = [schema.FIELDS[name] for name in row["fields"]]
+        asked = [form.fields[name] for name in row["fields"]]
         data["fields"] = list(row["fields"])
         data["asked"] = "\n".join(field.en if lang == "en" else field.zh for field in asked)
         if data["stage"] == 2:
-            data["labels"] = exchange.labels_told(row, lang)
+            data["labels"] = exchange.labels_told(row, lang, form)
         tasks.append({"data": data})
     return tasks
 
@@ -160,6 +200,7 @@ def from_export(
     raters: Mapping[str, str] | None = None,
     *,
     name: str = "export",
+    form: Form = CSD,
 ) -> Export:
     """Labels of a JSON export.
 
@@ -171,10 +212,11 @@ def from_export(
 
     Args:
         export: tasks with `data` and `annotations`.
-        tasks: a row a task: task_id, text.
+        tasks: a row a task: task_id, and what the form's spans are of, text or context.
         raters: our id of each rater by Label Studio's id or e-mail address; ls-<id>, unless given. No address gets
             into a frame.
         name: of the export, for messages.
+        form: what was asked.
 
     Raises:
         BadInput: a task or rater that is not ours, or a value outside the schema.
@@ -190,9 +232,9 @@ def from_export(
                 skipped.append((first.task_id, first.id, None, "superseded"))
             latest[key] = last
         taken += _taken(task)
-    texts = dict(tasks.select("task_id", "text").iter_rows())
-    rows = [row for answer in latest.values() for row in _labels(answer, texts.get(answer.task_id, ""), skipped)]
-    labels = exchange.checked(rows, tasks, name=name)
+    texts = dict(tasks.select("task_id", pl.col(form.marked).fill_null("")).iter_rows())
+    rows = [row for answer in latest.values() for row in _labels(answer, texts.get(answer.task_id, ""), skipped, form)]
+    labels = exchange.checked(rows, tasks, name=name, form=form)
     given = [(a.task_id, a.round, a.stage, a.rater_id, a.labelled_at, a.seconds) for a in latest.values()]
     return Export(
         labels,
@@ -268,14 +310,16 @@ def _shown(names: list[str]) -> str:
 
 
 def _labels(
-    answer: _Answer, text: str, skipped: list[tuple[str, str | None, str | None, str]]
+    answer: _Answer, text: str, skipped: list[tuple[str, str | None, str | None, str]], form: Form
 ) -> list[tuple[str, dict[str, Any]]]:
     """The answer's labels as rows for `exchange.checked`."""
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
-        said, reason = _said(field, value, text)
-        if field == _SPAN and field in fields:
+        if field == _marks(form):
+            field = _mark(value, form)
+        said, reason = _said(field, value, text, form)
+        if field in form.spans and field in fields:
             said, reason = None, "second_span"
         if said is None:
             skipped.append((answer.task_id, answer.id, field, reason))
@@ -288,30 +332,36 @@ def _labels(
     return rows
 
 
-def _said(field: Any, value: Mapping[str, Any], text: str) -> tuple[str | None, str]:
+def _mark(value: Mapping[str, Any], form: Form) -> str:
+    """Which of the spans a region is, by its label; of one, whatever the label."""
+    if len(form.spans) == 1:
+        return _marks(form)
+    label = " and ".join(map(str, value.get("labels") or ["no label"]))
+    return next((span for span, names in form.spans.items() if label in (span, *names)), label)
+
+
+def _said(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[str | None, str]:
     """What is said of a field, or why it is left out."""
-    if field == _SPAN:
+    if field in form.spans:
         span = _span(value, text)
         return span, "span_mismatch"
-    if field in schema.NOTES:
+    if field in form.notes:
         told = value.get("text")
         said = "\n".join(map(str, told)) if isinstance(told, list) else str(told or "")
         return said.strip() or None, "empty"
-    if field not in schema.FIELDS:
+    if field not in form.fields:
         return None, "unknown_control"
     choices = value.get("choices") or []
     # of two choices neither is the field's value: `checked` refuses the two together
     said = " and ".join(map(str, choices))
-    return _value(field, said), "empty"
+    return _value(field, said, form), "empty"
 
 
-def _value(field: str, said: str) -> str:
+def _value(field: str, said: str, form: Form) -> str:
     """The value we keep, where an import of a form without aliases holds the readable name."""
-    if said in exchange.values_of(field, 2):
+    if said in exchange.values_of(field, 2, form):
         return said
-    shown = {name: value for value, names in _VERDICTS.items() for name in names}
-    for lang in ("zh", "en"):
-        shown |= {schema.value_name(field, value, lang): value for value in schema.FIELDS[field].values}
+    shown = {name: value for lang in ("zh", "en") for value, name in _choices(field, 2, lang, form).items()}
     return shown.get(said, said)
 
 

@@ -3,7 +3,8 @@
 A label is one value for one field (CSD-14), always text: in most fields a tag, `1` for contains, `-1` for does not, `0`
 for unsure (CSD-10); sentiment uses the same three for positive, negative and neutral, as the scheme it cites does;
 emotion is one of Plutchik's eight or `None` (CSD-11). Beside them stand optional notes: where the hidden meaning lies
-(CSD-04) and what it is (CSD-03).
+(CSD-04) and what it is (CSD-03). They make up the form `CSD`, which whatever goes out and comes in is taken to be of
+unless it is told another (see `questionnaire`).
 
 The paper calls subtext class 0 in one place and 1 in another; here it is `1` throughout (CSD-13, errata E7).
 """
@@ -11,6 +12,7 @@ The paper calls subtext class 0 in one place and 1 in another; here it is `1` th
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pipeline.errors import BadInput
@@ -19,14 +21,35 @@ YES, UNSURE, NO = "1", "0", "-1"
 TAGS = (YES, UNSURE, NO)
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 
+Said = tuple[str, str]
+"""Words for raters, in Chinese and English."""
+
+_PRESENCE = (("有", "yes"), ("不确定", "unsure"), ("没有", "no"))
+_SENTIMENTS = (("褒", "positive"), ("中性", "neutral"), ("贬", "negative"))
+_EMOTIONS_ZH = ("愤怒", "恐惧", "厌恶", "信任", "喜悦", "惊讶", "期待", "悲伤", "没有")
+_FEELINGS = tuple((zh, value.lower()) for zh, value in zip(_EMOTIONS_ZH, EMOTIONS, strict=True))
+
 
 class Field(NamedTuple):
-    """A kind of information: its values, and what raters are asked, in Chinese and English."""
+    """A kind of information: its values, what raters are asked, and what they read for each value."""
 
     name: str
     values: tuple[str, ...]
     zh: str
     en: str
+    names: tuple[Said, ...] = _PRESENCE
+
+
+class Form(NamedTuple):
+    """What raters are shown and asked: the same for all tasks of a project, as comments and passages are data."""
+
+    fields: Mapping[str, Field]
+    notes: Mapping[str, Said]  # optional, with what is asked; free text, or a span
+    spans: Mapping[str, Said]  # those of the notes that are start-end, with the name of the mark
+    headers: Mapping[str, Said]  # what `text` and `context` of a task are called
+    marked: str = "text"  # what spans are offsets into: text or context
+    may_quote: bool = False  # a span may come as the words themselves, where nobody would count to its place
+    first: str = ""  # the field that is answered before the context is read; none by default
 
 
 FIELDS = {
@@ -37,8 +60,8 @@ FIELDS = {
         Field("metaphor", TAGS, "有隐喻吗？", "Does it use a metaphor?"),
         Field("exaggeration", TAGS, "有夸张吗？", "Does it exaggerate?"),
         Field("homophonic", TAGS, "有谐音吗？", "Does it play on sound?"),
-        Field("sentiment", TAGS, "态度是褒、中性还是贬？", "Positive, neutral or negative?"),
-        Field("emotion", EMOTIONS, "表达了哪种情绪？", "Which emotion does it show?"),
+        Field("sentiment", TAGS, "态度是褒、中性还是贬？", "Positive, neutral or negative?", _SENTIMENTS),
+        Field("emotion", EMOTIONS, "表达了哪种情绪？", "Which emotion does it show?", _FEELINGS),
         Field("other", TAGS, "有其他修辞吗？", "Does it use another figure of speech?"),
     )
 }
@@ -52,61 +75,65 @@ NOTES = {
 }
 """Optional notes of a rater, with what is asked; they are no labels and are not adjudicated."""
 
+CSD = Form(FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论", "Comment"), "context": ("上文", "Context")})
+"""The form for comments and their subtext."""
+
 _SPAN = re.compile(r"(\d+)-(\d+)")
-_NAMES = {
-    "yes": {YES: "有", UNSURE: "不确定", NO: "没有"},
-    "sentiment": {YES: "褒", UNSURE: "中性", NO: "贬"},
-}
-_EMOTIONS_ZH = dict(
-    zip(EMOTIONS, ("愤怒", "恐惧", "厌恶", "信任", "喜悦", "惊讶", "期待", "悲伤", "没有"), strict=True)
-)
 
 
-def checked(field: str, value: object) -> str:
+def checked(field: str, value: object, form: Form = CSD) -> str:
     """The value as it is stored.
 
-    Numbers that spreadsheets make of tags (1, 1.0, "1.0", "+1") are taken for the tags; emotions in any case.
+    Numbers that spreadsheets make of tags (1, 1.0, "1.0", "+1") are taken for the tags; other values in any case.
 
     Raises:
         BadInput: there is no such field, or the value is none of its own.
     """
-    if field not in FIELDS:
-        raise BadInput(f"no field {field!r}; there are {', '.join([*FIELDS, *NOTES])}")
-    said = str(value).strip()
-    known = {name.casefold(): name for name in FIELDS[field].values}
-    if FIELDS[field].values is TAGS and re.fullmatch(r"[+-]?[01](?:\.0+)?", said):
+    if field not in form.fields:
+        raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
+    said, values = str(value).strip(), form.fields[field].values
+    known = {name.casefold(): name for name in values}
+    if values is TAGS and re.fullmatch(r"[+-]?[01](?:\.0+)?", said):
         said = str(int(float(said)))
     if said.casefold() not in known:
-        raise BadInput(f"{field} should be one of {', '.join(FIELDS[field].values)}, found {said[:40]!r}")
+        raise BadInput(f"{field} should be one of {', '.join(values)}, found {said[:40]!r}")
     return known[said.casefold()]
 
 
-def span_of(value: object, text: str) -> tuple[int, int]:
+def span_of(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
     """Start and end of a span note, as offsets into the text, the end not included.
 
+    Args:
+        value: `start-end`.
+        text: what it is a part of.
+        name: of the note, for messages.
+        may_quote: the value may also be words of the text, whatever the blanks between them; the first place where
+            they stand counts.
+
     Raises:
-        BadInput: it is not `start-end` within the text.
+        BadInput: it is not `start-end` within the text, nor words of it that may stand there.
     """
-    found = _SPAN.fullmatch(str(value).strip())
+    said = str(value).strip()
+    found = _SPAN.fullmatch(said)
     start, end = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not start < end <= len(text):
-        raise BadInput(f"span should be start-end within 0-{len(text)}, found {str(value)[:40]!r}")
-    return start, end
+    if start < end <= len(text):
+        return start, end
+    if may_quote and said and (quoted := re.search(r"\s+".join(map(re.escape, said.split())), text)):
+        return quoted.span()
+    or_words = " or words that stand there" if may_quote else ""
+    raise BadInput(f"{name} should be start-end within 0-{len(text)}{or_words}, found {str(value)[:40]!r}")
 
 
-def value_name(field: str, value: str, lang: str) -> str:
+def value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:
     """What raters read for a value, in Chinese or English (`lang` zh or en)."""
-    if field == "emotion":
-        return _EMOTIONS_ZH[value] if lang == "zh" else value.lower()
-    if lang == "zh":
-        return _NAMES.get(field, _NAMES["yes"])[value]
-    english = ("positive", "neutral", "negative") if field == "sentiment" else ("yes", "unsure", "no")
-    return dict(zip(TAGS, english, strict=True))[value]
+    asked = form.fields[field]
+    return dict(zip(asked.values, asked.names, strict=True))[value][lang == "en"]
 
 
-def version() -> str:
-    """The first 12 digits of a hash of fields and values: which schema a label was given under."""
-    told = json.dumps({name: field.values for name, field in FIELDS.items()})
+def version(form: Form | None = None) -> str:
+    """The first 12 digits of a hash of fields and values, of CSD by default: which schema a label was given under."""
+    fields = FIELDS if form is None else form.fields
+    told = json.dumps({name: field.values for name, field in fields.items()})
     return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 

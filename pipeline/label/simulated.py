@@ -1,24 +1,28 @@
-"""Simulated raters, for demonstrations and tests of the process: nobody read the comments, and every row says so.
+"""Simulated raters, for demonstrations and tests of the process: nobody read the texts, and every row says so.
 
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters say it with a set
 probability. Every draw comes from a hash of seed, task and rater, so that a task's labels depend neither on the order
-of rows nor on which other tasks there are.
+of rows nor on which other tasks there are. Those who answer the questionnaire on cloze items know the right option with
+a probability of their own, one of them hardly ever.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label.schema import FIELDS, NOTES, YES
+from pipeline.label import questionnaire
+from pipeline.label.schema import CSD, FIELDS, YES, Form
 from pipeline.label.stages import AGAIN, DELETE, RATERS
 
 TOOL = "simulated"
 RATER_IDS = tuple(f"simulated_{number}" for number in range(1, RATERS + 1))
 ADJUDICATOR_ID = "simulated_adjudicator"
+READERS = {"simulated_1": 0.9, "simulated_2": 0.85, "simulated_3": 0.8, "simulated_careless": 0.2}
+"""Who answers the questionnaire, with the probability of being right after reading; 0.2 is that of a guess."""
 _RATIOS = {  # of each field's values in the schema's order; tags are yes, unsure, no
     "subtext": (0.35, 0.05, 0.6),
     "sarcasm": (0.2, 0.05, 0.75),
@@ -109,6 +113,108 @@ def adjudicate(
     return _rows(pl.concat(parts).with_columns(rater_id=pl.lit(ADJUDICATOR_ID)), stage=2)
 
 
+def flaws(task_ids: pl.Series, seed: int = 0) -> pl.DataFrame:
+    """What is hidden in the cloze items that `answer` is asked of: task_id, flaw (unanswerable, ambiguous or null)."""
+    drawn = pl.DataFrame({"task_id": task_ids, "u": _draws((f"{seed}\nflaw\n{task}" for task in task_ids), 2)[:, 0]})
+    return drawn.select(
+        "task_id", flaw=pl.when(pl.col("u") < 0.1).then(pl.lit("unanswerable"))
+        .when(pl.col("u") < 0.2).then(pl.lit("ambiguous")),
+    )  # fmt: skip
+
+
+def answer(
+    tasks: pl.DataFrame, items: pl.DataFrame, seed: int = 0, readers: Mapping[str, float] = READERS
+) -> pl.DataFrame:
+    """Answers of simulated raters to the questionnaire of `questionnaire.FORM`.
+
+    A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and who knows
+    one of the two mostly names the other as the second choice. Before reading a third is right, of the right answers
+    most are called easy, and now and then a span is left out.
+
+    Args:
+        tasks: rows of `questionnaire.tasks`.
+        items: item_id, label: the right options, which raters do not see.
+        seed: of what is hidden in the items and of the raters.
+        readers: probability of being right after reading by the rater's id.
+
+    Returns:
+        The columns of the contract Labels but project, sorted; labelled_at is null.
+
+    Raises:
+        BadInput: a probability is not in [0, 1], or a task is of none of the items.
+    """
+    for name, share in readers.items():
+        _check_share(name, share)
+    if (strange := tasks.join(items, on="item_id", how="anti")).height:
+        raise BadInput(f"task {strange['task_id'][0]}: expected one of the {items.height} items")
+    known = tasks.select("task_id", "item_id", length=pl.col("context").str.len_chars().cast(pl.Int64))
+    known = known.join(items.select("item_id", right="label"), on="item_id", maintain_order="left")
+    known = known.join(flaws(known["task_id"], seed), on="task_id", maintain_order="left")
+    rival = _draws((f"{seed}\nflaw\n{task}" for task in known["task_id"]), 2)[:, 1]
+    known = known.with_columns(rival=_another("right", pl.lit(pl.Series(rival))))
+    parts = [_answers(known, rater, share, seed) for rater, share in readers.items()]
+    form = questionnaire.FORM
+    empty = pl.DataFrame(schema=dict.fromkeys(("task_id", "field", "value", "rater_id"), pl.String))
+    return _rows(pl.concat([empty, *parts]).with_columns(round=pl.lit(1, pl.Int64)), stage=1, form=form)
+
+
+def _answers(known: pl.DataFrame, rater: str, share: float, seed: int) -> pl.DataFrame:
+    """What one rater answers: task_id, field, value, rater_id."""
+    count = 14
+    draws = _draws((f"{seed}\n{rater}\n{task}" for task in known["task_id"]), count)
+    u = [pl.col(f"u{n}") for n in range(count)]
+    is_ambiguous = (pl.col("flaw") == "ambiguous").fill_null(value=False)
+    is_wise = u[2] < pl.when(pl.col("flaw") == "unanswerable").then(1 / questionnaire.OPTIONS).otherwise(share)
+    one, other = (
+        pl.when(is_ambiguous & (u[3] < 0.5)).then(a).otherwise(b) for a, b in (("rival", "right"), ("right", "rival"))
+    )
+    rows = known.with_columns(pl.DataFrame(draws, [f"u{n}" for n in range(count)])).with_columns(
+        is_wise=is_wise,
+        before=pl.when(u[0] < 0.33).then("right").otherwise(_another("right", u[1])),
+        after=pl.when(is_wise).then(one).otherwise(_another("right", u[4])),
+    )
+    is_right = pl.col("after") == pl.col("right")
+    second = (
+        pl.when(is_ambiguous & pl.col("is_wise") & (u[5] < 0.8)).then(other)
+        .when(u[5] > 0.95).then(_another("after", u[6]))
+    )  # fmt: skip
+    letters = dict(enumerate(questionnaire.LETTERS))
+    said = rows.select(
+        "task_id",
+        before=pl.col("before").replace_strict(letters, return_dtype=pl.String),
+        after=pl.col("after").replace_strict(letters, return_dtype=pl.String),
+        second=second.replace_strict(letters, default=questionnaire.NO_OTHER, return_dtype=pl.String),
+        relation=_drawn(questionnaire.RELATIONS, u[7], (0.45, 0.45, 0.1)),
+        difficulty=pl.when(is_right)
+        .then(_drawn(questionnaire.DIFFICULTIES, u[8], (0.6, 0.3, 0.1)))
+        .otherwise(_drawn(questionnaire.DIFFICULTIES, u[8], (0.1, 0.4, 0.5))),
+        span_1=pl.when(u[9] < 0.95).then(_part(u[10], u[11])),
+        span_2=pl.when(u[9] > 0.03).then(_part(u[12], u[13])),
+    )
+    long = said.unpivot(index="task_id", variable_name="field", value_name="value").drop_nulls("value")
+    return long.with_columns(rater_id=pl.lit(rater))
+
+
+def _another(option: str, draw: pl.Expr) -> pl.Expr:
+    """An option that is another than that of the column."""
+    step = 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)
+    return (pl.col(option) + step) % questionnaire.OPTIONS
+
+
+def _drawn(values: tuple[str, ...], draw: pl.Expr, shares: tuple[float, ...]) -> pl.Expr:
+    """One of the values, each with its share."""
+    place = pl.sum_horizontal((draw >= bound).cast(pl.Int64) for bound in np.cumsum(shares)[:-1])
+    return place.replace_strict(dict(enumerate(values)), return_dtype=pl.String)
+
+
+def _part(start: pl.Expr, size: pl.Expr) -> pl.Expr:
+    """`start-end` of at most 60 characters of the passage; null where there is none."""
+    length = pl.col("length")
+    begin = (start * length).cast(pl.Int64)
+    end = pl.min_horizontal(begin + 1 + (size * 60).cast(pl.Int64), length)
+    return pl.when(length > 0).then(pl.format("{}-{}", begin, end))
+
+
 def _check_share(name: str, share: float) -> None:
     if not 0 <= share <= 1:
         raise BadInput(f"{name} should be in 0-1, found {share}")
@@ -174,7 +280,7 @@ def _one_of(texts: tuple[str, ...]) -> pl.Expr:
     return (pl.col("u3") * len(texts)).cast(pl.Int64).replace_strict(dict(enumerate(texts)), return_dtype=pl.String)
 
 
-def _rows(labels: pl.DataFrame, stage: int) -> pl.DataFrame:
+def _rows(labels: pl.DataFrame, stage: int, form: Form = CSD) -> pl.DataFrame:
     """Rows of the contract Labels, without project."""
     return labels.select(
         "task_id",
@@ -185,4 +291,4 @@ def _rows(labels: pl.DataFrame, stage: int) -> pl.DataFrame:
         "value",
         pl.lit(None, pl.Datetime("us", "UTC")).alias("labelled_at"),
         pl.lit(TOOL).alias("tool"),
-    ).sort("task_id", "round", "rater_id", pl.col("field").cast(pl.Enum([*FIELDS, *NOTES])))
+    ).sort("task_id", "round", "rater_id", pl.col("field").cast(pl.Enum([*form.fields, *form.notes])))

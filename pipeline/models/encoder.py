@@ -169,7 +169,7 @@ def _encode_distinct(
     tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
     ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
     lengths = np.fromiter(map(len, ids), int, len(ids))
-    batches = _batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
+    batches = batches_of(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
     out = np.empty((len(texts), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
@@ -196,7 +196,7 @@ def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Te
     return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
 
 
-def _batches(lengths: IndexArray, budget: int) -> list[IndexArray]:
+def batches_of(lengths: IndexArray, budget: int) -> list[IndexArray]:
     """Row numbers by falling length, cut so that rows times the longest length stays within `budget` tokens."""
     order = np.lexsort((np.arange(len(lengths)), -lengths))
     batches, start = [], 0

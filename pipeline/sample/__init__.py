@@ -2,7 +2,7 @@
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
-`groups/` graded groups: one intent said in five ways.
+`groups/` graded groups: one intent said in five ways, `summaries.jsonl` articles with a summary.
 """
 
 from pathlib import Path
@@ -13,6 +13,7 @@ FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
 DEVICES = FOLDER / "devices.csv"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
+SUMMARIES = FOLDER / "summaries.jsonl"
 PAIRS = ("sample_en", "sample_zh")  # sources of the cassette
 MODEL = "undertone-sample"  # what the cassette says its answers are from
 DAY = "2026-11-19"  # the day the demo files the sample under

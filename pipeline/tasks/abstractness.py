@@ -1,22 +1,31 @@
 """The abstractness scorer as tasks: rated words to a model, a model to the concreteness of words (REC-04 to REC-07)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pipeline import __version__, settings
 from pipeline.errors import BadInput
+from pipeline.slices import parse_day
+from pipeline.tasks import shelf
 from pipeline.text import concreteness
 
 if TYPE_CHECKING:
-    from pipeline.training.abstractness import Source
+    from pipeline.models.word_features import Source
+    from pipeline.training.registry import Model
 
 KIND = "abstractness"
 PROFILE = "undertone"
-DECIMALS = 6
+SPLITS = 10  # on which a scorer of the tables is measured
+
+Scorer = Callable[[Sequence[str]], "np.ndarray[Any, np.dtype[np.float64]]"]
+"""Concreteness of words [n]; NaN for those without a vector."""
 
 
 def ratings(path: Path | None = None) -> concreteness.Ratings:
@@ -41,44 +50,116 @@ def train_file(
     Returns:
         A row a split: split, train_count, test_count, pearson_train, pearson, p_value.
     """
-    from pipeline.training import abstractness, registry
+    from pipeline.training import registry
 
     registry.writable(out)
-    recipe = abstractness.recipe_of(profile, **(changes or {}))
-    source = _source(vectors)
-    measured = abstractness.repeated_splits(rated, source, recipe, splits) if splits else pl.DataFrame()
-    done = abstractness.fit(rated, source, recipe)
-    told = {"profile": profile, "no_vector": done.dropped.height, "vectors": _hash(vectors) if vectors else None}
-    registry.write(out, done.tensors, {**done.config, **told})
+    tensors, config, measured = _fitted(rated, vectors, profile, changes, splits)
+    registry.write(out, tensors, config)
     return measured
 
 
-def scores(model: Path, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
+def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli") -> str:
+    """Train a scorer into the registry, in force from that day on; the model's id.
+
+    Its numbers in `evaluations` are the mean over ten random splits and the splits themselves (`subset` split:1 …).
+    """
+    from pipeline.training import registry
+
+    parse_day(day)
+    rated = rated or ratings()
+    tensors, config, measured = _fitted(rated, vectors, PROFILE, {}, SPLITS)
+    model_id = registry.keep(settings.models(), tensors, config)
+    about = {
+        "encoder": config["encoder"] or "word vectors",
+        "encoder_revision": config["encoder_revision"] or config["vectors"],
+        "config": json.dumps({"ratings": config["ratings"], "profile": PROFILE}, sort_keys=True),
+        "data_hash": rated.revision, "completion_models": [],
+    }  # fmt: skip
+    each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
+    mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
+    found = pl.concat([mean, each]).with_columns(
+        metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)
+    )
+    shelf.put(KIND, day, model_id, about, shelf.numbers(found), run_id, is_promoted=True)
+    return model_id
+
+
+def _fitted(
+    rated: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
+) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
+    from pipeline.training import abstractness
+
+    recipe = abstractness.recipe_of(profile, **(changes or {}))
+    source = source_of(vectors)
+    measured = abstractness.repeated_splits(rated, source, recipe, splits) if splits else pl.DataFrame()
+    done = abstractness.fit(rated, source, recipe)
+    told = {"profile": profile, "no_vector": done.dropped.height, "vectors": _hash(vectors) if vectors else None}
+    return done.tensors, {**done.config, **told}, measured
+
+
+def standing(vectors: Path | None = None) -> Path:
+    """A scorer trained on the ratings shipped, among the resources: made when it is first asked for, in a minute."""
+    from pipeline.training.abstractness import recipe_of
+
+    seen = [ratings().revision, asdict(recipe_of(PROFILE)), _hash(vectors) if vectors else settings.encoder()]
+    key = hashlib.sha256(json.dumps([*seen, settings.precision(), __version__]).encode()).hexdigest()
+    folder = settings.resources() / f"abstractness-{key[:16]}"
+    if not folder.is_dir():
+        train_file(folder, ratings(), vectors)
+    return folder
+
+
+def scorer(model: "Model", vectors: Path | None = None) -> Scorer:
+    """A model ready to be asked again and again.
+
+    Raises:
+        BadInput: it was trained on other word vectors, or with an encoder and word vectors are given.
+    """
+    from pipeline.training import abstractness
+
+    wanted = model.config.get("vectors")
+    if wanted != (_hash(vectors) if vectors else None):
+        told = "was trained on word vectors; give the same by --vectors" if wanted else "was trained with an encoder"
+        raise BadInput(f"model {model.model_id[:12]}: the scorer {told}")
+    trained = abstractness.load(model.tensors(), model.config, source_of(vectors))
+    return lambda words: abstractness.predict(trained, words)
+
+
+def scores(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
     """Concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
+
+    Args:
+        ref: folder or id of a scorer; None: that in force.
+        words: any.
+        vectors: those it was trained on, if it was.
 
     Returns:
         word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
     """
-    from pipeline.training import abstractness, registry
-
-    found = registry.read(model.expanduser())
-    wanted = found.config.get("vectors")
-    if wanted != (_hash(vectors) if vectors else None):
-        told = "was trained on word vectors; give the same by --vectors" if wanted else "was trained with an encoder"
-        raise BadInput(f"{model}: the scorer {told}")
-    trained = abstractness.load(found.tensors(), found.config, _source(vectors))
+    model = opened(ref)
     rows = pl.DataFrame({"word": words}, schema={"word": pl.String})
-    value = pl.Series("concreteness", abstractness.predict(trained, words), pl.Float64)
-    by = f"word vectors {wanted[:12]}" if wanted else found.config["encoder"]
-    signature = f"{KIND}|model:{found.model_id[:12]}|ratings:{found.config['ratings']}|{by}|undertone:{__version__}"
+    value = pl.Series("concreteness", scorer(model, vectors)(words), pl.Float64)
     return rows.with_columns(
-        value.round(DECIMALS).fill_nan(None),
+        value.round(shelf.DECIMALS).fill_nan(None),
         is_imperceptible=value.fill_nan(None) < concreteness.THRESHOLD,
-        signature=pl.lit(signature),
+        signature=pl.lit(signature(model)),
     )
 
 
-def _source(vectors: Path | None) -> "Source":
+def opened(ref: str | None = None) -> "Model":
+    """A scorer by its folder or id; without one that in force."""
+    return shelf.opened(KIND, ref, None, "no scorer is in force; train one: `undertone train abstractness --help`")
+
+
+def signature(model: "Model") -> str:
+    """What made a score, as text."""
+    found = model.config
+    by = f"word vectors {found['vectors'][:12]}" if found.get("vectors") else found["encoder"]
+    return f"{KIND}|model:{model.model_id[:12]}|ratings:{found['ratings']}|{by}|undertone:{__version__}"
+
+
+def source_of(vectors: Path | None = None) -> "Source":
+    """What gives words their vectors: a file in GloVe's format, or the encoder in force."""
     if vectors:
         from pipeline.models import word_vectors
 

@@ -74,7 +74,8 @@ class _Intake:
         kept, unclean = clean(comments, self.scrubbed)
         gone = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
         articles = article_frame(page.articles)
-        articles = articles.with_columns(normalised(articles["title"]), normalised(articles["text"]))
+        articles = articles.with_columns(normalised(articles[name]) for name in ("title", "text", "summary"))
+        articles = articles.with_columns(pl.col("summary").replace("", None))
         raw = [(p.url, p.fetched_at, json.dumps(p.body, ensure_ascii=False, sort_keys=True)) for p in batch.raw]
         pages = pl.DataFrame(
             raw, schema={"url": pl.String, "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String}, orient="row"

@@ -157,7 +157,7 @@ def push(project: str, step: Step, tool: Tool, at: Studio | None = None) -> int:
     """
     tasks, labels = asked(project, step)
     if tool == "label_studio" and tasks.height:
-        with _connected(at) as client:
+        with connected(at) as client:
             here = studio_client.project(client, title(project, step), form(step), step[1])
             rows = exchange.tasks_rows(tasks, labels)
             studio_client.push(client, here, label_studio.to_tasks(rows))
@@ -187,7 +187,7 @@ def studio(address: str | None = None, token: str | None = None) -> Studio | Non
 
 
 @contextmanager
-def _connected(studio: Studio | None) -> "Iterator[httpx.Client]":
+def connected(studio: Studio | None) -> "Iterator[httpx.Client]":
     if studio is None:
         raise Missing(
             "no Label Studio: set UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection "
@@ -206,14 +206,19 @@ def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheet
     """Write tasks.jsonl, the guidelines, a sheet for each rater named, and an empty folder for labels."""
     from pipeline.report import guidelines
 
-    if wrong := [name for name in sheets if not _RATER.fullmatch(name)]:
-        raise BadInput(f"a rater's name should be letters, digits, _ and -, not {wrong[0]!r}: it names a file")
+    named(sheets)
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     exchange.write_tasks(folder / "tasks.jsonl", tasks, labels)
     for rater in sheets:
         exchange.write_wide(folder / f"{rater}.xlsx", tasks, rater, labels)
     for lang in ("zh", "en"):
         (folder / f"guidelines_{lang}.html").write_text(guidelines.page(lang), encoding="utf-8")
+
+
+def named(raters: Sequence[str]) -> None:
+    """Refuse a rater's name that cannot be the name of a file."""
+    if wrong := [name for name in raters if not _RATER.fullmatch(name)]:
+        raise BadInput(f"a rater's name should be letters, digits, _ and -, not {wrong[0]!r}: it names a file")
 
 
 def collect(
@@ -268,7 +273,7 @@ def _fetched(
         fields = tasks.select("task_id", field="fields").explode("field") if step[0] == 2 else None
         return simulated.label(tasks.select("task_id", "text"), fields, seed), *none
     if tool == "label_studio":
-        with _connected(at) as client, tempfile.TemporaryDirectory() as scratch:
+        with connected(at) as client, tempfile.TemporaryDirectory() as scratch:
             here = studio_client.project(client, title(project, step), form(step), step[1])
             path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
             studio_client.export(client, here, path)

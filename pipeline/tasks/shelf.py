@@ -1,13 +1,20 @@
 """Models in the tables: which there are, what they are worth, and which of a kind is in force for a day."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import __version__, warehouse
+from pipeline import __version__, settings, warehouse
+from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
+
+if TYPE_CHECKING:
+    from pipeline.training.registry import Model
+
+DECIMALS = 6
 
 
 def put(
@@ -56,3 +63,32 @@ def model_for(kind: str, day: str | None) -> str | None:
         return str(known["model_id"][-1])
     past = known.filter(pl.col("day") <= parse_day(day))
     return str(past["model_id"][-1] if past.height else known["model_id"][0])
+
+
+def opened(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
+    """A model by its folder or its id; without one that of its kind which is in force for a day.
+
+    Raises:
+        Missing: none is in force; what it says is given as `missing`.
+    """
+    from pipeline.training import registry
+
+    ref = ref or model_for(kind, day)
+    if ref is None:
+        raise Missing(missing or f"no model of kind {kind} is in force")
+    folder = Path(ref).expanduser()
+    return registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
+
+
+def numbers(found: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `evaluations` without kind, day and model_id, of a frame that has some of its columns; the rest is null.
+
+    Values are rounded, so that a table does not change with the machine's last digits.
+    """
+    schema = TABLES["evaluations"].schema.create_empty().drop("kind", "day", "model_id").schema
+    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in found.columns]
+    return (
+        found.with_columns(*absent)
+        .select(pl.col(name).cast(kind) for name, kind in schema.items())
+        .with_columns(pl.col("value", "baseline").round(DECIMALS))
+    )

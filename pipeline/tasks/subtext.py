@@ -173,13 +173,7 @@ def train(
 
 def opened(ref: str | None = None, day: str | None = None) -> "Model":
     """A recogniser by its folder or id; without one that in force for a day."""
-    from pipeline.training import registry
-
-    ref = ref or shelf.model_for(KIND, day)
-    if ref is None:
-        raise Missing("no recogniser is in force; train one: `undertone train subtext --help`")
-    folder = Path(ref).expanduser()
-    return registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
+    return shelf.opened(KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`")
 
 
 def trained(model: "Model") -> "Trained":
@@ -239,25 +233,15 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
             for name, guessed in beside.items():
                 value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
                 found.append({**row, "metric": f"{name}_baseline", "value": value})
-    return _rows(pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64)))
+    return shelf.numbers(pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64)))
 
 
 def _of_epochs(history: pl.DataFrame) -> pl.DataFrame:
     split = pl.lit("validation")
-    return _rows(
+    return shelf.numbers(
         history.select(
             "epoch", "value", metric=pl.lit("macro_f1"), split=split, subset=pl.lit("epochs"), pair_count="count"
         )
-    )
-
-
-def _rows(found: pl.DataFrame) -> pl.DataFrame:
-    schema = TABLES["evaluations"].schema.create_empty().drop("kind", "day", "model_id").schema
-    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in found.columns]
-    return (
-        found.with_columns(*absent)
-        .select(pl.col(name).cast(kind) for name, kind in schema.items())
-        .with_columns(pl.col("value").round(DECIMALS))
     )
 
 

@@ -20,6 +20,7 @@ from pipeline.text.lines import lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
+KNOWN = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of published lists: MRC's, and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
 CONTENT = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
 
@@ -54,10 +55,10 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
     the word null), and a word that is there again with the same rating.
 
     Args:
-        path: the file, UTF-8. A column `word` and a column `rating`, or MRC's `word` and `conc`, in any case; others
-            are not read. MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
+        path: the file, UTF-8. A column `word` and a column `rating`, or one of `KNOWN`, in any case; others are not
+            read. MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
         column: the column with the ratings, if it is called otherwise.
-        bounds: the least and the greatest rating the scale allows; MRC's are known, others must be said.
+        bounds: the least and the greatest rating the scale allows; those of `KNOWN` are known, others must be said.
 
     Raises:
         BadInput: naming file, line and field: a rating that is no number or outside the scale, or a word that has two
@@ -66,17 +67,17 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
     found = _fields(path)
     _, header = next(found, (0, []))
     places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-    wanted = column.lower() if column else "conc" if "conc" in places else "rating"
+    wanted = column.lower() if column else next((name for name in KNOWN if name in places), "rating")
     if absent := [name for name in ("word", wanted) if name not in places]:
         given = ", ".join(header) or "no header"
         raise BadInput(f"{path}: expected the column {', '.join(absent)}; found {given:.200}")
-    if bounds is None and wanted != "conc":
+    if bounds is None and wanted not in KNOWN:
         raise BadInput(f"{path}: on what scale is {wanted!r}? say its least and greatest rating, such as 1 and 5")
     raw = [(line, fields[places["word"]], fields[places[wanted]]) for line, fields in found]
     rows = _numbers(path, wanted, pl.DataFrame(raw, schema=_RAW, orient="row"))
     if bounds is None:
-        bounds = MRC_BOUNDS
-        if (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
+        bounds = KNOWN[wanted]
+        if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
             rows = rows.with_columns((pl.col("rating") * 100).round(6))
     return _ratings(path, wanted, rows, bounds)
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from pipeline.errors import BadInput
 from pipeline.models.abstractness import Abstractness, Shape, scores
-from pipeline.models.encoder import Encoder, Vectors, encode
+from pipeline.models.encoder import Encoder, Vectors
+from pipeline.models.word_features import Source, word_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text.concreteness import Ratings
 from pipeline.training import recipes
@@ -28,7 +28,6 @@ TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025
 
 _ROWS = 32_768  # words whose features are held at a time
 
-Source = Encoder | WordVectors
 Floats = npt.NDArray[np.float64]
 
 
@@ -56,57 +55,6 @@ PROFILES = {
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
-
-
-class Features(NamedTuple):
-    """Vectors of words, float32 [n, d], and which of them are known, bool [n]: of the others there is nothing but 0."""
-
-    vectors: Vectors
-    known: npt.NDArray[np.bool_]
-
-
-def word_features(words: Sequence[str], source: Source) -> Features:
-    """What the scorer sees of words.
-
-    Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
-    either alone says less. A word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own,
-    or that of its lower case; what stands for unknown words elsewhere, its letters' mean, says nothing here.
-
-    Raises:
-        BadInput: the encoder has no word pieces.
-    """
-    if isinstance(source, WordVectors):
-        return _of_vectors(words, source)
-    if source.module is None:
-        raise BadInput(f"the encoder {source.name!r} has no word pieces; give a transformer or word vectors")
-    sentences, (pieces, known) = encode(source, words), _pieces(words, source)
-    joined = np.concatenate([sentences, pieces], axis=1)
-    joined[~known] = 0
-    return Features(joined, known)
-
-
-def _of_vectors(words: Sequence[str], source: WordVectors) -> Features:
-    place = {word: row for row, word in enumerate(source.words)}
-    rows = np.array([place.get(word, place.get(word.lower(), -1)) for word in words], np.int64)
-    found = np.zeros((len(words), source.vectors.shape[1]), np.float32)
-    found[rows >= 0] = source.vectors[rows[rows >= 0]]
-    return Features(found, rows >= 0)
-
-
-@torch.no_grad()
-def _pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, npt.NDArray[np.bool_]]:
-    """Mean input embedding of the pieces of each word [n, d], and whether any of them is known [n]."""
-    table = encoder.module[0].model.get_input_embeddings().weight
-    if not words:
-        return np.empty((0, table.shape[1]), np.float32), np.empty(0, np.bool_)
-    cut = encoder.module.tokenizer
-    limit = encoder.module.max_seq_length
-    ids = cut(list(words), add_special_tokens=False, truncation=True, max_length=limit)["input_ids"]
-    starts = np.cumsum([0, *map(len, ids[:-1])])
-    flat = torch.tensor([i for one in ids for i in one], dtype=torch.int64, device=table.device)
-    offsets = torch.tensor(starts, dtype=torch.int64, device=table.device)
-    means = embedding_bag(flat, table, offsets, mode="mean").float().cpu().numpy()
-    return means, np.array([any(i != cut.unk_token_id for i in one) for one in ids], np.bool_)
 
 
 class Fitted(NamedTuple):

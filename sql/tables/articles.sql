@@ -7,6 +7,7 @@ create table articles (
     thread_id varchar not null, -- The site's id of the post, song, video, answer or article
     title varchar, -- Headline, song name, question
     text varchar not null, -- Body, cleaned; may be empty where the site gives none
+    summary varchar, -- A sentence that sums it up, if there is one (REC-03)
     category varchar, -- Field or channel, where the source names one
     lang varchar not null -- zh, en, ja, ko or und
 );

@@ -1,7 +1,7 @@
 -- Trained models, by content hash.
 -- Key: kind, day, model_id. Partitioned by kind.
 create table models (
-    kind varchar not null, -- impscore; later subtext, reader, commenter, masked_lm
+    kind varchar not null, -- impscore, subtext, abstractness, reader_imperceptibility, …
     day date not null, -- Day of the training run; a day is scored by the newest model not younger than it
     model_id varchar not null, -- SHA-256 over weights and configuration
     is_promoted boolean not null, -- The one of its kind and day that days are scored by: the last trained

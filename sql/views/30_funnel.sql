@@ -2,7 +2,9 @@
 create or replace view funnel as
 with reasons as (
     select source, day, origin, step, reason,
-        case when step in ('pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw') then step else 'collect' end as run_step,
+        case when step in (
+            'pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw', 'cloze_targets', 'cloze_items'
+        ) then step else 'collect' end as run_step,
         count(*) as row_count
     from dropped
     group by source, day, origin, step, reason

@@ -303,7 +303,7 @@ def generated(rows: int) -> Path:
     return path
 
 
-BENCHES = ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "senses", "memory"]
+BENCHES = ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "senses", "cloze", "memory"]
 
 
 def main() -> None:
@@ -331,6 +331,8 @@ def main() -> None:
         subprocess.run([sys.executable, str(Path(__file__).with_name("agreement_bench.py"))], check=True)
     if "senses" in wanted:
         subprocess.run([sys.executable, str(Path(__file__).with_name("senses_bench.py"))], check=True)
+    if "cloze" in wanted:
+        subprocess.run([sys.executable, str(Path(__file__).with_name("cloze_bench.py"))], check=True)
     if "memory" in wanted:
         small, large = peak(100_000), peak(2_000_000)
         print(

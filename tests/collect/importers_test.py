@@ -150,6 +150,14 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     ]
 
 
+def test_articles_with_summaries(tmp_path: Path) -> None:
+    """XSum's columns are known; such a file holds articles and no comments."""
+    batch = one(lines(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))
+    assert batch.source == "xsum"
+    assert batch.page.articles == [Article(thread_id="7", title=None, text="A dog ran.", summary="Escape")]
+    assert batch.page.comments == []
+
+
 def test_nested_comments_as_texts(tmp_path: Path) -> None:
     """Comments may be a list of plain texts, or a JSON list inside a cell of a table."""
     path = lines(tmp_path / "a.jsonl", {"id": "p", "body": "文", "replies": ["一", "二"]}, {"id": "q", "body": "x"})

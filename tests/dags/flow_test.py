@@ -16,7 +16,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.collect import fetch, netease
 from pipeline.sample.site import Answer, Site
-from pipeline.tasks import impscore, pairs
+from pipeline.tasks import abstractness, cloze, impscore, pairs
 
 DAY = sample.DAY
 Run = Callable[..., Any]
@@ -179,6 +179,28 @@ def test_training_waits_for_pairs(run: Run) -> None:
     assert {found[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
     assert {found[task] for task in ("data_sets", "questions", "sources")} == {"success"}
     assert all(warehouse.snapshot(name) is None for name in warehouse.names())
+
+
+def test_summaries_to_readers(
+    run: Run, wordnet: None, tiny_encoder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Articles with summaries become items, readers, a 2 x 2 matrix and a page."""
+    monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
+    monkeypatch.setattr(cloze, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
+    path = home.parent / "news.jsonl"
+    path.write_text(
+        "".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)[:12]), encoding="utf-8"
+    )
+    assert run("collect", day=DAY, path=str(path), source="news").state == "success"
+    small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
+    conf = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1}
+    done = run("recam", day=DAY, **conf)
+    assert done.state == "success", states(done)
+    found = contents()
+    assert found["cloze_items"]["subtask"].n_unique() == 2
+    cells = found["evaluations"].filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"]))
+    assert cells.filter(metric="accuracy").height == 4
+    assert (home / "reports" / f"cloze-{DAY}.html").is_file()
 
 
 def latent_hatred(folder: Path, count: int = 12) -> Path:

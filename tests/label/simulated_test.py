@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from pipeline import tables
 from pipeline.errors import BadInput
-from pipeline.label import schema, simulated, stages
+from pipeline.label import exchange, questionnaire, schema, simulated, stages
+from pipeline.label.questionnaire import FORM
 from pipeline.label.schema import FIELDS, NOTES
 
 TEXTS = ("这效率真是没谁了", "Sure, take your time, it is only a fire.", "好", "🙂👍")
@@ -149,3 +150,61 @@ def test_shares_are_checked() -> None:
         simulated.label(TASKS, accuracy=float("nan"))
     with pytest.raises(BadInput, match=r"again \+ delete should be in 0-1"):
         simulated.adjudicate(stages.to_adjudicate(DECIDED), again=0.6, delete=0.5)
+
+
+ITEMS = pl.DataFrame({
+    "item_id": [f"i{n}" for n in range(400)], "article": [f"{n} {TEXTS[n % 4]}" for n in range(400)],
+    "question": "@placeholder .", "options": [["one", "two", "three", "four", "five"]] * 400,
+    "label": [n % 5 for n in range(400)],
+})  # fmt: skip
+CLOZE = questionnaire.tasks(ITEMS)
+ANSWERS = simulated.answer(CLOZE, ITEMS)
+
+
+def test_answers_fit_contract_and_form() -> None:
+    """Each reader answers each question of each item, plainly named as simulated; spans lie within the passage."""
+    tables.Labels.validate(ANSWERS.with_columns(project=pl.lit("demo")))
+    again = exchange.checked((("", row) for row in ANSWERS.iter_rows(named=True)), CLOZE, name="x", form=FORM)
+    assert again.equals(ANSWERS)
+    fields = ANSWERS.filter(pl.col("field").is_in([*FORM.fields]))
+    assert fields.height == 400 * len(simulated.READERS) * len(FORM.fields)
+    assert set(ANSWERS["rater_id"]) == set(simulated.READERS)
+    assert set(ANSWERS["tool"]) == {"simulated"}
+    assert {(f, v) for f, v in fields.select("field", "value").iter_rows()} == {
+        (name, value) for name, field in FORM.fields.items() for value in field.values
+    }
+    spans = ANSWERS.filter(pl.col("field").is_in([*FORM.notes]))
+    assert 0.9 < spans.height / (400 * len(simulated.READERS) * 2) < 1
+
+
+@given(st.lists(st.integers(0, 399), min_size=1, max_size=8, unique=True), st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_answers_to_an_item_do_not_depend_on_others(chosen: list[int], seed: int) -> None:
+    """Any items in any order get the answers that they get among all others; another seed gives others."""
+    few = simulated.answer(CLOZE[chosen], ITEMS.reverse(), seed)
+    everyone = ANSWERS if seed == 0 else simulated.answer(CLOZE, ITEMS, seed)
+    assert few.equals(everyone.join(CLOZE[chosen], on="task_id", how="semi", maintain_order="left"))
+    assert few.equals(ANSWERS.join(few, on="task_id", how="semi", maintain_order="left")) == (seed == 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_readers_are_as_accurate_as_told(share: float) -> None:
+    """After reading a sound item the share of right answers is the reader's, before it a third, in four errors."""
+    said = questionnaire.answers(simulated.answer(CLOZE, ITEMS, readers={"amy": share}), CLOZE)
+    known = said.join(CLOZE, on="item_id").join(simulated.flaws(CLOZE["task_id"]), on="task_id")
+    sound = known.filter(pl.col("flaw").is_null()).join(ITEMS, on="item_id")
+    assert 290 < sound.height < 350  # 320 expected; 4 standard deviations are 32
+    error = 4 * (share * (1 - share) / sound.height) ** 0.5
+    assert (sound["after"] == sound["label"]).mean() == pytest.approx(share, abs=error + 1e-9)
+    assert (sound["before"] == sound["label"]).mean() == pytest.approx(0.33, abs=0.11)
+    assert not (said["after"] == said["second"]).any()
+
+
+def test_readers_are_checked() -> None:
+    """A probability beyond 1 or a task without an item is refused; no readers and no tasks are no error."""
+    with pytest.raises(BadInput, match=r"amy should be in 0-1, found 1\.5"):
+        simulated.answer(CLOZE, ITEMS, readers={"amy": 1.5})
+    with pytest.raises(BadInput, match=f"task {CLOZE['task_id'][0]}: expected one of the 399 items"):
+        simulated.answer(CLOZE, ITEMS[1:])
+    assert simulated.answer(CLOZE, ITEMS, readers={}).schema == ANSWERS.schema
+    assert simulated.answer(CLOZE.clear(), ITEMS).schema == ANSWERS.schema

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pipeline.models.readers import Padded, Reader, Shape, weights
+from pipeline.models.readers import Encoder, Padded, Reader, Shape, weights
 
 N, D, HIDDEN = 3, 4, 5
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -49,6 +50,11 @@ def scores(found: Reader, given: dict[str, Any]) -> Tensor:
     return found.scores(v, given["candidates"], given["glosses"])
 
 
+def sides(encoder: Encoder, vectors: Tensor) -> Tensor:
+    """States of one row [1, t, d], read onward and from its end: [1, t, 2 hidden]."""
+    return torch.cat([encoder.onward(vectors)[0], encoder.reverse(vectors.flip(1))[0].flip(1)], dim=2)
+
+
 def plain(found: Reader, given: dict[str, Any]) -> Tensor:
     """Equations 1-14 for one item and one candidate at a time, without padding or batches."""
     rows = []
@@ -57,7 +63,7 @@ def plain(found: Reader, given: dict[str, Any]) -> Tensor:
                       (given["passage"], given["summary"]))  # fmt: skip
         x = of_p
         for hop, (passage, summary) in enumerate(zip(found.passages, found.summaries, strict=True)):
-            d, q = passage(x)[0], summary(of_s)[0]
+            d, q = sides(passage, x), sides(summary, of_s)
             if hop < len(found.passages) - 1:  # Dhingra et al.: α_i = softmax(Qᵀ d_i), x_i = d_i ⊙ Q α_i
                 x = torch.stack([d[0, i] * (q[0].T @ (q[0] @ d[0, i]).softmax(0)) for i in range(d.shape[1])])[None]
         h_q = q[0, given["place"][item]]
@@ -69,7 +75,7 @@ def plain(found: Reader, given: dict[str, Any]) -> Tensor:
             a = a_e
             if found.shape.has_gloss:
                 vectors, lengths = given["glosses"]
-                h_g = found.glosses(vectors[t : t + 1, : lengths[t]])[0][0]
+                h_g = sides(found.glosses, vectors[t : t + 1, : lengths[t]])[0]
                 u = torch.tanh(found.ask.weight @ v + found.ask.bias)
                 beta = torch.stack([u @ h for h in h_g]).softmax(0)  # Eq. 9, 10
                 a = torch.cat([(beta[:, None] * h_g).sum(0), a_e])  # Eq. 11, 12
@@ -83,6 +89,20 @@ def test_the_equations(name: str) -> None:
     """In batches, with masks and sums in another order, the scores are those of the equations (REC-17 to REC-19)."""
     found, given = reader(name), asked(name)
     assert torch.allclose(scores(found, given), plain(found, given), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["gru", "lstm"])
+def test_an_encoder_reads_as_torch_does(unit: str) -> None:
+    """States of padded rows are those of torch's own network to both sides over packed rows, zeros after the ends."""
+    torch.manual_seed(1)
+    found = Encoder(Shape(D, HIDDEN, unit=unit), D)
+    torchs = (torch.nn.GRU if unit == "gru" else torch.nn.LSTM)(D, HIDDEN, batch_first=True, bidirectional=True)
+    own = {**found.onward.state_dict(), **{f"{key}_reverse": w for key, w in found.reverse.state_dict().items()}}
+    torchs.load_state_dict(own)
+    vectors, lengths = padded([3, 6, 1], 2, filler=torch.nan)
+    packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+    states, _ = pad_packed_sequence(torchs(packed)[0], batch_first=True)
+    assert torch.allclose(found(vectors, lengths), states, atol=1e-6)
 
 
 @every_setting
@@ -121,7 +141,7 @@ def test_one_hop_has_no_gate() -> None:
     for hops, is_alike in ((1, True), (2, False)):
         found, given = reader(hops=hops, dropout=0.0), asked("gated")
         states = []
-        found.passages[-1].register_forward_hook(lambda *call, kept=states: kept.append(call[2][0].data))
+        found.passages[-1].register_forward_hook(lambda *call, kept=states: kept.append(call[2]))
         for seed in (3, 5):
             found.summarised(given["passage"], padded([3, 5, 1], seed), given["place"])
         assert torch.allclose(states[0], states[1], atol=1e-6) == is_alike
@@ -130,7 +150,8 @@ def test_one_hop_has_no_gate() -> None:
 def test_sizes_of_the_paper() -> None:
     """Three hops of GRUs with 150 states to either side; the first reads 300 dimensions and the others 300 (REC-21)."""
     found = Reader(Shape(300))
-    assert [(one.input_size, one.hidden_size, one.bidirectional) for one in found.passages] == [(300, 150, True)] * 3
+    both = [side for one in found.passages for side in (one.onward, one.reverse)]
+    assert [(one.input_size, one.hidden_size) for one in both] == [(300, 150)] * 6
     assert found.predict.weight.shape == (300, 600)
     assert Reader(Shape(300, has_gloss=True)).predict.weight.shape == (600, 600)
 

@@ -42,6 +42,9 @@ def clean() -> dict[str, pl.DataFrame]:
         "labels": filled("labels", {"task_id": TASK, "value": "1"}),
         "annotations": filled("annotations", {"task_id": TASK, "state": "adopted", "value": "1", "field": "sarcasm"}),
         "annotated_comments": filled("annotated_comments", {"row_id": ROW}),
+        "articles": filled("articles", {"summary": "A hope"}),
+        "cloze_targets": filled("cloze_targets", {}, {"start": 0, "reason": "concrete"}),
+        "cloze_items": filled("cloze_items", {}),
     }
 
 
@@ -72,6 +75,10 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
     ("comments_are_single", "comments", _SECOND, ("weibo", DAY, "t1", "c2", 2)),
     ("comments_have_scores", "comments", {"comment_id": "new"}, ("weibo", DAY, "new")),
     ("comments_have_tokens", "comments", {"comment_id": "n", "text": "new"}, ("weibo", DAY, digest("new", 32))),
+    ("cloze_items_have_targets", "cloze_items", {"start": 3}, ("imperceptibility", digest(1, 32))),
+    ("cloze_items_have_targets", "cloze_items", {"start": 0}, ("imperceptibility", digest(1, 32))),
+    ("cloze_items_have_targets", "cloze_items", {"thread_id": "t9"}, ("imperceptibility", digest(1, 32))),
+    ("cloze_items_have_targets", "cloze_items", {"subtask": "nonspecificity"}, ("nonspecificity", digest(1, 32))),
     ("funnel_adds_up", "comments", {"comment_id": "new", "day": NEXT}, ("weibo", NEXT, "test", 2, 1, 2, 1)),
     ("funnel_adds_up", "dropped", {"day": NEXT}, ("weibo", NEXT, "test", 2, 1, 1, 2)),
     ("funnel_adds_up", "runs", {"source": "zhihu"}, ("zhihu", DAY, "test", 1, 1, None, None)),

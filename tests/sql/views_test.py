@@ -131,6 +131,19 @@ def test_funnel_lists_each_reason_of_each_run(database: Open) -> None:
     ]
 
 
+def test_cloze_funnel_counts_each_reason(database: Open) -> None:
+    """Tokens are counted by reason within source and subtask; those without one are the targets."""
+    rows = filled(
+        "cloze_targets", {"reason": "concrete"}, {"reason": "concrete", "start": 0}, {}, {"subtask": "nonspecificity"}
+    )
+    found = database(cloze_targets=rows).sql("select * from cloze_funnel order by all").fetchall()
+    assert found == [
+        ("weibo", "imperceptibility", "concrete", 2),
+        ("weibo", "imperceptibility", "target", 1),
+        ("weibo", "nonspecificity", "target", 1),
+    ]
+
+
 def test_holes_count_what_is_missing(database: Open) -> None:
     """Texts without tokens are counted once each, comments without scores one by one; whole days are not listed."""
     comments = filled(

@@ -12,12 +12,12 @@ from scipy import stats
 
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
-from pipeline.models.encoder import Encoder, encode
+from pipeline.models.encoder import Encoder
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text import concreteness
 from pipeline.text.concreteness import Ratings
 from pipeline.training import abstractness, registry
-from pipeline.training.abstractness import PROFILES, Recipe, fit, load, pearson, predict, repeated_splits, word_features
+from pipeline.training.abstractness import PROFILES, Recipe, fit, load, pearson, predict, repeated_splits
 
 TINY = Recipe(hidden=(16, 8), members=2, dropout=0.1, learning_rate=0.01, batch=16, epochs=12)
 SMALL = {"hidden": (32, 16), "members": 2, "learning_rate": 0.01, "batch": 16, "epochs": 40}
@@ -102,30 +102,6 @@ def test_another_source_is_refused(ratings: Ratings, vectors: WordVectors, tiny:
     fitted = fit(ratings, tiny, replace(TINY, epochs=1))
     with pytest.raises(BadInput, match=r"trained with .*; give the same"):
         load(fitted.tensors, fitted.config, vectors)
-
-
-def test_features_of_an_encoder(tiny: Encoder) -> None:
-    """The word as a sentence, and the mean of its pieces' input embeddings; nothing for what holds no known piece."""
-    words = ["door", "doorhat", "Door", "😀", "", "door"]
-    found = word_features(words, tiny)
-    table = tiny.module[0].model.embeddings.word_embeddings.weight.detach().numpy()
-    cut = tiny.module.tokenizer
-    for row in (0, 1, 2):
-        ids = cut(words[row], add_special_tokens=False)["input_ids"]
-        assert found.vectors[row, tiny.dim :] == pytest.approx(table[ids].mean(axis=0), abs=1e-6)
-        assert found.vectors[row, : tiny.dim] == pytest.approx(encode(tiny, [words[row]])[0], abs=1e-6)
-    assert len(cut("doorhat", add_special_tokens=False)["input_ids"]) > 1  # or the mean was not tested
-    assert found.known.tolist() == [True, True, True, False, False, True]
-    assert not found.vectors[3:5].any()
-    assert word_features([], tiny).vectors.shape == (0, found.vectors.shape[1])
-
-
-def test_features_of_word_vectors() -> None:
-    """A word's own vector, else that of its lower case, never its letters'."""
-    source = WordVectors(["a", "b", "ab", "Ba"], np.arange(8, dtype=np.float32).reshape(4, 2))
-    found = word_features(["AB", "Ba", "ba", "a"], source)
-    assert found.known.tolist() == [True, True, False, True]
-    assert found.vectors.tolist() == [[4, 5], [6, 7], [0, 0], [0, 1]]
 
 
 def test_an_encoder_without_pieces_is_refused(ratings: Ratings) -> None:

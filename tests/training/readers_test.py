@@ -13,8 +13,8 @@ import torch
 from pipeline.errors import BadInput
 from pipeline.examples import cloze
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import checkpoint, readers, registry
-from pipeline.training.readers import PROFILES, Fitted, Recipe, answer, candidates, fit, load, recipe_of
+from pipeline.training import asking, checkpoint, readers, registry
+from pipeline.training.readers import PROFILES, SMALL, Fitted, Recipe, answer, candidates, fit, load, recipe_of
 
 READINGS = {"rain": "wet", "sun": "dry", "snow": "cold"}
 OTHERS = ["calm", "odd"]
@@ -97,6 +97,14 @@ def test_hyperparameters_of_the_paper() -> None:
     assert official | told == official
 
 
+@pytest.mark.parametrize("profile", ["gated", "attentive", "gloss"])
+def test_small_recipes_are_the_readers_of_the_paper(profile: str) -> None:
+    """For few items sizes and steps change, the network does not, and nothing is longer than in the paper."""
+    small, paper = recipe_of(profile, **SMALL), PROFILES[profile]
+    assert (small.unit, small.hops, small.has_gloss) == (paper.unit, paper.hops, paper.has_gloss)
+    assert all(getattr(small, name) < getattr(paper, name) for name in ("dim", "hidden", "longest", "longest_gloss"))
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -170,8 +178,8 @@ def test_answers_do_not_depend_on_company(fitted: Fitted, items: pl.DataFrame, m
     whole, best = answer(trained, items), candidates(trained, items, top=2)["candidates"].to_list()
     assert answer(trained, items.reverse())[::-1] == pytest.approx(whole, abs=1e-6)
     assert answer(trained, items[3:4]) == pytest.approx(whole[3:4], abs=1e-6)
-    monkeypatch.setattr(readers, "ROWS", 5)
-    monkeypatch.setattr(readers, "_GLOSSES", 2)
+    monkeypatch.setattr(asking, "ROWS", 5)
+    monkeypatch.setattr(asking, "_GLOSSES", 2)
     assert answer(trained, items) == pytest.approx(whole, abs=1e-6)
     assert candidates(trained, items, top=2)["candidates"].to_list() == best
     assert answer(trained, items.clear()).shape == (0, 5)
@@ -203,10 +211,10 @@ def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors:
     Two items are of each article here, written with other blanks.
     """
     twice = pl.concat([items, items.with_columns(pl.col("article").str.replace_all(" ", "  "))])
-    found = readers._parted(twice, TINY)
+    found = readers.parted(twice, TINY)
     assert found.group_by(cloze.normalised()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
     assert (found["split"] == "validation").sum() == 2
-    assert readers._parted(by_heart(items), TINY).equals(by_heart(items))
+    assert readers.parted(by_heart(items), TINY).equals(by_heart(items))
     assert fit(twice, replace(TINY, epochs=1), vectors).history["count"].to_list() == [2]
 
 
@@ -287,6 +295,26 @@ def test_distractors_need_no_options(items: pl.DataFrame, vectors: WordVectors) 
     assert listed.list.n_unique().to_list() == [3] * 12
     again = fit(items, recipe, vectors, candidates=["calm", "sun"])  # the answer is the option at the label
     assert equal(again.tensors, found.tensors)
+
+
+def test_a_draw_of_candidates_keeps_what_is_frequent(vectors: WordVectors) -> None:
+    """Where texts say nothing an answer is as likely as it is frequent, by a draw of candidates as by all of them.
+
+    Seven of ten answers are one word here. It is in every batch, the others in half of them: without the chances of
+    being scored the reader would give it .42, not .57.
+    """
+    said = ["wet"] * 7 + ["dry", "cold", "calm"]
+    rows = [(f"i{i}", "it was", "a @placeholder day", said[i % 10]) for i in range(800)]
+    bare = pl.DataFrame(rows, schema=["item_id", "article", "question", "answer"], orient="row")
+    split = pl.when(pl.int_range(pl.len()) < 10).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    recipe = replace(TINY, over="vocabulary", hops=1, batch=4, dropout=0.0, learning_rate=0.01, epochs=1)
+    shares = []
+    for drawn in (0, 1):
+        trained = loaded(fit(bare.with_columns(split=split), replace(recipe, drawn=drawn), vectors))
+        best = candidates(trained, bare[:1])
+        assert best["candidates"].to_list()[0][0] == "wet"
+        shares.append(best["probabilities"].to_list()[0][0])
+    assert shares[1] == pytest.approx(shares[0], abs=0.07)
 
 
 def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, vectors: WordVectors) -> None:

@@ -85,5 +85,5 @@ def test_a_check_gives_at_most_so_many_rows(two: None) -> None:
 
 def test_an_unknown_check_is_named(tables: Path) -> None:
     """The message lists the checks there are; a path is no name."""
-    with pytest.raises(BadInput, match=r"no check '\.\./views/30_holes'; there are comments_are_single"):
+    with pytest.raises(BadInput, match=r"no check '\.\./views/30_holes'; there are cloze_items_have_targets, comments"):
         warehouse.run_check("../views/30_holes")

@@ -1,0 +1,139 @@
+"""Cloze questions on abstract words: articles with summaries to items, items to readers, readers to a 2 x 2 matrix.
+
+Finds the words that a summary may leave out (imperceptibility, nonspecificity), has readers that have not seen an item
+propose wrong options, keeps the items that get four, trains a reader on each kind and tests it on both (ReCAM). Reads
+`articles` whose `summary` is filled, in English; bring some by `collect`. Writes `cloze_targets`, `cloze_items`,
+`models`, `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+
+**Triage.** *Missing* in `plan`: no article has a summary. *Missing: WordNet* in `find`: `make wordnet`, or nltk's
+`wordnet` on every worker. The filters' funnel is the view `cloze_funnel`; items that got too few wrong options are in
+`dropped`. A task that waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. An interrupted training
+goes on after its last whole epoch.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+
+from house import DAY, HOUSE, Tag, the_day
+
+PARAMS = {
+    "day": DAY,
+    "source": Param(None, type=["null", "string"], title="Source", description="Of the articles; empty: all"),
+    "ratings": Param(
+        None,
+        type=["null", "string"],
+        title="Ratings",
+        description="Rated words such as MRC's, to train a scorer of abstractness by; empty: the scorer in force",
+    ),
+    "scorer": Param(
+        None,
+        type=["null", "string"],
+        title="Scorer",
+        description="Id of a scorer, or a file of ratings that are taken as they are; empty: the scorer in force",
+    ),
+    "vectors": Param(
+        None, type=["null", "string"], title="Vectors", description="GloVe-format file; empty: the encoder's words"
+    ),
+    "conllu": Param(
+        None,
+        type=["null", "string"],
+        title="Treebank",
+        description="CoNLL-U file to learn tagging from, without stanza",
+    ),
+    "similar": Param(0.85, type="number", minimum=0, maximum=1, title="Similar", description="Cosine that is too near"),
+    "in_context": Param(True, type="boolean", title="In context", description="Filter by an encoder's states too"),
+    "rows_per_shard": Param(500, type="integer", minimum=1, title="Articles a shard", description="One task each"),
+    "rule": Param(
+        "balanced",
+        enum=["paper", "balanced"],
+        title="Wrong options",
+        description="paper: the commonest; balanced: nothing can be told from the options alone",
+    ),
+    "is_small": Param(
+        False, type="boolean", title="Small", description="Readers that a CPU can train propose wrong options"
+    ),
+    "numbers": Param(
+        {}, type="object", title="Numbers", description="Changes to the recipes of the readers that propose options"
+    ),
+    "profile": Param("gated", type="string", title="Reader", description="Profile that is trained and tested"),
+    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the profile's"),
+    "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the profile's"),
+}
+SUBTASKS = ("imperceptibility", "nonspecificity")
+
+
+@dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
+def recam() -> None:
+    @task
+    def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import cloze
+
+        return dict(cloze.settled(day, params, params["ratings"], run_id))
+
+    @task
+    def plan(by: Any, params: Any = None) -> list[Any]:
+        from pipeline.tasks import cloze
+
+        return list(cloze.plan(params["rows_per_shard"], params["source"]))
+
+    @task
+    def find(part: Any, by: Any) -> dict[str, Any]:
+        from pipeline.tasks import cloze
+
+        return dict(cloze.find(part, cloze.rules(by)))
+
+    @task
+    def targets(staged: Any, day: str, by: Any, run_id: Any = None) -> dict[str, int]:
+        from pipeline.tasks import cloze
+
+        return cloze.publish_targets(list(staged), day, cloze.rules(by), run_id)
+
+    @task
+    def jobs(found: Any) -> list[Any]:
+        from pipeline.tasks import choosing
+
+        return list(choosing.jobs())
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
+    def propose(job: Any, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import choosing
+
+        return dict(choosing.propose(job, choosing.of(params)))
+
+    @task(map_index_template="{{ subtask }}")
+    def items(subtask: str, proposals: Any, day: str, by: Any, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import choosing, cloze
+
+        return choosing.choose(subtask, list(proposals), day, choosing.of(params), cloze.rules(by), run_id)
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
+    def train(subtask: str, made: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
+        from pipeline.tasks import readers
+
+        changes = {"epochs": params["epochs"], "seed": params["seed"]}
+        model_id = readers.train(day, subtask, profile=params["profile"], changes=changes, run_id=run_id)
+        return {"trained_on": subtask, "model_id": model_id}
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ trained.trained_on }} on {{ tested_on }}")
+    def test(trained: Any, tested_on: str, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import readers
+
+        return readers.cross(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
+
+    @task
+    def page(tested: Any, day: str) -> str:
+        from pipeline.tasks import cloze_page
+
+        return str(cloze_page.write(day))
+
+    day = the_day()
+    by = rules(day)
+    staged = find.partial(by=by).expand(part=plan(by))
+    proposals = propose.expand(job=jobs(targets(staged, day, by)))
+    made = items.partial(proposals=proposals, day=day, by=by).expand(subtask=SUBTASKS)
+    trained = train.partial(made=made, day=day).expand(subtask=SUBTASKS)
+    page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
+
+
+recam()

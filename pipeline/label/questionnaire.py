@@ -1,0 +1,181 @@
+"""What raters are asked of a cloze item, and what their answers come to (ReCAM, section 3.6 and appendix A; REC-23).
+
+A rater picks an option from question and options alone, reads the passage, picks again, names a second choice or none,
+marks the part of the passage that supports the answer and the part that sums up what it says, and says how the answer
+relates to the first part and how hard it was. The questions are in our own words. The paper asks about a part and
+copies it in turn; here the questions come first and the parts last, as tools keep marks beside their text.
+
+Options are words of their item, so an answer is a letter: the place of the option, A the first. A letter is the same
+for every item, no spreadsheet makes a number of it, and a hostile option is never part of a form. The question with its
+lettered options is the `text` of a task, the passage its `context`, in which spans are marked or quoted.
+"""
+
+import hashlib
+import json
+from importlib.resources import files
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import schema
+from pipeline.label.schema import Field, Form
+
+OPTIONS = 5
+LETTERS = "ABCDE"
+NO_OTHER = "none"
+RELATIONS = ("summarise", "paraphrase", "others")
+DIFFICULTIES = ("easy", "medium", "difficult")
+
+_LETTERS = tuple((letter, letter) for letter in LETTERS)
+FORM = Form(
+    fields={
+        field.name: field
+        for field in (
+            Field("before", tuple(LETTERS), "读文章之前：选哪个词？", "Before you read: which word fits?", _LETTERS),
+            Field("after", tuple(LETTERS), "读文章之后：选哪个词？", "After you have read: which word fits?", _LETTERS),
+            Field(
+                "second", (*LETTERS, NO_OTHER), "还有别的词也合适吗？", "Is there another word that fits?",
+                (*_LETTERS, ("没有", "no other answer")),
+            ),
+            Field(
+                "relation", RELATIONS, "答案和支持它的那段文字是什么关系？",
+                "How does your answer relate to the part that supports it?",
+                (("概括", "summarises it"), ("换种说法", "paraphrases it"), ("其他", "others")),
+            ),
+            Field(
+                "difficulty", DIFFICULTIES, "这道题难吗？", "How difficult was it?",
+                (("容易", "easy"), ("中等", "medium"), ("难", "difficult")),
+            ),
+        )
+    },
+    notes={
+        "span_1": ("文章的哪一段支持你的答案？请粘贴原文", "Which part of the passage supports your answer? Paste it"),
+        "span_2": (
+            "文章的哪一段概括了答案的意思？请粘贴原文",
+            "Which part of the passage sums up what your answer says? Paste it",
+        ),
+    },
+    spans={"span_1": ("支持答案", "Supports the answer"), "span_2": ("概括答案", "Sums up the answer")},
+    headers={"text": ("题目", "Question"), "context": ("文章", "Passage")},
+    marked="context",
+    may_quote=True,
+    first="before",
+)  # fmt: skip
+"""The questionnaire, for `exchange` and `label_studio` (REC-23)."""
+
+ANSWERS: dict[str, pl.DataType] = {
+    "item_id": pl.String(), "rater_id": pl.String(),
+    **dict.fromkeys(("before", "after", "second"), pl.Int64()),
+    **dict.fromkeys(("span_1", "span_2", "relation", "difficulty"), pl.String()),
+}  # fmt: skip
+
+
+def guidelines(reader: str = "raters") -> str:
+    """The guidelines in English, in Markdown: for `raters`, or for whoever hires them (`hiring`; REC-24).
+
+    Raises:
+        BadInput: there are none for this reader.
+    """
+    if reader not in ("raters", "hiring"):
+        raise BadInput(f"guidelines are for raters or hiring, not {reader!r}")
+    name = "cloze_en.md" if reader == "raters" else "cloze_hiring_en.md"
+    return files("pipeline.label").joinpath("guidelines", name).read_text(encoding="utf-8")
+
+
+def tasks(items: pl.DataFrame) -> pl.DataFrame:
+    """Cloze items as tasks for raters; the right option is not among what they are given.
+
+    A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old
+    ones is of no task that there is.
+
+    Args:
+        items: item_id, article, question, options (a list of five); other columns are passed over.
+
+    Returns:
+        A row an item, in order: task_id, item_id, text (the question, and a line an option), context (the passage, as
+        it is), lang (en), schema_version; what `exchange.tasks_rows` takes, with `form=FORM`.
+
+    Raises:
+        BadInput: an item has another number of options, no passage, or an id that another has.
+    """
+    rows = [_task(row) for row in items.select("item_id", "article", "question", "options").iter_rows(named=True)]
+    columns = ("task_id", "item_id", "text", "context")
+    found = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    if twice := found.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
+        raise BadInput(f"items: item {twice[0]} is there twice, expected once")
+    return found.with_columns(lang=pl.lit("en"), schema_version=pl.lit(schema.version(FORM)))
+
+
+def _task(item: dict[str, object]) -> tuple[str, str, str, str]:
+    article, options = item["article"], item["options"]
+    if not isinstance(options, list) or len(options) != OPTIONS:
+        raise BadInput(f"item {item['item_id']}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
+    if not isinstance(article, str) or not article.strip():
+        raise BadInput(f"item {item['item_id']}: field 'article' should be a text, found {article!r:.60}")
+    told = json.dumps([item[name] for name in ("item_id", "article", "question", "options")])
+    task_id = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    # an option is one line: a line break in it would look like another option
+    lines = [f"{letter}. {_line(option)}" for letter, option in zip(LETTERS, options, strict=True)]
+    return task_id, str(item["item_id"]), "\n".join([_line(item["question"]), "", *lines]), article
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Labels in the exchange's long format as answers, a row an item and rater who said anything of it.
+
+    Of labels that came in several times, `stages.without_repeats` tells which count.
+
+    Args:
+        labels: task_id, round, stage, rater_id, field, value, as `exchange.read` gives them with `form=FORM`.
+        tasks: task_id, item_id, context: rows of `tasks`.
+
+    Returns:
+        `ANSWERS`, in order of item and rater: options as their places from 0; second is null for no other answer, and
+        all that was not answered is null; spans are the words themselves.
+
+    Raises:
+        BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or a value that
+            the field does not have.
+    """
+    names = [*FORM.fields, *FORM.notes]
+    _check(labels, tasks)
+    one = (pl.col("value").filter(field=name).first().alias(name) for name in names)
+    said = labels.group_by("task_id", "rater_id").agg(*one)
+    rows = said.join(tasks.select("task_id", "item_id", "context"), on="task_id")
+    places = {letter: place for place, letter in enumerate(LETTERS)}
+    options = [
+        pl.col(name).replace_strict(places, default=None, return_dtype=pl.Int64)
+        for name in ("before", "after", "second")
+    ]
+    found = rows.with_columns(*options, *(_words(name) for name in FORM.spans))
+    return found.select(*ANSWERS).sort("item_id", "rater_id")
+
+
+def _words(name: str) -> pl.Expr:
+    """What the passage says from start to end, in characters."""
+    start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
+    return pl.col("context").str.slice(start, end - start).alias(name)
+
+
+def _check(labels: pl.DataFrame, tasks: pl.DataFrame) -> None:
+    key = ("task_id", "rater_id", "field")
+    strangers = labels.join(tasks, on="task_id", how="anti")
+    later = labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))
+    twice = labels.filter(pl.struct(key).is_duplicated())
+    for rows, told in (
+        (strangers, f"expected one of the {tasks.height} tasks"),
+        (later, "expected round 1 and stage 1, as the questionnaire has no other"),
+        (twice, "said twice, expected once"),
+    ):
+        if rows.height:
+            raise BadInput(f"labels, task {{}}, rater {{}}, {{}}: {told}".format(*(rows[name][0] for name in key)))
+    for field, value in labels.select("field", "value").unique(maintain_order=True).iter_rows():
+        if field not in FORM.spans:
+            try:
+                schema.checked(field, value, FORM)
+            except BadInput as why:
+                where = labels.filter(field=field, value=value).row(0, named=True)
+                raise BadInput(f"labels, task {where['task_id']}, rater {where['rater_id']}: {why}") from why

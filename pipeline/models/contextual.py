@@ -1,0 +1,137 @@
+"""States of tokens in context, of any layer of an encoder (ReCAM, section 3.4; REC-14).
+
+The paper takes BERT-large uncased and says neither which layer nor how word pieces become a token; here both are
+arguments, the last layer and the mean of the pieces by default. Each sentence is embedded alone.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+
+from pipeline.errors import BadInput
+from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray, Vectors, batches_of
+
+Pooling = Literal["mean", "first"]
+"""A token's state: the mean of its pieces' states, or the state of its first piece."""
+
+
+class _Window(NamedTuple):
+    """A sentence as the model reads it, or a part of one that is too long."""
+
+    ids: list[int]  # of the pieces, special ones among them
+    rows: list[int]  # of each piece the row of its token in the result; -1 of special pieces, and of those left out
+
+
+def states(
+    encoder: Encoder,
+    sentences: Sequence[Sequence[str]],
+    layer: int = -1,
+    pooling: Pooling = "mean",
+    batch_tokens: int | None = None,
+) -> list[Vectors]:
+    """The state of each token of each sentence: float32 [tokens, d], d being the width of the model.
+
+    Tokens stand in the model's input with a blank between them. A token without a piece, such as a control character,
+    has zeros. A sentence that is longer than the model reads is cut between tokens into windows, which do not see each
+    other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in.
+
+    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most.
+
+    Args:
+        encoder: one with word pieces; of a sentence-transformers folder or of any with a transformer and a fast
+            tokenizer.
+        sentences: of tokens; either may be empty.
+        layer: of the hidden states: 0 the input embeddings, then one a layer, or from the end by negative numbers.
+        pooling: how pieces become a token.
+        batch_tokens: token budget of a batch.
+
+    Raises:
+        BadInput: the encoder has no word pieces or cannot tell which character a piece is from, or has no such layer,
+            or there is no such pooling.
+    """
+    _check(encoder, layer, pooling)
+    distinct = dict.fromkeys(map(tuple, sentences))
+    offsets = np.cumsum([0, *map(len, distinct)])
+    windows = _windows(encoder, list(distinct), offsets, pooling)
+    width = encoder.module[0].model.config.hidden_size
+    out, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
+    cut = batch_tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    batches = batches_of(np.array([len(window.ids) for window in windows], np.int64), cut)
+
+    def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
+        return _embedded(encoder, [windows[at] for at in batch], layer)
+
+    with ThreadPoolExecutor(encoder.threads) as pool:
+        for rows, found in pool.map(embed, batches):
+            out.index_add_(0, rows, found)
+            counts.index_add_(0, rows, torch.ones(len(rows), 1))
+    out /= counts.clamp_(min=1)
+    parts = dict(zip(distinct, (out.numpy()[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
+    return [parts[tuple(sentence)] for sentence in sentences]
+
+
+def _check(encoder: Encoder, layer: int, pooling: str) -> None:
+    if encoder.module is None:
+        raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
+    if not encoder.module.tokenizer.is_fast:
+        raise BadInput(f"the tokenizer of the encoder {encoder.name!r} does not say which characters a piece is from")
+    count = encoder.module[0].model.config.num_hidden_layers + 1
+    if not -count <= layer < count:
+        raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")
+    if pooling not in get_args(Pooling):
+        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
+
+
+def _windows(encoder: Encoder, sentences: list[tuple[str, ...]], offsets: IndexArray, pooling: str) -> list[_Window]:
+    """The windows of all sentences with a piece; `offsets` are the rows of their first tokens."""
+    # not is_split_into_words: by it RoBERTa's kin would read each token as if no blank stood before it
+    texts = [" ".join(sentence) for sentence in sentences]
+    if not texts:
+        return []
+    cut = encoder.module.tokenizer(texts, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
+    windows = []
+    for sentence, start, ids, places, special in zip(
+        sentences, offsets[:-1], cut["input_ids"], cut["offset_mapping"], cut["special_tokens_mask"], strict=True
+    ):
+        body = np.flatnonzero(np.array(special) == 0)
+        if not len(body):
+            continue
+        ends = np.cumsum([len(token) + 1 for token in sentence]) - 1
+        # by a piece's last character: the first may be the blank before a token
+        token = np.searchsorted(ends, np.array(places)[body, 1] - 1, side="right")
+        rows = int(start) + token
+        if pooling == "first":
+            rows[1:][token[1:] == token[:-1]] = -1
+        head, tail = ids[: body[0]], ids[body[-1] + 1 :]
+        longest = encoder.module.max_seq_length - len(head) - len(tail)
+        pieces = np.array(ids)[body].tolist()
+        windows += [
+            _Window(head + pieces[a:b] + tail, [-1] * len(head) + rows[a:b].tolist() + [-1] * len(tail))
+            for a, b in pairwise(_cuts(token, longest))
+        ]
+    return windows
+
+
+def _cuts(token: IndexArray, longest: int) -> list[int]:
+    """Where pieces are cut so that none of the parts is longer: between tokens, or inside one that is longer itself."""
+    cuts = [0]
+    while len(token) - cuts[-1] > longest:
+        end = cuts[-1] + longest
+        begun = int(np.searchsorted(token, token[end]))  # the first piece of the token that the cut would fall in
+        cuts.append(begun if begun > cuts[-1] else end)
+    return [*cuts, len(token)]
+
+
+def _embedded(encoder: Encoder, windows: list[_Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows [n] and states [n, d] of the pieces that count."""
+    features = encoder.module.tokenizer.pad({"input_ids": [window.ids for window in windows]}, return_tensors="pt")
+    features = {key: value.to(encoder.device) for key, value in features.items()}
+    with torch.inference_mode():  # holds for one thread only
+        found = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
+    rows = torch.tensor(list(chain.from_iterable(window.rows for window in windows)))
+    counts = rows >= 0
+    return rows[counts], found[features["attention_mask"].bool()].float().cpu()[counts]

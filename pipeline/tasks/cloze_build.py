@@ -1,0 +1,117 @@
+"""All steps of building cloze items in one process: of the tables, or of a file without them (ReCAM, section 3)."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from pipeline import __version__
+from pipeline.errors import BadInput
+from pipeline.examples import building, choices
+from pipeline.examples import cloze as examples
+from pipeline.tasks import choosing, cloze
+from pipeline.tasks.choosing import CHOOSING, Choosing, Job
+from pipeline.tasks.cloze import RULES, Rules
+
+T = TypeVar("T")
+R = TypeVar("R")
+Done = Callable[[int], None]
+
+SOURCE = "file"  # what articles that are in no table are filed under
+
+
+def build(
+    day: str, subtasks: Sequence[str] = building.SUBTASKS, by: Rules = RULES, how: Choosing = CHOOSING,
+    run_id: str = "cli", done: Done = lambda _: None,
+) -> pl.DataFrame:  # fmt: skip
+    """All steps of the tables, as the DAG takes them; what there is then of items."""
+    by = cloze.rules(cloze.settled(day, by._asdict(), None, run_id))
+    staged = [*_told(cloze.plan(), partial(cloze.find, by=by), done)]
+    cloze.publish_targets(staged, day, by, run_id)
+    for subtask in subtasks:
+        proposals = [*_told(choosing.jobs([subtask]), partial(choosing.propose, how=how), done)]
+        choosing.choose(subtask, proposals, day, how, by, run_id)
+    return choosing.statistics()
+
+
+def _told(what: Sequence[T], work: Callable[[T], R], done: Done) -> Iterator[R]:
+    for one in what:
+        yield work(one)
+        done(1)
+
+
+def build_file(
+    path: Path, out: Path, subtasks: Sequence[str] = building.SUBTASKS, by: Rules = RULES,
+    how: Choosing = CHOOSING, done: Done = lambda _: None,
+) -> pl.DataFrame:  # fmt: skip
+    """Items of a file of articles with summaries, into a folder that is complete or not there.
+
+    It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
+    reason), dropped.csv, and card.json, which says how they were made.
+
+    Returns:
+        subtask, split, item_count.
+
+    Raises:
+        BadInput: the folder holds something, the file is broken, or too few of its articles have a target.
+    """
+    from pipeline.examples import summaries
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{out}: is there already; choose another folder")
+    read = summaries.read(path)
+    articles = read.rows.select("text", "summary", source=pl.lit(SOURCE), thread_id="article_id")
+    parts = [*articles.iter_slices(cloze.ROWS_PER_SHARD)]
+    told = pl.concat([frame for each in _told(parts, partial(_found, by), done) for frame in each])
+    told = told.with_columns(source=pl.lit(SOURCE))
+    made = {
+        subtask: _made(path, building.items(articles, told, subtask), subtask, by, how, done) for subtask in subtasks
+    }
+    dropped = [
+        read.dropped,
+        building.without_targets(articles, told, subtasks),
+        *(one.dropped for one in made.values()),
+    ]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=out.parent))
+    try:
+        counts = [count for subtask, one in made.items() for count in _written(draft, subtask, one.items)]
+        told.drop("source").write_parquet(draft / "targets.parquet")
+        pl.concat([frame.select("reason", "row_key") for frame in dropped]).write_csv(draft / "dropped.csv")
+        card: dict[str, Any] = {"file": path.name, "rules": by._asdict(), "choosing": how._asdict()}
+        card |= {"readers": {subtask: one.retrieval.to_dicts() for subtask, one in made.items()}}
+        text = json.dumps({**card, "undertone": __version__}, indent=1, ensure_ascii=False)
+        (draft / "card.json").write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        draft.replace(out)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")
+
+
+def _found(by: Rules, articles: pl.DataFrame) -> list[pl.DataFrame]:
+    return [*cloze.found(articles, by)]
+
+
+def _made(path: Path, asked: pl.DataFrame, subtask: str, by: Rules, how: Choosing, done: Done) -> choosing.Made:
+    if (count := asked["article"].n_unique()) < choices.FOLDS:
+        raise BadInput(f"{path}: {count} articles have a target of {subtask}; expected {choices.FOLDS} at least, as "
+                       "wrong options are made in folds")  # fmt: skip
+    jobs = [
+        Job(subtask=subtask, reader=reader, fold=fold, snapshots={})
+        for reader in choosing.READERS
+        for fold in range(choices.FOLDS)
+    ]
+    proposals = pl.concat([*_told(jobs, partial(choosing.proposed, asked, how=how), done)])
+    return choosing.made(asked, proposals, how, by)
+
+
+def _written(folder: Path, subtask: str, items: pl.DataFrame) -> Iterator[tuple[str, str, int]]:
+    for (split,), mine in sorted(items.partition_by("split", as_dict=True).items(), key=lambda one: str(one[0])):
+        examples.write(folder / f"{subtask}_{split}.jsonl", mine.select(list(examples.SCHEMA)))
+        yield subtask, str(split), mine.height

@@ -1,0 +1,66 @@
+"""More cloze items to learn from: words replaced by what they are a kind of (ReCAM, section 4.2; REC-31).
+
+The paper says that two teams augmented their data by WordNet's hypernyms and not how. Here each item gets a copy in
+which nouns of the passage, and options, are replaced by a hypernym of their first sense, each with the same chance: the
+right option and the wrong ones alike, so that being general tells nothing.
+"""
+
+import re
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+from pipeline.text import wordnet
+
+MARK = "+hypernyms"  # behind the id of a copy
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@lru_cache(1 << 16)
+def hypernym(word: str) -> str | None:
+    """The first lemma of a noun's first sense's hypernym, by alphabet the first; None for what is no noun, or a root.
+
+    A word counts as a noun if no other part of speech is as frequent in WordNet's counts.
+    """
+    lemma = wordnet.lemma(word, "NOUN")
+    senses = wordnet.senses(lemma, "n")
+    if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.senses(lemma, pos)):
+        return None
+    above = sorted(senses[0].hypernyms(), key=lambda synset: synset.name())  # nltk's order is not always the same
+    return str(above[0].lemma_names()[0]).replace("_", " ") if above else None
+
+
+def _count(lemma: str, pos: str) -> int:
+    found = (each for synset in wordnet.senses(lemma, pos) for each in synset.lemmas())
+    return sum(each.count() for each in found if each.name().lower() == lemma.replace(" ", "_"))
+
+
+def augmented(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
+    """A copy of each item in which something was replaced, its id marked; the items themselves are not among them.
+
+    Capitalised words, most of them names, stay, and so does an option that would come to equal another.
+
+    Args:
+        items: item_id, article, options, and whatever else, which stays.
+        share: chance of a word that has a hypernym.
+        seed: source of chance.
+    """
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in items.iter_rows(named=True):
+        article = _WORD.sub(lambda found: _general(found[0], share, rng), row["article"])
+        options = list(row["options"])
+        for place, option in enumerate(options):
+            new = _general(option, share, rng)
+            if new.lower() not in {other.strip().lower() for other in options}:
+                options[place] = new
+        if (article, options) != (row["article"], row["options"]):
+            rows.append(row | {"item_id": row["item_id"] + MARK, "article": article, "options": options})
+    return pl.DataFrame(rows, schema=items.schema)
+
+
+def _general(word: str, share: float, rng: np.random.Generator) -> str:
+    """A word or, by chance, its hypernym. Chance is asked for each word, so that it does not depend on WordNet."""
+    drawn = rng.random() < share
+    return (drawn and word.islower() and hypernym(word)) or word

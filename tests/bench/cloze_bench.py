@@ -1,0 +1,172 @@
+"""Target words of both subtasks from articles with summaries, in shards as tasks find them: run it as it is.
+
+Articles are the 1,000 of XSum in UNDERTONE_DATA, or texts of ours. Of 10,000, each round past the first has every other
+line of an article from another one, and names of its own, so that what is kept of words seen helps no more than it does
+with so many articles of a newspaper. Each count is measured in a process of its own, whose memory is told. Arguments:
+counts, 1000 and 10000 by default; `context=300` adds a run with the filter by states in context.
+"""
+
+import json
+import math
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import polars as pl
+
+from pipeline.examples import building, summaries, targets
+from pipeline.examples.targets import Filter, Pair, Rule
+from pipeline.text import concreteness, senses, tagging, wordnet
+from tests.bench.run import against, cpu
+from tests.text.senses_test import OURS, plain
+
+SHARD = 500  # articles of a mapped task
+PLAIN = 20  # articles of the reference
+
+
+def originals() -> pl.DataFrame:
+    """Articles with summaries: text, summary."""
+    data = os.environ.get("UNDERTONE_DATA")
+    if not data:
+        return pl.DataFrame({"text": ["\n".join(OURS)] * len(OURS), "summary": OURS})
+    return summaries.read(Path(data) / "xsum" / "xsum_validation_1000.jsonl").rows.select("text", "summary")
+
+
+def articles(count: int) -> Iterator[pl.DataFrame]:
+    """Shards of articles no two of which are the same: thread_id, text, summary."""
+    read = originals()
+    texts, said = (read[name].to_list() for name in ("text", "summary"))
+
+    def one(number: int) -> tuple[str, str, str]:
+        turn, place = divmod(number, len(texts))
+        own, other = (texts[at % len(texts)].split("\n") for at in (place, place + 7 * turn))
+        lines = [other[i % len(other)] if i % 2 and turn else line for i, line in enumerate(own)]
+        return str(number), _renamed("\n".join(lines), turn), _renamed(said[place], turn)
+
+    made = map(one, range(count))
+    while rows := [*islice(made, SHARD)]:
+        yield pl.DataFrame(rows, schema=["thread_id", "text", "summary"], orient="row")
+
+
+def _renamed(text: str, turn: int) -> str:
+    """The text with an ending to each name."""
+    ending = "".join("aeiou"[int(digit) % 5] + "lmnrs"[int(digit) // 5] for digit in str(turn)) if turn else ""
+    return re.sub(r"(?<=[a-z,] )[A-Z][a-z]+", lambda found: found[0] + ending, text)
+
+
+def trained(vectors: Any) -> Any:
+    """A scorer of abstractness on the list that is shipped."""
+    from pipeline.training import abstractness
+
+    done = abstractness.fit(concreteness.embedded(), vectors, abstractness.PROFILES["undertone"])
+    return partial(abstractness.predict, abstractness.load(done.tensors, done.config, vectors))
+
+
+def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: senses.Store) -> dict[str, Rule]:
+    """The rules of both subtasks for a shard, whose words are scored here."""
+    words = sorted({token.text.lower() for text in rows["summary"] for sentence in analyse(text) for token in sentence})
+    scores = {word: value for word, value in zip(words, scorer(words).tolist(), strict=True) if not math.isnan(value)}
+    found = (targets.imperceptible(scores), targets.nonspecific(partial(senses.disambiguate, store)))
+    return dict(zip(building.SUBTASKS, found, strict=True))
+
+
+def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
+    """Find the targets of so many articles, a Parquet file for each shard; counts, CPU seconds, memory in MB."""
+    from pipeline.models import contextual, encoder, word_features
+
+    by = encoder.load(threads=1)
+    near: list[Filter] = [targets.similar_in_passage(word_features.static(by))]
+    near += [targets.similar_in_context(partial(contextual.states, by))] if in_context else []
+    analyse, store, scorer = tagging.counts().analyse, senses.load(folder / "senses"), trained(by)
+    started = time.process_time()
+    tokens = found = 0
+    for number, rows in enumerate(articles(count)):
+        told = rules(rows, analyse, scorer, store)
+        part = pl.concat(building.found(rows, analyse, told, (*targets.FILTERS, *near)))
+        part.write_parquet(folder / f"{count}-{number}.parquet")
+        tokens, found = tokens + part.height // 2, found + part["reason"].null_count()
+    seconds = time.process_time() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"articles": count, "tokens": tokens, "targets": found, "seconds": seconds, "peak": peak}
+
+
+def apart(count: int, in_context: bool, folder: Path) -> dict[str, float]:
+    """`build` in a process of its own, whose memory is nobody else's."""
+    code = "import json, sys; from pathlib import Path; from tests.bench.cloze_bench import build; " \
+           "print(json.dumps(build(int(sys.argv[1]), sys.argv[2] == 'True', Path(sys.argv[3]))))"  # fmt: skip
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", code, str(count), str(in_context), str(folder)]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
+    """Targets of both subtasks of a tagged pair as one writes it with nltk: everything is asked for each word anew."""
+    from nltk.corpus import wordnet as net
+    from nltk.stem import WordNetLemmatizer
+
+    letter, lemmatise = wordnet.POS, WordNetLemmatizer().lemmatize
+    passage = [*chain(*pair.passage)]
+    there = {lemmatise(t.text.lower(), letter.get(t.upos, "n")) for t in passage} | {t.text.lower() for t in passage}
+    context = [t.text for t in chain(*pair.summary, *pair.passage)]
+    kept = []
+    for token in chain(*pair.summary):
+        if token.upos not in letter:
+            continue
+        lemma = lemmatise(token.text.lower(), letter[token.upos])
+        is_abstract = scores.get(token.text.lower(), 1) < concreteness.THRESHOLD
+        if token.upos in {"NOUN", "VERB"} and (sense := plain([(lemma, letter[token.upos])], context)[0]):
+            is_abstract |= net.synset(sense[0]).max_depth() < wordnet.NONSPECIFIC
+        if not is_abstract or lemma in there or token.text.lower() in there:
+            continue
+        near = {other for synset in net.synsets(lemma) for one in synset.lemmas() for other in [one, *one.antonyms()]}
+        if not {one.name().lower() for one in near} & there:
+            kept.append(token.text)
+    return kept
+
+
+def reference(folder: Path) -> None:
+    """Rules and filters without vectors beside the same written plainly, on articles that are tagged already."""
+    tagger, store = tagging.counts(), senses.load(folder / "senses")
+    rows = next(articles(PLAIN))
+    read = rows.select("thread_id", "summary", "text").iter_rows()
+    pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
+    scores = {t.text.lower(): 0.3 for pair in pairs for t in chain(*pair.summary)}
+    told = (targets.imperceptible(scores), targets.nonspecific(partial(senses.disambiguate, store)))
+    ours = lambda: [targets.targets(pairs, rule) for rule in told]
+    theirs = lambda: [plainly(pair, scores) for pair in pairs]
+    against("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached", 3)
+
+
+def main() -> None:
+    """The reference, then each count."""
+    given = [one for one in sys.argv[1:] if "=" not in one] or ["1000", "10000"]
+    context = [int(one.removeprefix("context=")) for one in sys.argv[1:] if one.startswith("context=")]
+    folder = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
+    print(f"senses of WordNet {wordnet.version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s")
+    reference(folder)
+    found = [(apart(int(count), False, folder), "") for count in given]
+    found += [(apart(count, True, folder), ", states in context among the filters") for count in context]
+    for told, with_what in found:
+        print(f"{told['articles']:>8,} articles, {told['tokens']:,} tokens of summaries, {told['targets']:,} targets: "
+              f"{told['seconds']:,.0f} cpu-s ({told['articles'] / told['seconds']:,.1f} articles/cpu-s), "
+              f"peak {told['peak']:,.0f} MB{with_what}", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

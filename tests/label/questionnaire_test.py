@@ -1,0 +1,473 @@
+"""The questionnaire on cloze items: tasks out and answers in, through every format of the exchange (REC-23)."""
+
+import csv
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from label.studio import TOKEN, Studio
+from pipeline.errors import BadInput
+from pipeline.examples import quality_control
+from pipeline.label import exchange, label_studio, questionnaire, schema, simulated, studio_client
+from pipeline.label.questionnaire import FORM, LETTERS
+from pipeline.tables import Labels
+
+FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
+PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]
+HOSTILE = ["<script>alert(1)</script>", "$text {{task_id}}", '"/><Choices name="x"/>', "]]>&amp;", "=1+1", "s3://a/b"]
+ITEMS = pl.DataFrame(
+    {
+        "item_id": ["dev.jsonl:1", "dev.jsonl:2"], "article": PASSAGES,
+        "question": ["Storms have caused more @placeholder on the islands .", "@placeholder is on a sign ."],
+        "options": [["disruption", "enthusiasm", "growth", "ceremonies", "ownership"], HOSTILE[:5]], "label": [0, 4],
+    }
+)  # fmt: skip
+TASKS = questionnaire.tasks(ITEMS)
+FIRST, SECOND = TASKS["task_id"]
+SAID = {"before": "B", "after": "A", "second": "none", "relation": "summarise", "difficulty": "easy"}
+
+
+def long(task: str = FIRST, rater: str = "amy", **said: str) -> list[dict[str, str]]:
+    """A whole answer as rows, a label each, but for what is given."""
+    given_here = {**SAID, "span_1": "2-11", "span_2": "16-22", **said}
+    return [{"task_id": task, "rater_id": rater, "field": name, "value": value} for name, value in given_here.items()]
+
+
+def read(rows: list[dict[str, str]]) -> pl.DataFrame:
+    return exchange.checked([(f"row {n}", r) for n, r in enumerate(rows, 2)], TASKS, name="x", form=FORM)
+
+
+def answered(labels: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return questionnaire.answers(labels, TASKS).rows()
+
+
+# -------------------------------------------------------------------------------------------------------------- form
+
+
+def test_the_form_asks_what_appendix_a_asks() -> None:
+    """Five options before and after, a second or none, relation, difficulty, and two spans of the passage (REC-23)."""
+    assert {name: field.values for name, field in FORM.fields.items()} == {
+        "before": tuple("ABCDE"), "after": tuple("ABCDE"), "second": (*"ABCDE", "none"),
+        "relation": ("summarise", "paraphrase", "others"), "difficulty": ("easy", "medium", "difficult"),
+    }  # fmt: skip
+    assert list(FORM.notes) == list(FORM.spans) == ["span_1", "span_2"]
+    assert (FORM.marked, FORM.first) == ("context", "before")
+    for name, field in FORM.fields.items():
+        for lang in ("zh", "en"):
+            shown = {schema.value_name(name, value, lang, FORM) for value in field.values}
+            assert len(shown) == len(field.values)
+
+
+def test_both_sides_of_the_wall_mean_the_same() -> None:
+    """Relations, difficulties and the columns of answers are those that quality control takes."""
+    assert questionnaire.RELATIONS == quality_control.RELATIONS
+    assert questionnaire.DIFFICULTIES == quality_control.DIFFICULTIES
+    assert set(questionnaire.ANSWERS) == set(quality_control._COLUMNS)
+
+
+def test_the_version_is_of_the_form() -> None:
+    """Labels of the questionnaire are of another schema than those of comments, which is what it was."""
+    assert schema.version(FORM) not in (schema.version(), "")
+    assert schema.version(schema.CSD) == schema.version()
+
+
+def test_the_guidelines_tell_all_fields_and_notes() -> None:
+    """Each question stands there as the form asks it, with its values; the hirers' page has the paper's two rules."""
+    text = questionnaire.guidelines()
+    for field in FORM.fields.values():
+        told = " ".join(f"`{value}`" for value in field.values)
+        assert f"| `{field.name}` | {field.en} | {told} |" in text
+    for name, (_, english) in FORM.notes.items():
+        assert f"| `{name}` | {english} |" in text
+    hiring = questionnaire.guidelines("hiring")
+    assert "English" in hiring
+    assert "90 %" in hiring
+    with pytest.raises(BadInput, match=r"raters or hiring, not '\.\./en'"):
+        questionnaire.guidelines("../en")
+
+
+# ------------------------------------------------------------------------------------------------------------- tasks
+
+
+def test_an_item_is_a_task() -> None:
+    """Question and lettered options are the text, the passage is the context as it is; the answer is not told."""
+    row = next(exchange.tasks_rows(TASKS, form=FORM))
+    assert row["text"].split("\n") == [
+        "Storms have caused more @placeholder on the islands .", "", "A. disruption", "B. enthusiasm", "C. growth",
+        "D. ceremonies", "E. ownership",
+    ]  # fmt: skip
+    assert row["context"] == FERRY
+    assert row["fields"] == list(FORM.fields)
+    assert row["schema_version"] == schema.version(FORM)
+    assert re.fullmatch("[0-9a-f]{32}", row["task_id"])
+    assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
+    assert "dev.jsonl" not in json.dumps(row)
+
+
+def test_an_item_that_changes_is_another_task() -> None:
+    """Options in another order would turn old letters into other words: the id changes, the right option's does not."""
+    assert questionnaire.tasks(ITEMS.with_columns(label=pl.lit(3)))["task_id"].equals(TASKS["task_id"])
+    assert questionnaire.tasks(ITEMS.reverse())["task_id"].to_list() == [SECOND, FIRST]
+    for change in (
+        pl.col("options").list.reverse(), pl.col("article") + "x", pl.col("question") + " x", pl.col("item_id") + "0",
+    ):  # fmt: skip
+        assert not set(questionnaire.tasks(ITEMS.with_columns(change))["task_id"]) & {FIRST, SECOND}
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), min_size=5, max_size=5), st.text(max_size=20))
+def test_an_option_is_one_line(options: list[str], question: str) -> None:
+    """Whatever the texts, there is one line for the question, an empty one, and one for each letter."""
+    item = {"item_id": "i", "article": "x", "question": question, "options": options}
+    lines = questionnaire.tasks(pl.DataFrame([item]))["text"][0].split("\n")
+    assert len(lines) == len(("".join(lines) + ".").splitlines()) + 6 == 7
+    assert [line[:2] for line in lines[2:]] == [f"{letter}." for letter in LETTERS]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"options": ["a", "b", "c", "d"]}, "item i: field 'options' should hold 5"),
+        ({"article": " \n"}, "item i: field 'article' should be a text"),
+    ],
+)
+def test_an_item_without_all_it_needs_is_told(change: dict[str, Any], told: str) -> None:
+    """The message names item and field."""
+    item = {"item_id": "i", "article": "x", "question": "q", "options": list("abcde"), **change}
+    with pytest.raises(BadInput, match=told):
+        questionnaire.tasks(pl.DataFrame([item]))
+
+
+def test_an_item_that_is_there_twice_is_told() -> None:
+    """Two items of one id would be one in the answers."""
+    with pytest.raises(BadInput, match=r"item dev\.jsonl:1 is there twice"):
+        questionnaire.tasks(pl.concat([ITEMS, ITEMS[:1].with_columns(article=pl.lit("another"))]))
+    assert questionnaire.tasks(ITEMS.clear()).schema == TASKS.schema
+
+
+# -------------------------------------------------------------------------------------------------------------- long
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".xlsx", ".parquet"])
+def test_a_long_table_of_any_format_comes_in(tmp_path: Path, ending: str) -> None:
+    """Labels of a file are answers: letters are places of options, spans the words, none no second choice."""
+    rows = pl.DataFrame([*long(), *long(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")])
+    path = tmp_path / f"labels{ending}"
+    if ending == ".jsonl":
+        rows.write_ndjson(path)
+    else:
+        {".csv": rows.write_csv, ".xlsx": rows.write_excel, ".parquet": rows.write_parquet}[ending](path)
+    labels = exchange.read(path, TASKS, form=FORM)
+    Labels.validate(labels.with_columns(project=pl.lit("recam")))
+    assert answered(labels) == [
+        ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
+        ("dev.jsonl:2", "bo", 1, 0, 2, "=1+1", " <b>si", "summarise", "medium"),
+    ]
+    assert questionnaire.answers(labels, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+
+
+label_values = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from(field.values) for name, field in FORM.fields.items()}
+)
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from([0, 1]), st.sampled_from(["r1", "r2"])), label_values), st.data())
+@settings(deadline=None)
+def test_answers_are_what_was_said(said: dict[tuple[int, str], dict[str, str]], data: st.DataObject) -> None:
+    """Of any labels, each is in the answer of its rater and item, and what was not said is null."""
+    expected, rows = [], []
+    for (item, rater), values in said.items():
+        start = data.draw(st.integers(0, len(PASSAGES[item]) - 1))
+        end = data.draw(st.integers(start + 1, len(PASSAGES[item])))
+        given_here = {**values, "span_2": f"{start}-{end}"}
+        rows += [{"task_id": TASKS["task_id"][item], "rater_id": rater, "field": f, "value": v}
+                 for f, v in given_here.items()]  # fmt: skip
+        places = (LETTERS.find(values[name]) if name in values else -1 for name in ("before", "after", "second"))
+        expected.append(
+            (ITEMS["item_id"][item], rater, *(None if place < 0 else place for place in places), None,
+             PASSAGES[item][start:end], values.get("relation"), values.get("difficulty"))
+        )  # fmt: skip
+    assert answered(read(rows)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"before": "disruption"}, "before should be one of A, B, C, D, E, found 'disruption'"),
+        ({"after": "1"}, "after should be one of A, B"),
+        ({"after": "none"}, "after should be one of A, B"),
+        ({"second": "F"}, "second should be one of A, B, C, D, E, none, found 'F'"),
+        ({"difficulty": "hard"}, "difficulty should be one of easy, medium, difficult, found 'hard'"),
+        ({"relation": "again"}, "relation should be"),
+        ({"span_1": "3-999"}, "span_1 should be start-end within 0-.* or words that stand there, found '3-999'"),
+        ({"span_2": "the harbor"}, "span_2 should be start-end within 0-.*, found 'the harbor'"),
+        ({"sarcasm": "1"}, "no field 'sarcasm'; there are before, after, .*span_2"),
+        ({"span": "1-2"}, "no field 'span'"),
+    ],
+)
+def test_a_wrong_label_is_told(tmp_path: Path, change: dict[str, str], told: str) -> None:
+    """The message names file, row and field, long and wide; nothing of the file is kept."""
+    (name, value), path = next(iter(change.items())), tmp_path / "labels.csv"
+    pl.DataFrame([*long(), {"task_id": FIRST, "rater_id": "bo", "field": name, "value": value}]).write_csv(path)
+    with pytest.raises(BadInput, match=rf"labels\.csv, row 9: {told}"):
+        exchange.read(path, TASKS, form=FORM)
+    pl.DataFrame([{"task_id": FIRST, "rater_id": "bo", name: value}]).write_csv(path)
+    with pytest.raises(BadInput, match=rf"labels\.csv, row 2: {told}"):
+        exchange.read(path, TASKS, form=FORM)
+
+
+def test_a_span_is_of_its_own_passage() -> None:
+    """Words are looked for in the passage of the label's task; of another's they are not there."""
+    words = {"task_id": FIRST, "rater_id": "amy", "field": "span_1", "value": "stayed in the harbour"}
+    assert read([words])["value"].to_list() == ["12-34"]
+    with pytest.raises(BadInput, match="found 'stayed in the harbour'"):
+        read([{**words, "task_id": SECOND}])
+
+
+@given(st.text(min_size=1, max_size=40), st.data())
+def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None:
+    """Any words of a text, whatever the blanks between them, are found where they or the same words stand first."""
+    start = data.draw(st.integers(0, len(text) - 1))
+    quoted = text[start : data.draw(st.integers(start + 1, len(text)))]
+    words = quoted.split()
+    if not words or re.fullmatch(r"\d+-\d+", quoted.strip()):
+        return
+    found_start, found_end = schema.span_of(data.draw(st.sampled_from([" ", "\n  "])).join(words), text, may_quote=True)
+    assert text[found_start:found_end].split() == words
+    assert found_start <= start + len(quoted) - len(quoted.lstrip())
+
+
+def test_words_are_no_span_of_a_comment() -> None:
+    """The spans of CSD are counted (CSD-04), and offsets win over words that look like them."""
+    with pytest.raises(BadInput, match="span should be start-end within 0-5, found 'b'"):
+        schema.span_of("b", "a b c")
+    assert schema.span_of("0-1", "by 0-1", may_quote=True) == (0, 1)
+    assert schema.span_of("3-0", "won 3-0", may_quote=True) == (4, 7)
+
+
+# ------------------------------------------------------------------------------------------------------------- sheets
+
+
+def sheet(path: Path) -> list[dict[str, str]]:
+    """The first sheet's rows, as text."""
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))
+    frame = pl.read_excel(path, infer_schema_length=0)
+    return [{k: v or "" for k, v in r.items()} for r in frame.iter_rows(named=True)]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
+    """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""
+    path, back = tmp_path / f"amy{ending}", tmp_path / f"back{ending}"
+    guide = questionnaire.guidelines()
+    assert exchange.write_wide(path, TASKS, "amy", lang="en", guidelines=guide, form=FORM) == 2
+    rows = sheet(path)
+    assert list(rows[0]) == [
+        "task_id", "rater_id", "round", "stage", "text", "before", "context", "after", "second", "relation",
+        "difficulty", "span_1", "span_2",
+    ]  # fmt: skip
+    assert exchange.read(path, TASKS, form=FORM).is_empty()
+    filled = [{**row, **SAID, "span_1": " stayed in the harbour", "span_2": "12-34"} for row in rows[:1]]
+    frame = pl.DataFrame([*filled, {**rows[1], "after": "e", "span_1": "=1+1"}])
+    frame.write_csv(back, include_bom=True) if ending == ".csv" else frame.write_excel(back)
+    assert answered(exchange.read(back, TASKS, ["amy"], form=FORM)) == [
+        ("dev.jsonl:1", "amy", 1, 0, None, "stayed in\n the harbour", "stayed in\n the harbour", "summarise", "easy"),
+        ("dev.jsonl:2", "amy", None, 4, None, "=1+1", None, None, None),
+    ]
+
+
+def test_no_cell_of_a_sheet_is_a_formula(tmp_path: Path) -> None:
+    """A passage and a question that look like formulas are text, in csv by an apostrophe, and nothing is a link."""
+    exchange.write_wide(tmp_path / "amy.csv", TASKS, "amy", form=FORM)
+    shown = [row[name] for row in sheet(tmp_path / "amy.csv") for name in ("text", "context")]
+    assert not any(cell[0] in "=+-@\t\r" for cell in shown)
+    assert [exchange.plain(cell) for cell in shown[2:]] == [TASKS["text"][1], PASSAGES[1]]
+    exchange.write_wide(tmp_path / "amy.xlsx", TASKS, "amy", form=FORM)
+    with zipfile.ZipFile(tmp_path / "amy.xlsx") as book:
+        page = book.read("xl/worksheets/sheet1.xml").decode()
+        assert not any("rels" in name and "sheet1" in name for name in book.namelist())
+    assert "<f>" not in page
+    assert page.count("<dataValidation ") == len(FORM.fields)
+    assert '"A,B,C,D,E,none"' in page
+
+
+def test_tasks_are_written_for_the_form(tmp_path: Path) -> None:
+    """tasks.jsonl names the questionnaire's fields."""
+    assert exchange.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 2
+    lines = (tmp_path / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["fields"] for line in lines] == [list(FORM.fields)] * 2
+
+
+# ------------------------------------------------------------------------------------------------------- Label Studio
+
+
+def region(name: str, value: str) -> dict[str, Any]:
+    """What the editor makes of a choice or a mark."""
+    made: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "type": "choices"}
+    if not name.startswith("span"):
+        return {**made, "value": {"choices": [value]}}
+    start, end = map(int, value.split("-"))
+    marked = {"start": start, "end": end, "text": FERRY[start:end], "labels": [name]}
+    return {**made, "from_name": "span_1", "to_name": "context", "type": "labels", "value": marked}
+
+
+def exported(*results: dict[str, Any], user: int = 11) -> list[dict[str, Any]]:
+    """An export of the first task, answered."""
+    (task, _) = label_studio.to_tasks(exchange.tasks_rows(TASKS, form=FORM), "en", FORM)
+    answer = {"id": 1, "completed_by": user, "updated_at": "2026-11-20T08:00:00Z", "result": list(results)}
+    return [{"id": 7, **task, "annotations": [answer]}]
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_the_passage_is_shown_after_the_first_answer(lang: str) -> None:
+    """Question and first answer come first; passage, marks and the other questions wait for a choice (appendix A)."""
+    root = ET.fromstring(label_studio.config_xml(lang=lang, form=FORM))  # noqa: S314  # our own
+    (later,) = root.findall("View")
+    assert [text.get("value") for text in root.findall("Text")] == ["$text"]
+    assert [asked.get("name") for asked in root.findall("Choices")] == ["before"]
+    assert (later.get("visibleWhen"), later.get("whenTagName")) == ("choice-selected", "before")
+    assert later.get("whenChoiceValue") == ",".join(c.get("value", "") for c in root.findall("Choices/Choice"))
+    assert [text.get("value") for text in later.iter("Text")] == ["$context"]
+    assert [asked.get("name") for asked in later.iter("Choices")] == ["after", "second", "relation", "difficulty"]
+    assert {asked.get("required") for asked in root.iter("Choices")} == {"true"}
+    assert list(root.iter("TextArea")) == []
+    (marks,) = later.iter("Labels")
+    assert (marks.get("toName"), [label.get("alias") for label in marks]) == ("context", ["span_1", "span_2"])
+    assert list(later).index(marks) < [child.get("value") for child in later].index("$context")
+    for name, field in FORM.fields.items():
+        (asked,) = (choices for choices in root.iter("Choices") if choices.get("name") == name)
+        assert tuple(choice.get("alias") for choice in asked) == field.values
+
+
+def test_forms_are_told_apart() -> None:
+    """A project made for comments is not taken for one of the questionnaire."""
+    assert label_studio.marker(form=FORM) in label_studio.config_xml(form=FORM)
+    assert label_studio.marker(form=FORM) not in label_studio.config_xml()
+    with pytest.raises(BadInput, match="no field 'sarcasm'; there are before"):
+        label_studio.config_xml(["sarcasm"], form=FORM)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_data(text: str) -> None:
+    """Options, question and passage that look like markup or a variable change no form and arrive as they were."""
+    item = {"item_id": "i", "article": text, "question": text, "options": [*[text] * 4, "x"]}
+    rows = exchange.tasks_rows(questionnaire.tasks(pl.DataFrame([item])), form=FORM)
+    (task,) = json.loads(json.dumps(label_studio.to_tasks(rows, "en", FORM)))
+    assert task["data"]["context"] == text
+    assert task["data"]["text"].split("\n")[2] == f"A. {text}"
+    assert text not in label_studio.config_xml(form=FORM)
+
+
+@given(
+    st.fixed_dictionaries({name: st.sampled_from(field.values) for name, field in FORM.fields.items()}),
+    st.lists(st.tuples(st.integers(0, len(FERRY)), st.integers(0, len(FERRY))), min_size=2, max_size=2),
+)
+def test_an_answer_comes_back_from_label_studio(said: dict[str, str], ends: list[tuple[int, int]]) -> None:
+    """Any answer is the same after a trip through the editor's regions as it is in a long table."""
+    spans = {f"span_{n}": f"{min(pair)}-{max(pair)}" for n, pair in enumerate(ends, 1) if pair[0] != pair[1]}
+    export = exported(*(region(name, value) for name, value in {**said, **spans}.items()))
+    found = label_studio.from_export(export, TASKS, {"11": "amy"}, form=FORM)
+    assert found.skipped.is_empty()
+    assert set(found.labels["tool"]) == {"label_studio"}
+    rows = [{"task_id": FIRST, "rater_id": "amy", "field": f, "value": v} for f, v in {**said, **spans}.items()]
+    assert answered(found.labels) == answered(read(rows))
+
+
+def test_a_mark_is_told_by_its_label() -> None:
+    """A readable name is taken for the span; a second mark, one of no label of ours, or of other words is left out."""
+    named = region("span_2", "2-11")
+    named["value"]["labels"] = ["Sums up the answer"]
+    unknown, both, shifted = (region("span_1", "2-11") for _ in range(3))
+    unknown["value"]["labels"] = ["Person"]
+    both["value"]["labels"] = ["span_1", "span_2"]
+    shifted["value"]["text"] = "a ship"
+    regions = (region("after", "A"), named, region("span_2", "12-18"), unknown, both, shifted)
+    found = label_studio.from_export(exported(*regions), TASKS, form=FORM)
+    assert found.labels.select("field", "value").rows() == [("after", "A"), ("span_2", "2-11")]
+    told = [
+        ("span_2", "second_span"), ("Person", "unknown_control"), ("span_1 and span_2", "unknown_control"),
+        ("span_1", "span_mismatch"), *((name, "unanswered") for name in FORM.fields if name != "after"),
+    ]  # fmt: skip
+    assert found.skipped.select("field", "reason").rows() == told
+
+
+def test_a_wrong_answer_of_label_studio_is_told() -> None:
+    """An option that there is not is told by export, task, annotation and field."""
+    with pytest.raises(BadInput, match=rf"e\.json, task {FIRST}, annotation 1: before should be .* found 'F'"):
+        label_studio.from_export(exported(region("before", "F")), TASKS, name="e.json", form=FORM)
+
+
+def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
+    """Pushed twice tasks are there once; what raters say there is an answer here."""
+    rows = label_studio.to_tasks(exchange.tasks_rows(TASKS, form=FORM), "en", FORM)
+    with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
+        here = studio_client.project(client, "recam quality", label_studio.config_xml(lang="en", form=FORM))
+        assert [studio_client.push(client, here, rows) for _ in range(2)] == [2, 0]
+        server.annotate(FIRST, 11, {}, result=[region(n, v) for n, v in {**SAID, "span_1": "2-11"}.items()])
+        studio_client.export(client, here, tmp_path / "export.json")
+        with pytest.raises(BadInput, match="has another form"):
+            studio_client.project(client, "recam quality", label_studio.config_xml())
+    export = label_studio.read_export(tmp_path / "export.json")
+    assert answered(label_studio.from_export(export, TASKS, form=FORM).labels) == [
+        ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------ answers
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"task_id": "f" * 32}, "task f{32}, rater amy, before: expected one of the 2 tasks"),
+        ({"stage": 2}, "expected round 1 and stage 1"),
+        ({"round": 2}, "expected round 1 and stage 1"),
+        ({"field": "after"}, "after: said twice"),
+        ({"value": "F"}, "rater amy: before should be one of A"),
+        ({"field": "mood"}, "rater amy: no field 'mood'"),
+    ],
+)
+def test_labels_of_another_kind_are_refused(change: dict[str, Any], told: str) -> None:
+    """Labels that did not come through the exchange are checked as well, and told by task, rater and field."""
+    labels = read(long())
+    first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
+    with pytest.raises(BadInput, match=told):
+        questionnaire.answers(pl.concat([first, labels[1:]]), TASKS)
+
+
+def test_no_labels_are_no_answers() -> None:
+    """An empty frame has the columns of answers."""
+    assert questionnaire.answers(read([]), TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+
+
+def test_the_whole_way_without_people(tmp_path: Path) -> None:
+    """Simulated raters through a file: the careless one is out, and the flaws that were hidden are what is flagged."""
+    texts = {"article": [f"Passage {n}. {FERRY}" for n in range(300)], "question": "The @placeholder ."}
+    items = pl.DataFrame({"item_id": [f"i{n}" for n in range(300)], **texts, "label": [n % 5 for n in range(300)]})
+    items = items.with_columns(options=pl.lit(["one", "two", "three", "four", "five"]))
+    tasks = questionnaire.tasks(items)
+    people = {"amy": 1.0, "bo": 1.0, "cy": 1.0, "dan": 1.0, "eve": 0.1}
+    simulated.answer(tasks, items, readers=people).write_parquet(tmp_path / "labels.parquet")
+    labels = exchange.read(tmp_path / "labels.parquet", tasks, people, form=FORM)
+    assert set(labels["tool"]) == {"simulated"}
+    answers = questionnaire.answers(labels, tasks)
+    found = quality_control.select(answers, items)
+    assert found.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
+    assert set(found.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
+    told = quality_control.noise(found.answers, answers, items).join(tasks.select("task_id", "item_id"), on="item_id")
+    told = told.join(simulated.flaws(tasks["task_id"]), on="task_id").drop_nulls("is_ambiguous")
+    sound = told.filter(pl.col("flaw").is_null())
+    assert sound.height > 200
+    assert not sound["is_unanswerable"].any()  # who knows the answer names it
+    assert sound["is_ambiguous"].mean() < 0.02
+    assert told.filter(flaw="unanswerable")["is_unanswerable"].mean() > 0.6
+    assert told.filter(flaw="ambiguous")["is_ambiguous"].mean() > 0.6
