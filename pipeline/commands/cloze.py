@@ -131,6 +131,22 @@ def audit(file: Items, as_json: Json = False) -> None:
 
 
 @app.command()
+def page(day: Day = "") -> None:
+    """Test the readers of a day on both kinds of abstractness, and write the page about items and readers.
+
+    Example: `undertone cloze page --day 2026-11-19`
+    """
+    from pipeline.tasks import cloze_page, readers
+
+    when = day or today()
+    for trained_on in SUBTASKS:
+        model_id = readers.opened(None, trained_on, when).model_id
+        for tested_on in SUBTASKS:
+            again(partial(readers.cross, when, trained_on, tested_on, model_id, this_run()))
+    typer.echo(cloze_page.write(when))
+
+
+@app.command()
 def rate(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
     count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,

@@ -91,10 +91,9 @@ def evaluate(
 ) -> None:
     """Measure a reader: accuracy with its interval, by part of speech and length, beside answering without reading.
 
-    Without --items, readers of the tables are tested on both kinds of abstractness (subtask 3).
-
     Examples: `undertone evaluate reader --model reader/ --items Task_1_dev.jsonl`;
-    `undertone evaluate reader --subtask nonspecificity`
+    `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
+    `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
     from pipeline.tasks import cloze, readers
 

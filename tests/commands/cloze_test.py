@@ -47,6 +47,9 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     done = run("evaluate", "reader", "--subtask", "nonspecificity", "--json")
     assert done.code == 0, done.err
     assert {row["metric"] for row in json.loads(done.out)["numbers"]} == {"accuracy", "accuracy_low", "accuracy_high"}
+    page = run("cloze", "page", "--day", sample.DAY)
+    assert page.code == 0, page.err
+    assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")
     out = tmp_path / "test.jsonl"
     assert run("cloze", "export", "imperceptibility", "--split", "test", "-o", out).code == 0
     assert json.loads(run("cloze", "stats", out, "--json").out.splitlines()[0])["what"] == "items"
