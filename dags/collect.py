@@ -79,7 +79,7 @@ def collect() -> None:
 
         total = collect.total(collected)
         if not total["read"]:
-            raise AirflowSkipException(f"nothing came in for {day}")
+            raise AirflowSkipException(f"no comments came in for {day}")
         outlet_events[COMMENTS].add_partitions([day])
         return total
 

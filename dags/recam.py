@@ -33,7 +33,10 @@ PARAMS = {
         description="Id of a scorer, or a file of ratings that are taken as they are; empty: the scorer in force",
     ),
     "vectors": Param(
-        None, type=["null", "string"], title="Vectors", description="GloVe-format file; empty: the encoder's words"
+        None,
+        type=["null", "string"],
+        title="Vectors",
+        description="GloVe-format file for filters and options; empty: the encoder",
     ),
     "conllu": Param(
         None,
@@ -57,6 +60,12 @@ PARAMS = {
         {}, type="object", title="Numbers", description="Changes to the recipes of the readers that propose options"
     ),
     "profile": Param("gated", type="string", title="Reader", description="Profile that is trained and tested"),
+    "start": Param(
+        None,
+        type=["null", "string"],
+        title="Begin with",
+        description="Its word vectors in GloVe's format, or an encoder's folder; empty: the encoder in force",
+    ),
     "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the profile's"),
     "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the profile's"),
 }
@@ -109,10 +118,11 @@ def recam() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
     def train(subtask: str, made: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
-        from pipeline.tasks import readers
+        from pipeline.tasks import cloze, readers
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
-        model_id = readers.train(day, subtask, profile=params["profile"], changes=changes, run_id=run_id)
+        start = cloze.path_of(params["start"])
+        model_id = readers.train(day, subtask, profile=params["profile"], changes=changes, path=start, run_id=run_id)
         return {"trained_on": subtask, "model_id": model_id}
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ trained.trained_on }} on {{ tested_on }}")

@@ -32,7 +32,9 @@ def build(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
     subtask: Subtask = None,
-    rule: Annotated[str, typer.Option(help="Wrong options: balanced, which give nothing away, or paper.")] = "balanced",
+    rule: Annotated[
+        str | None, typer.Option(help="Wrong options: balanced, which give nothing away, by default; or paper.")
+    ] = None,
     scorer: Annotated[
         str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")
     ] = None,

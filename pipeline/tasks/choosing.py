@@ -52,7 +52,7 @@ def of(given: Mapping[str, Any]) -> Choosing:
     Raises:
         BadInput: there is no such rule.
     """
-    if (rule := given.get("rule", CHOOSING.rule)) not in RULES_OF_CHOICE:
+    if (rule := given.get("rule") or CHOOSING.rule) not in RULES_OF_CHOICE:
         raise BadInput(f"no rule {rule!r}; there are {' and '.join(RULES_OF_CHOICE)}")
     return Choosing(**{name: value for name, value in given.items() if name in Choosing._fields and value is not None})
 

@@ -82,6 +82,7 @@ def settled(day: str, given: Mapping[str, Any], ratings: str | None = None, run_
 
 
 def path_of(text: str | None) -> Path | None:
+    """A path that a form or a row may leave out."""
     return Path(text).expanduser() if text else None
 
 
@@ -107,11 +108,6 @@ def _unfit() -> pl.Expr:
     """Why an article is of no use; `@placeholder` needs no reason, as importing takes it for a mention."""
     told = (("no_text", pl.col("text") == ""), ("not_english", pl.col("lang") != LANG))
     return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in told)
-
-
-def sources() -> list[str]:
-    """Sources that have articles with summaries."""
-    return articles().select(pl.col("source").unique().sort()).collect()["source"].to_list()
 
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[Part]:
@@ -197,9 +193,13 @@ def _filters(by: Rules) -> "Sequence[Filter]":
     return *targets.FILTERS, *near
 
 
-@cache
 def static(vectors: Path | None) -> "Vectors":
     """Vectors of words out of context; those of an encoder are kept for the words met so far."""
+    return _static(vectors, settings.encoder(), settings.precision())
+
+
+@cache
+def _static(vectors: Path | None, *_encoder: str) -> "Vectors":
     from pipeline.models import word_features
 
     return word_features.static(abstractness.source_of(vectors))

@@ -34,7 +34,8 @@ class Collected(TypedDict):
     """What a collection came to. `stopped` says why a site was left before its end, if it was."""
 
     source: str
-    read: int
+    articles: int
+    read: int  # comments, as are the next two
     kept: int
     dropped: int
     stopped: str | None
@@ -112,7 +113,9 @@ class _Intake:
         ).with_columns(**self.stamp)  # fmt: skip
         warehouse.overwrite("runs", {**where, "step": "collect"}, run, run_id)
         log.info("%s %s: read %d, kept %d, dropped %d", self.source, self.day, self.read, kept, lost)
-        return Collected(source=self.source, read=self.read, kept=kept, dropped=lost, stopped=None)
+        return Collected(
+            source=self.source, articles=articles.height, read=self.read, kept=kept, dropped=lost, stopped=None
+        )
 
     def _comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
         """Write the comments; return how many of ours are in, and those another origin had already brought."""

@@ -176,7 +176,8 @@ def _source(module: ModuleType, rows: pl.DataFrame, path: Path | None) -> tuple[
 
 def hash_of(rows: pl.DataFrame) -> str:
     """SHA-256 of what a reader is trained and chosen on."""
-    names = [name for name in ("item_id", "article", "question", "options", "label", "split") if name in rows.columns]
+    every = ("item_id", "article", "question", "answer", "options", "label", "split")
+    names = [name for name in every if name in rows.columns]
     return hashlib.sha256(rows.select(names).sort("item_id").write_ndjson().encode()).hexdigest()
 
 
