@@ -9,7 +9,7 @@ import pytest
 from filled import DAY, filled
 from pipeline.tables import SOURCE, TABLES, empty
 
-TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC"), pl.List(pl.String())}
+TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC"), pl.List(pl.String()), pl.List(pl.Int64)}
 
 BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("raw_pages", {"page_id": "abc"}, "page_id|regex"),
@@ -46,6 +46,14 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("cloze_items", {"options": ["a", "b", "c", "d"]}, "options_are_five_and_differ"),
     ("cloze_items", {"options": ["a", "b", "c", "d", " A"]}, "options_are_five_and_differ"),
     ("cloze_items", {"label": 5}, "label|max"),
+    ("threads", {"split": None, "reason": None}, "in_a_part_or_left_out"),
+    ("threads", {"split": "train", "reason": "few_comments"}, "in_a_part_or_left_out"),
+    ("reference_comments", {"role": "reader"}, "role|regex"),
+    ("comment_grades", {"grade": 5.5}, "grade|max"),
+    ("comment_grades", {"grades": [0, 3]}, "grades|inner_min"),
+    ("generated_comments", {"model_id": "m1"}, "model_id|regex"),
+    ("generated_comments", {"text": ""}, "text|min_length"),
+    ("metric_scores", {"value": float("nan")}, "value|nan"),
     ("models", {"model_id": "m1"}, "model_id|regex"),
     ("evaluations", {"pair_count": -1}, "pair_count|min"),
     ("studies", {"study": "taste"}, "study|regex"),

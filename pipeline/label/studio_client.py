@@ -92,8 +92,10 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
     )
 
 
-def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> int:
-    """Id of the project of that title, made if there is none, whose tasks are each given to `RATERS[stage]` raters.
+def project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
+    """Id of the project of that title, made if there is none, whose tasks are each given to so many raters.
+
+    They are `RATERS[stage]` by default.
 
     A title of more than 50 characters is shortened in its middle.
 
@@ -101,7 +103,7 @@ def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> in
         BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
             tasks to another number of raters.
     """
-    title = _fitting(title)
+    title, raters = _fitting(title), raters or RATERS[stage]
     there = [p for p in _projects(client, title) if p.get("title") == title]
     if len(there) > 1:
         ids = ", ".join(str(p.get("id")) for p in there)
@@ -109,7 +111,7 @@ def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> in
             f"Label Studio has {len(there)} projects titled {title!r} ({ids}); expected one: rename the rest"
         )
     if not there:
-        wanted = {"title": title, "label_config": config, "maximum_annotations": RATERS[stage],
+        wanted = {"title": title, "label_config": config, "maximum_annotations": raters,
                   "show_collab_predictions": False, "show_skip_button": True}  # fmt: skip
         made = _json(client, "POST", "/api/projects/", json=wanted)
         log.info("made project %s in Label Studio", made.get("id"))
@@ -118,10 +120,10 @@ def project(client: httpx.Client, title: str, config: str, stage: int = 1) -> in
     sign = config.partition('className="')[2].partition('"')[0] or marker(stage=stage)
     if sign not in str(found.get("label_config")):
         raise BadInput(f"project {title!r} of Label Studio has another form; expected that of {sign}: take a new title")
-    if found.get("maximum_annotations") != RATERS[stage]:
+    if found.get("maximum_annotations") != raters:
         raise BadInput(
             f"project {title!r} of Label Studio gives a task to {found.get('maximum_annotations')} raters, expected "
-            f"{RATERS[stage]}: change its annotations per task, or take a new title"
+            f"{raters}: change its annotations per task, or take a new title"
         )
     return _id(found)
 

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples import building, targets
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import abstractness, funnel, shelf
+from pipeline.tasks import abstractness, funnel, shelf, texts
 from pipeline.text import concreteness, senses, tagging, wordnet
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def unfit(source: str, snapshot: int | None = None) -> pl.DataFrame:
 
 def _with_summary(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     where = pl.col("summary").is_not_null()
-    rows = warehouse.scan("articles", where if source is None else where & (pl.col("source") == source), snapshot)
-    return rows.sort("day", "origin", pl.col("text").str.len_chars()).unique(["source", "thread_id"], keep="last")
+    return texts.articles(where if source is None else where & (pl.col("source") == source), snapshot)
 
 
 def _unfit() -> pl.Expr:

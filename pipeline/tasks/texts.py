@@ -1,4 +1,4 @@
-"""The distinct texts of a day, cut into shards by their hash: what tokenize and score both work on."""
+"""The distinct texts of a day, cut into shards by their hash: what tokenize and score both work on; and articles."""
 
 import polars as pl
 
@@ -23,3 +23,9 @@ def part_of(shard: Shard) -> pl.Expr:
     """The rows of a shard, by text hash, so that a text is always in the same part."""
     number = pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)
     return number % shard["parts"] == shard["part"]
+
+
+def articles(where: pl.Expr, snapshot: int | None = None) -> pl.LazyFrame:
+    """Articles of all days, each once: as it was collected last, and of several files of a day by the longest."""
+    rows = warehouse.scan("articles", where, snapshot)
+    return rows.sort("day", "origin", pl.col("text").str.len_chars()).unique(["source", "thread_id"], keep="last")

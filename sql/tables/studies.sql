@@ -1,4 +1,4 @@
--- Numbers of studies: ablation, sensitivity, data sets, diversity, detection (ImpScore, sections 5.3 and 7).
+-- Numbers of studies: ablation, sensitivity, data sets, diversity, detection; correlation of metrics with people.
 -- Key: study, day, setting, metric, subset, run. Partitioned by study, day.
 create table studies (
     study varchar not null, -- Which study

@@ -3,7 +3,8 @@ create or replace view funnel as
 with reasons as (
     select source, day, origin, step, reason,
         case when step in (
-            'pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw', 'cloze_targets', 'cloze_items'
+            'pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw', 'cloze_targets', 'cloze_items',
+            'threads'
         ) then step else 'collect' end as run_step,
         count(*) as row_count
     from dropped

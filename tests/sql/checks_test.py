@@ -14,7 +14,7 @@ CHECKS = Path(__file__).parents[2] / "sql" / "checks"
 Open = Callable[..., duckdb.DuckDBPyConnection]
 
 
-TASK, ROW = digest("t", 32), digest("r", 16)
+TASK, ROW, MADE = digest("t", 32), digest("r", 16), digest("m", 32)
 
 
 def clean() -> dict[str, pl.DataFrame]:
@@ -45,6 +45,11 @@ def clean() -> dict[str, pl.DataFrame]:
         "articles": filled("articles", {"summary": "A hope"}),
         "cloze_targets": filled("cloze_targets", {}, {"start": 0, "reason": "concrete"}),
         "cloze_items": filled("cloze_items", {}),
+        "threads": filled("threads", {"split": "test"}, {"thread_id": "t2", "split": "train"}),
+        "reference_comments": filled("reference_comments", {"comment_id": "c1"}),
+        "generated_comments": filled("generated_comments", {"generated_id": MADE}),
+        "metric_scores": filled("metric_scores", {"generated_id": MADE}),
+        "comment_grades": filled("comment_grades", {"comment_id": "c1"}, {"comment_id": MADE}),
     }
 
 
@@ -79,6 +84,13 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
     ("cloze_items_have_targets", "cloze_items", {"start": 0}, ("imperceptibility", digest(1, 32))),
     ("cloze_items_have_targets", "cloze_items", {"thread_id": "t9"}, ("imperceptibility", digest(1, 32))),
     ("cloze_items_have_targets", "cloze_items", {"subtask": "nonspecificity"}, ("nonspecificity", digest(1, 32))),
+    ("references_have_comments", "reference_comments", {"comment_id": "gone"}, ("weibo", "t1", "gone")),
+    ("references_have_comments", "reference_comments", {"thread_id": "t2", "comment_id": "c1"}, ("weibo", "t2", "c1")),
+    ("generated_comments_have_threads", "generated_comments", {"thread_id": "t9", "generated_id": MADE},
+     ("weibo", "t9", MADE)),
+    ("generated_comments_have_threads", "metric_scores", {"thread_id": "t2", "generated_id": MADE},
+     ("weibo", "t2", MADE)),
+    ("grades_have_comments", "comment_grades", {"comment_id": "gone"}, ("csd", "weibo", "t1", "gone")),
     ("funnel_adds_up", "comments", {"comment_id": "new", "day": NEXT}, ("weibo", NEXT, "test", 2, 1, 2, 1)),
     ("funnel_adds_up", "dropped", {"day": NEXT}, ("weibo", NEXT, "test", 2, 1, 1, 2)),
     ("funnel_adds_up", "runs", {"source": "zhihu"}, ("zhihu", DAY, "test", 1, 1, None, None)),

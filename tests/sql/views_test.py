@@ -144,6 +144,26 @@ def test_cloze_funnel_counts_each_reason(database: Open) -> None:
     ]
 
 
+def test_commenter_scores_are_means(database: Open) -> None:
+    """Scores and grades are averaged by commenter; a comment graded in two projects counts once."""
+    made = [digest(name, 32) for name in "ab"]
+    rows = {
+        "generated_comments": filled("generated_comments", *({"generated_id": m, "model_id": None} for m in made)),
+        "metric_scores": filled(
+            "metric_scores", *({"generated_id": m, "metric": "meteor", "value": v} for m, v in zip(made, (0.2, 0.4), strict=True))
+        ),
+        "comment_grades": filled(
+            "comment_grades", {"comment_id": made[0], "grade": 4.0}, {"comment_id": made[0], "grade": 2.0, "project": "b"},
+            {"comment_id": made[1], "grade": 2.0}, {"comment_id": "c1", "grade": 1.0},
+        ),
+    }  # fmt: skip
+    found = database(**rows).sql("select * from commenter_scores order by all").fetchall()
+    assert [(*row[:4], round(row[4], 9), row[5]) for row in found] == [
+        ("weibo", "att", "human", False, 2.5, 2),
+        ("weibo", "att", "meteor", True, 0.3, 2),
+    ]
+
+
 def test_holes_count_what_is_missing(database: Open) -> None:
     """Texts without tokens are counted once each, comments without scores one by one; whole days are not listed."""
     comments = filled(
