@@ -9,7 +9,16 @@ import pytest
 from filled import DAY, filled
 from pipeline.tables import SOURCE, TABLES, empty
 
-TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC"), pl.List(pl.String()), pl.List(pl.Int64)}
+TYPES = {
+    pl.String(),
+    pl.Date(),
+    pl.Int64(),
+    pl.Float64(),
+    pl.Boolean(),
+    pl.Datetime("us", "UTC"),
+    pl.List(pl.String()),
+    pl.List(pl.Int64),
+}
 
 BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("raw_pages", {"page_id": "abc"}, "page_id|regex"),

@@ -32,6 +32,7 @@ from pipeline.metrics.agreement import (
     tae_mean_of_records,
     tae_of,
     tae_records,
+    weighted_kappa,
 )
 
 # Fleiss, 1971, as retold in Wikipedia, "Fleiss' kappa": how many of 14 raters gave each of 5 classes; kappa is 0.210
@@ -353,3 +354,72 @@ def test_claims_about_table_2() -> None:
     assert by_kappa[-2] == "exaggeration"
     assert TABLE_2["exaggeration"].kappa > KAPPA_HIGH
     assert TABLE_2["subtext"].tae < TAE_HIGH  # errata E8
+
+
+grades = st.integers(2, 40).flatmap(lambda n: arrays(np.int8, (n, 2), elements=st.integers(0, 4)))
+
+
+@settings(deadline=None)
+@given(grades, st.sampled_from(["linear", "quadratic"]))
+def test_weighted_kappa_of_two_is_scikit_learns(codes: np.ndarray, weights: str) -> None:
+    """Equal to 1e-12 on any two raters' grades, NaN for NaN; items that only one graded change nothing (AAC-09)."""
+    found = weighted_kappa(codes, weights)
+    if len(set(codes.ravel().tolist())) == 1:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(cohen_kappa_score(*codes.T, labels=range(5), weights=weights), abs=1e-12)
+    alone = np.array([[4, -1], [-1, 0], [-1, -1]], np.int8)
+    assert weighted_kappa(np.vstack([codes, alone]), weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+
+
+def slow_weighted(codes: np.ndarray, power: int) -> float:
+    """Pooled weighted kappa from its definition, in fractions: pair by pair, item by item."""
+    shared = [row for row in codes.tolist() if sum(code >= 0 for code in row) > 1]
+    given_by = [[row[rater] for row in shared if row[rater] >= 0] for rater in range(codes.shape[1])]
+    observed = chance = Fraction(0)
+    for i, j in itertools.combinations(range(codes.shape[1]), 2):
+        met = [(row[i], row[j]) for row in shared if row[i] >= 0 <= row[j]]
+        observed += sum(abs(a - b) ** power for a, b in met)
+        every = [abs(a - b) ** power for a in given_by[i] for b in given_by[j]]
+        chance += Fraction(len(met) * sum(every), len(every)) if met else 0
+    return float(1 - observed / chance) if chance else math.nan
+
+
+@settings(deadline=None)
+@given(arrays(np.int8, (9, 4), elements=st.integers(-1, 4)), st.randoms(use_true_random=False))
+def test_weighted_kappa_of_several(codes: np.ndarray, random) -> None:
+    """It is its definition, whatever is missing; order of items and raters, and grades turned around, do not matter."""
+    items, raters = random.sample(range(9), 9), random.sample(range(4), 4)
+    for weights, power in (("linear", 1), ("quadratic", 2)):
+        found = weighted_kappa(codes, weights)
+        assert found == pytest.approx(slow_weighted(codes, power), abs=1e-12, nan_ok=True)
+        assert weighted_kappa(codes[items][:, raters], weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+        turned = np.where(codes < 0, -1, 4 - codes)
+        assert weighted_kappa(turned, weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+
+
+def test_weighted_kappa_where_two_of_five_grade() -> None:
+    """Pooled, pairs that met seldom tell what two tell who grade all; the mean over pairs is undefined if two never met.
+
+    Nor are few items of each pair taken for chance: of ten items, about one a pair, kappa is not near 0.
+    """
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 5, 4000)
+    seen = np.clip(truth[:, None] + rng.integers(-1, 2, (4000, 5)), 0, 4)
+    pairs = np.array(list(itertools.combinations(range(5), 2)))[rng.integers(0, 10, 4000)]
+    asked = np.full((4000, 5), -1)
+    np.put_along_axis(asked, pairs, np.take_along_axis(seen, pairs, axis=1), axis=1)
+    for weights in ("linear", "quadratic"):
+        expected = cohen_kappa_score(seen[:, 0], seen[:, 1], weights=weights)
+        assert weighted_kappa(asked, weights) == pytest.approx(expected, abs=0.02)
+        assert weighted_kappa(asked[:10], weights) > 0.2
+    assert math.isnan(cohen_kappa(asked[:10]))
+    found = interval("weighted_kappa_quadratic", asked, 200)
+    assert found.value == weighted_kappa(asked)
+    assert found.low < found.value < found.high
+
+
+def test_weights_of_another_name() -> None:
+    """Weights that there are not are named."""
+    with pytest.raises(ValueError, match="no measure 'weighted_kappa_cubic'"):
+        weighted_kappa(np.zeros((2, 2), int), "cubic")

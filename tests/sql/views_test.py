@@ -146,17 +146,23 @@ def test_cloze_funnel_counts_each_reason(database: Open) -> None:
 
 def test_commenter_scores_are_means(database: Open) -> None:
     """Scores and grades are averaged by commenter; a comment graded in two projects counts once."""
-    made = [digest(name, 32) for name in "ab"]
+    one, other = digest("a", 32), digest("b", 32)
+    score = {"metric": "meteor"}
     rows = {
-        "generated_comments": filled("generated_comments", *({"generated_id": m, "model_id": None} for m in made)),
+        "generated_comments": filled("generated_comments", {"generated_id": one}, {"generated_id": other}),
         "metric_scores": filled(
-            "metric_scores", *({"generated_id": m, "metric": "meteor", "value": v} for m, v in zip(made, (0.2, 0.4), strict=True))
+            "metric_scores",
+            {**score, "generated_id": one, "value": 0.2},
+            {**score, "generated_id": other, "value": 0.4},
         ),
         "comment_grades": filled(
-            "comment_grades", {"comment_id": made[0], "grade": 4.0}, {"comment_id": made[0], "grade": 2.0, "project": "b"},
-            {"comment_id": made[1], "grade": 2.0}, {"comment_id": "c1", "grade": 1.0},
+            "comment_grades",
+            {"comment_id": one, "grade": 4.0},
+            {"comment_id": one, "grade": 2.0, "project": "b"},
+            {"comment_id": other, "grade": 2.0},
+            {"comment_id": "c1", "grade": 1.0},
         ),
-    }  # fmt: skip
+    }
     found = database(**rows).sql("select * from commenter_scores order by all").fetchall()
     assert [(*row[:4], round(row[4], 9), row[5]) for row in found] == [
         ("weibo", "att", "human", False, 2.5, 2),
