@@ -2,7 +2,8 @@
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
-`groups/` graded groups: one intent said in five ways, `summaries.jsonl` articles with a summary.
+`groups/` graded groups: one intent said in five ways, `summaries.jsonl` articles with a summary, `threads.jsonl`
+articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters.
 """
 
 from pathlib import Path
@@ -14,6 +15,11 @@ COMPLETIONS = FOLDER / "completions.jsonl"
 DEVICES = FOLDER / "devices.csv"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
 SUMMARIES = FOLDER / "summaries.jsonl"
+THREADS = FOLDER / "threads.jsonl"
+THREAD_COLUMNS = {
+    "thread_id": "article_id", "article_title": "title", "article_text": "content", "category": "category",
+    "comments": "comments", "comment_id": "comment_id", "text": "text", "like_count": "upvotes",
+}  # fmt: skip
 PAIRS = ("sample_en", "sample_zh")  # sources of the cassette
 MODEL = "undertone-sample"  # what the cassette says its answers are from
 DAY = "2026-11-19"  # the day the demo files the sample under
