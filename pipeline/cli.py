@@ -16,6 +16,7 @@ from pipeline import __version__, sample, warehouse
 from pipeline.commands import (
     abstractness,
     cloze,
+    commenting,
     console,
     label,
     measures,
@@ -33,6 +34,8 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exce
 app.add_typer(pairs.app, name="pairs")
 app.add_typer(label.app, name="label")
 app.add_typer(cloze.app, name="cloze")
+app.add_typer(commenting.app, name="commenting")
+app.add_typer(commenting.metric_app, name="metric")
 app.add_typer(studies.groups_app, name="groups")
 app.add_typer(studies.app, name="study")
 app.add_typer(models.train_app, name="train")
@@ -46,6 +49,12 @@ measures.score_app.command("abstractness")(abstractness.score)
 models.train_app.command("reader")(readers.train)
 models.train_app.command("masked_lm")(readers.train_masked_lm)
 models.evaluate_app.command("reader")(readers.evaluate)
+models.train_app.command("commenter")(commenting.train)
+app.command("comment")(commenting.comment)
+app.command("correlate")(commenting.correlate)
+models.train_app.command("quality")(commenting.train_quality)
+models.evaluate_app.command("quality")(commenting.evaluate_quality)
+measures.score_app.command("quality")(commenting.score_quality)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)

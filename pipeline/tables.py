@@ -310,7 +310,7 @@ class CommentGrades(dy.Schema):
     thread_id = dy.String(min_length=1, description="threads.thread_id")
     comment_id = dy.String(min_length=1, description="comments.comment_id, or generated_comments.generated_id")
     grade = dy.Float64(min=1, max=5, description="Mean of the grades")
-    grades = dy.List(dy.Int64(min=1, max=5), description="Grades in the order of their raters")
+    grades = dy.List(dy.Float64(min=1, max=5), description="Grades in the order of their raters")
     raters = dy.List(dy.String(), description="Pseudonyms of the raters, in order")
     tool = dy.String(min_length=1, description="What they came through: label_studio, file, simulated, …")
 

@@ -26,7 +26,7 @@ _GIVEN: dict[str, Any] = {
     "schema_version": "1", "round": 1, "stage": 1, "rater_id": "r1", "field": "subtext", "tool": "file",
     "state": "deleted", "pattern": "same", "subtask": "imperceptibility", "start": 2, "end": 6, "word": "hope",
     "lemma": "hope", "upos": "NOUN", "title_tokens": ["a", "day"], "content_tokens": ["it", "rained"],
-    "comment_count": 1, "like_count": 0, "role": "reference", "place": 0, "grade": 3.0, "grades": [3, 3],
+    "comment_count": 1, "like_count": 0, "role": "reference", "place": 0, "grade": 3.0, "grades": [3.0, 3.0],
     "raters": ["r1", "r2"], "system": "att", "is_weighted": True,
 }  # fmt: skip
 _ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
@@ -53,12 +53,12 @@ def filled(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
     found = []
     for number, row in enumerate(rows, 1):
         own = _ITEM | {"item_id": digest(number, 32)} if name == "cloze_items" else {}
-        row = {"split": "train"} | row if name == "threads" and "reason" not in row else row
+        part = {"split": "train"} if name == "threads" and "reason" not in row else {}
         made = {
             c: None if column.nullable else own[c] if c in own else _value(c, row, number)
             for c, column in columns.items()
         }
-        found.append({**made, **row})
+        found.append({**made, **part, **row})
     return pl.DataFrame(found, schema=TABLES[name].schema.create_empty().schema)
 
 

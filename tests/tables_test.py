@@ -17,7 +17,7 @@ TYPES = {
     pl.Boolean(),
     pl.Datetime("us", "UTC"),
     pl.List(pl.String()),
-    pl.List(pl.Int64),
+    pl.List(pl.Float64()),
 }
 
 BREAKS: list[tuple[str, dict[str, Any], str]] = [
@@ -59,7 +59,7 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("threads", {"split": "train", "reason": "few_comments"}, "in_a_part_or_left_out"),
     ("reference_comments", {"role": "reader"}, "role|regex"),
     ("comment_grades", {"grade": 5.5}, "grade|max"),
-    ("comment_grades", {"grades": [0, 3]}, "grades|inner_min"),
+    ("comment_grades", {"grades": [0.5, 3.0]}, "grades|inner_min"),
     ("generated_comments", {"model_id": "m1"}, "model_id|regex"),
     ("generated_comments", {"text": ""}, "text|min_length"),
     ("metric_scores", {"value": float("nan")}, "value|nan"),

@@ -10,7 +10,19 @@ from pipeline.errors import UndertoneError
 from pipeline.tasks import release, report
 from pipeline.tasks.tables import counts
 
-ALL = ("collect", "tokenize", "impscore", "csd", "recam", "studies", "score", "report", "heal", "maintain")
+ALL = (
+    "collect",
+    "tokenize",
+    "impscore",
+    "csd",
+    "recam",
+    "commenting",
+    "studies",
+    "score",
+    "report",
+    "heal",
+    "maintain",
+)
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
 GPU_SLOTS = 2  # tasks that may use torch at once

@@ -84,7 +84,7 @@ _SPAN = re.compile(r"(\d+)-(\d+)")
 def checked(field: str, value: object, form: Form = CSD) -> str:
     """The value as it is stored.
 
-    Numbers that spreadsheets make of tags (1, 1.0, "1.0", "+1") are taken for the tags; other values in any case.
+    Numbers that spreadsheets make of values (1, 1.0, "1.0", "+1") are taken for them; other values in any case.
 
     Raises:
         BadInput: there is no such field, or the value is none of its own.
@@ -93,8 +93,8 @@ def checked(field: str, value: object, form: Form = CSD) -> str:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
     said, values = str(value).strip(), form.fields[field].values
     known = {name.casefold(): name for name in values}
-    if values is TAGS and re.fullmatch(r"[+-]?[01](?:\.0+)?", said):
-        said = str(int(float(said)))
+    if re.fullmatch(r"[+-]?[0-9](?:\.0+)?", said) and (whole := str(int(float(said)))) in values:
+        said = whole
     if said.casefold() not in known:
         raise BadInput(f"{field} should be one of {', '.join(values)}, found {said[:40]!r}")
     return known[said.casefold()]

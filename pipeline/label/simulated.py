@@ -3,18 +3,18 @@
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters say it with a set
 probability. Every draw comes from a hash of seed, task and rater, so that a task's labels depend neither on the order
 of rows nor on which other tasks there are. Those who answer the questionnaire on cloze items know the right option with
-a probability of their own, one of them hardly ever.
+a probability of their own, one of them hardly ever; those who grade comments are off by one where they are wrong.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import questionnaire
+from pipeline.label import quality, questionnaire
 from pipeline.label.schema import CSD, FIELDS, YES, Form
 from pipeline.label.stages import AGAIN, DELETE, RATERS
 
@@ -33,6 +33,7 @@ _RATIOS = {  # of each field's values in the schema's order; tags are yes, unsur
     "emotion": (0.08, 0.02, 0.06, 0.03, 0.15, 0.06, 0.06, 0.1, 0.44),
     "other": (0.05, 0.02, 0.93),
 }
+_GRADES = (0.01, 0.05, 0.37, 0.47, 0.1)  # of the grades from 1: 3.6 on average, as in the paper (AAC-10)
 _RHETORIC = ("反问", "对比", "rhetorical question", "pun")
 _MEANINGS = ("simulated: it means more", "simulated: it means something else")
 _Draws = npt.NDArray[np.float64]
@@ -156,6 +157,65 @@ def answer(
     form = questionnaire.FORM
     empty = pl.DataFrame(schema=dict.fromkeys(("task_id", "field", "value", "rater_id"), pl.String))
     return _rows(pl.concat([empty, *parts]).with_columns(round=pl.lit(1, pl.Int64)), stage=1, form=form)
+
+
+def grade(
+    tasks: pl.DataFrame,
+    raters: Sequence[str] = ("r1", "r2", "r3", "r4", "r5"),
+    assigned: pl.DataFrame | None = None,
+    seed: int = 0,
+    accuracy: float = 0.8,
+    truth: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Grades of simulated raters for comments, by `quality.FORM`.
+
+    Args:
+        tasks: task_id: rows of `quality.tasks`.
+        raters: ids of the raters.
+        assigned: task_id, rater_id: who grades what, as `assignment.assign` has it; without, everybody grades all.
+        seed: of the true grades and of the raters.
+        accuracy: probability of the true grade; otherwise it is one more or one less, 1 and 5 being the ends.
+        truth: task_id, grade: true grades from 1 to 5; by default they are drawn, with a mean of 3.6 (AAC-10).
+
+    Returns:
+        The columns of the contract Labels but project, sorted; labelled_at is null.
+
+    Raises:
+        BadInput: accuracy is not in [0, 1], a task has no true grade from 1 to 5, or a row of `assigned` is of none of
+            the tasks or raters.
+    """
+    _check_share("accuracy", accuracy)
+    task_ids = tasks["task_id"]
+    true = _true_grades(task_ids, seed) if truth is None else truth.select("task_id", "grade")
+    known = tasks.select("task_id").join(true, on="task_id", how="left", maintain_order="left")
+    if (bad := known.filter(~pl.col("grade").is_between(1, len(quality.GRADES)).fill_null(value=False))).height:
+        raise BadInput(f"task {bad['task_id'][0]}: expected a true grade from 1 to 5, found {bad['grade'][0]}")
+    parts = [pl.DataFrame(schema={"task_id": pl.String, "rater_id": pl.String, "value": pl.String})]
+    for rater in raters:
+        draws = pl.DataFrame(_draws((f"{seed}\ngrade\n{rater}\n{task}" for task in task_ids), 2), ["u0", "u1"])
+        step = pl.when(pl.col("u1") < 0.5).then(-1).otherwise(1)
+        off = pl.when(pl.col("u0") < accuracy).then(0).otherwise(step)
+        # who would leave the scale turns back
+        said = pl.col("grade") + pl.when((pl.col("grade") + off).is_between(1, 5)).then(off).otherwise(-off)
+        parts.append(
+            known.hstack(draws).select("task_id", rater_id=pl.lit(rater), value=said.cast(pl.Int64).cast(pl.String))
+        )
+    every = pl.concat(parts)
+    if assigned is not None:
+        person = ["task_id", "rater_id"]
+        if (strange := assigned.join(every, on=person, how="anti")).height:
+            told = f"task {strange['task_id'][0]}, rater {strange['rater_id'][0]}"
+            raise BadInput(f"assigned, {told}: expected one of the {tasks.height} tasks and of {', '.join(raters)}")
+        every = every.join(assigned, on=person, how="semi")
+    rows = every.with_columns(field=pl.lit(quality.FIELD), round=pl.lit(1, pl.Int64))
+    return _rows(rows, stage=1, form=quality.FORM)
+
+
+def _true_grades(task_ids: pl.Series, seed: int) -> pl.DataFrame:
+    """task_id, grade."""
+    draws = _draws((f"{seed}\ngrade\n{task}" for task in task_ids), 1)[:, 0]
+    places = np.searchsorted(np.cumsum(_GRADES)[:-1], draws, side="right")
+    return pl.DataFrame({"task_id": task_ids, "grade": places.astype(np.int64) + 1})
 
 
 def _answers(known: pl.DataFrame, rater: str, share: float, seed: int) -> pl.DataFrame:

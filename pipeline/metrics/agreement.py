@@ -91,9 +91,9 @@ def cohen_kappa(codes: Codes) -> float:
 
 
 def weighted_kappa(codes: Codes, weights: str = "quadratic") -> float:
-    """Weighted kappa (Cohen, 1968), in [-1, 1]: 1 less disagreement over that by chance (commenting, section 3; AAC-09).
+    """Weighted kappa (Cohen, 1968), in [-1, 1]: 1 less disagreement over that by chance.
 
-    The paper tells 0.59 without its weights, so both kinds are told.
+    Commenting, section 3, tells 0.59 without its weights, so there are both kinds (AAC-09).
 
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade

@@ -5,7 +5,6 @@ CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), B
 word; rouge-score's own tokenizer drops every character that is not ASCII. Baselines that read nothing stand beside.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import reduce
@@ -17,18 +16,16 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.detection import wilson
+from pipeline.text.segment import UNIT
 
 Counts = npt.NDArray[np.int64]  # [orders, 3]: n-grams of the answer, of the reference, shared
 METRICS = ("rouge_l", "bleu", "chrf")
 BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
-_HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_UNIT = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*|[^\w\s]")
-
 
 def units(text: str) -> list[str]:
     """Chinese characters, words of other writing in lower case, and marks, in order."""
-    return _UNIT.findall(text.lower())
+    return UNIT.findall(text.lower())
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:

@@ -1,5 +1,6 @@
 """Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
 
+They are commenters too (AAC-21, the pretrained option): title and content in, of which the start is kept, comment out.
 Any encoder-decoder that transformers knows, as a folder or by its pinned name; or one of our own of random weights
 whose tokens are the characters of the training texts, for where no pretrained weights are at hand. Both are folders
 of safetensors and JSON, so that a fitted model is loaded as any other.
@@ -13,13 +14,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
+from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
 from pipeline.models.encoder import folder_hash
+
+Keep = Literal["end", "start"]
 
 SOURCE, TARGET = 256, 192  # tokens read and written at most
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # T5's, in its order: 0, 1, 2
@@ -147,16 +151,19 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
 
 
 def sources(
-    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, keep: Keep = "end"
 ) -> dict[str, Tensor]:
     """Token ids and mask [n, ≤ longest] of comments, each followed by its context.
 
     Of a long context the end stays, which stands nearest to the comment: as many characters of it as leave room for
-    the comment's. What is then still too long is cut by the tokenizer.
+    the comment's. Of an article's content, the context of its title, the start is to be kept: of the two the tokenizer
+    cuts the longer one's end, as it does with all that is still too long.
     """
-    ends = [_end(context or "", longest - len(text) - 2) for text, context in zip(texts, contexts, strict=True)]
+    told = [context or "" for context in contexts]
+    if keep == "end":
+        told = [_end(context, longest - len(text) - 2) for text, context in zip(texts, told, strict=True)]
     found = model.tokenizer(
-        list(texts), ends, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
+        list(texts), told, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
         return_token_type_ids=False,
     )  # fmt: skip
     return {key: value.to(model.device) for key, value in found.items()}
@@ -175,6 +182,7 @@ def generate(
     *,
     longest: int = SOURCE,
     batch: int = 16,
+    keep: Keep = "end",
 ) -> list[str]:
     """The most likely meaning of each comment by beam search, without chance.
 
@@ -186,21 +194,92 @@ def generate(
         max_tokens: written at most.
         longest: tokens read at most; as in training.
         batch: comments at a time.
+        keep: of a long context; as in training.
     """
-    return [text for part in _parts(model, texts, contexts, beams, max_tokens, longest, batch) for text in part]
+    return [text for part in _parts(model, texts, contexts, beams, max_tokens, longest, batch, keep) for text in part]
 
 
 def _parts(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int, max_tokens: int, longest: int,
-    batch: int,
+    batch: int, keep: Keep,
 ) -> Iterator[list[str]]:  # fmt: skip
     unknown = model.tokenizer.unk_token_id
     for at in range(0, len(texts), batch):
-        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest)
+        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest, keep)
         with torch.inference_mode():
             written = model.module.generate(
                 **read, num_beams=beams, do_sample=False, max_new_tokens=max_tokens,
                 suppress_tokens=None if unknown is None else [unknown],
             )  # fmt: skip
-        told = model.tokenizer.batch_decode(written, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        yield [text.strip() for text in told]
+        yield _told(model, written)
+
+
+def _told(model: Seq2Seq, written: Any) -> list[str]:
+    told = model.tokenizer.batch_decode(written, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return [text.strip() for text in told]
+
+
+class Written(NamedTuple):
+    """A text that was written."""
+
+    text: str
+    log_probability: float  # natural, as the model has it, whatever it was drawn by
+
+
+def candidates(
+    model: Seq2Seq,
+    texts: Sequence[str],
+    contexts: Sequence[str | None],
+    decoding: Decoding,
+    *,
+    longest: int = SOURCE,
+    batch: int = 16,
+    keep: Keep = "end",
+    first: int = 0,
+) -> list[list[Written]]:
+    """Texts written by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
+
+    `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
+
+    Args:
+        model: of `load` or fitted.
+        texts: comments, or titles.
+        contexts: of each, None where there is none.
+        decoding: how it is written; its words are tokens here.
+        longest: tokens read at most; as in training.
+        batch: texts at a time; it changes nothing but time and memory.
+        keep: of a long context; as in training.
+        first: number of the first text, by which chance is drawn, see `decoding.decode`.
+    """
+    found: list[list[Candidate]] = []
+    for at in range(0, len(texts), batch):
+        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest, keep)
+        found += _searched(model, read, decoding, first + at)
+    return [list(map(Written, _told(model, [ids for ids, _ in row]), [value for _, value in row])) for row in found]
+
+
+@torch.inference_mode()
+def _searched(model: Seq2Seq, read: dict[str, Tensor], decoding: Decoding, first: int) -> list[list[Candidate]]:
+    from transformers import DynamicCache, EncoderDecoderCache
+    from transformers.modeling_outputs import BaseModelOutput
+
+    module, tokenizer, width = model.module, model.tokenizer, decoding.width
+    states, mask = (
+        value.repeat_interleave(width, dim=0)
+        for value in (module.get_encoder()(**read).last_hidden_state, read["attention_mask"])
+    )
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    rows = torch.arange(len(states), device=model.device)
+
+    def step(last: Tensor, state: State) -> tuple[Tensor, State]:
+        """The state is the row that each hypothesis goes on from; hypotheses of a source read the same."""
+        cache.self_attention_cache.reorder_cache(state[0].flatten())
+        logits = module(
+            encoder_outputs=BaseModelOutput(states), attention_mask=mask, decoder_input_ids=last.reshape(-1, 1),
+            past_key_values=cache, use_cache=True,
+        ).logits  # fmt: skip
+        return logits.float().log_softmax(dim=2).reshape(*last.shape, -1), (rows.reshape(last.shape),)
+
+    never = tuple(token for token in (tokenizer.pad_token_id, tokenizer.unk_token_id) if token is not None)
+    marks = Marks(module.config.decoder_start_token_id, tokenizer.eos_token_id, never)
+    return decode(step, (rows[::width],), len(states) // width, decoding, marks, model.device, first)

@@ -11,9 +11,8 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples import quality_control
-from pipeline.label import exchange, label_studio, questionnaire, simulated, stages, studio_client
+from pipeline.label import exchange, label_studio, questionnaire, simulated, studio_client
 from pipeline.slices import parse_day
-from pipeline.tables import empty
 from pipeline.tasks import funnel, labels, readers
 from pipeline.tasks.labels import Studio, Tool
 
@@ -98,14 +97,7 @@ def collect(
         BadInput: naming file, row and field.
     """
     tasks = tasks_of(subtask)
-    found = _fetched(subtask, tasks, paths, tool, at)
-
-    def with_known(present: pl.LazyFrame) -> pl.DataFrame:
-        known = present.select(list(exchange.COLUMNS)).collect()
-        once, _ = stages.without_repeats(pl.concat([known, found.select(known.columns)]).unique(maintain_order=True))
-        return once.with_columns(project=pl.lit(project(subtask))).select(empty("labels").columns)
-
-    return warehouse.replace("labels", warehouse.slice_of(project=project(subtask)), with_known, run_id)
+    return labels.keep(project(subtask), _fetched(subtask, tasks, paths, tool, at), run_id)
 
 
 def _fetched(subtask: str, tasks: pl.DataFrame, paths: Sequence[Path], tool: Tool, at: Studio | None) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """Models in the tables: which there are, what they are worth, and which of a kind is in force for a day."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pipeline.training.registry import Model
 
 DECIMALS = 6
+_ROWS = 10_000  # written out at once
 
 
 def put(
@@ -92,3 +94,13 @@ def numbers(found: pl.DataFrame) -> pl.DataFrame:
         .select(pl.col(name).cast(kind) for name, kind in schema.items())
         .with_columns(pl.col("value", "baseline").round(DECIMALS))
     )
+
+
+def hash_of(*frames: pl.DataFrame) -> str:
+    """SHA-256 of what a model is trained and chosen on: rows and columns in any order."""
+    digest = hashlib.sha256()
+    for frame in frames:
+        rows = frame.select(sorted(frame.columns))
+        for part in rows.sort([name for name, kind in rows.schema.items() if not kind.is_nested()]).iter_slices(_ROWS):
+            digest.update(part.write_ndjson().encode())
+    return digest.hexdigest()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.seq2seq import SOURCE, TARGET, Seq2Seq, sources
+from pipeline.models.seq2seq import SOURCE, TARGET, Keep, Seq2Seq, sources
 from pipeline.training import checkpoint
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ class Recipe:
     epochs: int = 10
     source: int = SOURCE  # tokens read and written at most
     target: int = TARGET
+    keep: Keep = "end"  # of a long context; "start" of an article's content
     seed: int = 42
 
 
@@ -103,7 +104,7 @@ def _pass(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, optimiser: torch.o
     module, total, count = model.module.train(optimiser is not None), 0.0, 0
     for part in rows.iter_slices(recipe.batch):
         labels = _labels(model, part["meaning"].to_list(), recipe.target)
-        read = sources(model, part["text"].to_list(), part["context"].to_list(), recipe.source)
+        read = sources(model, part["text"].to_list(), part["context"].to_list(), recipe.source, recipe.keep)
         with torch.set_grad_enabled(optimiser is not None):
             loss: Tensor = module(**read, labels=labels).loss
         if optimiser:
@@ -129,7 +130,10 @@ def _labels(model: Seq2Seq, meanings: list[str], longest: int) -> Tensor:
 def _made_of(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> str:
     """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
     texts = rows.select("text", "context", "meaning", "split").write_ndjson()
-    told = (asdict(recipe) | {"epochs": None}, model.name, model.revision, model.module.config.to_json_string(), texts)
+    facts = asdict(recipe) | {"epochs": None}
+    if recipe.keep == "end":
+        del facts["keep"]  # states that are older than the field go on
+    told = (facts, model.name, model.revision, model.module.config.to_json_string(), texts)
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 

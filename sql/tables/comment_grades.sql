@@ -6,7 +6,7 @@ create table comment_grades (
     thread_id varchar not null, -- threads.thread_id
     comment_id varchar not null, -- comments.comment_id, or generated_comments.generated_id
     grade double not null, -- Mean of the grades
-    grades bigint[] not null, -- Grades in the order of their raters
+    grades double[] not null, -- Grades in the order of their raters
     raters varchar[] not null, -- Pseudonyms of the raters, in order
     tool varchar not null -- What they came through: label_studio, file, simulated, …
 );

@@ -19,6 +19,7 @@ from pipeline.sample.site import Answer, Site
 from pipeline.tasks import abstractness, cloze, impscore, pairs
 
 DAY = sample.DAY
+THREADS = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
 Run = Callable[..., Any]
 
 
@@ -201,6 +202,30 @@ def test_summaries_to_readers(
     cells = found["evaluations"].filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"]))
     assert cells.filter(metric="accuracy").height == 4
     assert (home / "reports" / f"cloze-{DAY}.html").is_file()
+
+
+def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
+    """Articles with comments become a corpus, commenters, grades, scores, correlations and a page; again the same."""
+    news = {"day": DAY, "path": str(sample.THREADS), "source": "sample_news", "mapping": THREADS}
+    for dag_id, conf in (("collect", news), ("tokenize", {"day": DAY})):
+        assert run(dag_id, **conf).state == "success"
+    small = {"hidden": 4, "embedding": 4, "epochs": 1}
+    conf = {
+        "systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 10,
+        "numbers": {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}},
+    }  # fmt: skip
+    before: dict[str, pl.DataFrame] = {}
+    for _ in range(2):
+        done = run("commenting", day=DAY, **conf)
+        assert done.state == "success", states(done)
+        now = contents()
+        for name, frame in before.items():
+            assert frame.equals(now[name]), name
+        before = now
+    assert set(before["generated_comments"]["system"]) == {"ir_t", "seq2seq", "human"}
+    assert before["metric_scores"]["is_weighted"].any()
+    assert before["studies"].filter(study="correlation").height > 0
+    assert (home / "reports" / f"commenting-{DAY}.html").is_file()
 
 
 def latent_hatred(folder: Path, count: int = 12) -> Path:

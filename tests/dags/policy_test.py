@@ -11,7 +11,19 @@ import pytest
 from conftest import DAGS, load
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
-IDS = {"collect", "tokenize", "csd", "impscore", "recam", "score", "report", "studies", "heal", "maintain"}
+IDS = {
+    "collect",
+    "tokenize",
+    "csd",
+    "impscore",
+    "recam",
+    "commenting",
+    "score",
+    "report",
+    "studies",
+    "heal",
+    "maintain",
+}
 HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "jieba", "polars", "pyiceberg", "duckdb",
          "pyarrow", "matplotlib", "sklearn")  # fmt: skip
 

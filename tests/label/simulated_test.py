@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline import tables
 from pipeline.errors import BadInput
-from pipeline.label import exchange, questionnaire, schema, simulated, stages
+from pipeline.label import assignment, exchange, quality, questionnaire, schema, simulated, stages
 from pipeline.label.questionnaire import FORM
 from pipeline.label.schema import FIELDS, NOTES
 
@@ -208,3 +208,66 @@ def test_readers_are_checked() -> None:
         simulated.answer(CLOZE, ITEMS[1:])
     assert simulated.answer(CLOZE, ITEMS, readers={}).schema == ANSWERS.schema
     assert simulated.answer(CLOZE.clear(), ITEMS).schema == ANSWERS.schema
+
+
+GRADES = simulated.grade(TASKS)
+FIVE = ["r1", "r2", "r3", "r4", "r5"]
+
+
+def test_grades_fit_contract_and_form() -> None:
+    """Each of five grades each task, plainly named as simulated, and all grades occur; who is assigned grades alone."""
+    tables.Labels.validate(GRADES.with_columns(project=pl.lit("demo")))
+    assert GRADES.schema == LABELS.schema
+    again = exchange.checked((("", row) for row in GRADES.iter_rows(named=True)), None, name="x", form=quality.FORM)
+    assert again.equals(GRADES)
+    assert GRADES.height == 600 * 5
+    assert set(GRADES["tool"]) == {"simulated"}
+    assert set(GRADES["value"]) == set(quality.GRADES)
+    asked = assignment.assign(TASKS["task_id"], FIVE)
+    some_of_them = simulated.grade(TASKS, assigned=asked)
+    assert some_of_them.select("task_id", "rater_id").equals(asked)
+    assert some_of_them.equals(GRADES.join(asked, on=["task_id", "rater_id"], how="semi", maintain_order="left"))
+
+
+@given(st.lists(st.integers(0, 599), min_size=1, max_size=8, unique=True), st.integers(0, 3))
+@settings(max_examples=15, deadline=None)
+def test_grades_of_a_task_do_not_depend_on_others(chosen: list[int], seed: int) -> None:
+    """Any tasks in any order get the grades that they get among all others."""
+    everyone = GRADES if seed == 0 else simulated.grade(TASKS, seed=seed)
+    few = simulated.grade(TASKS[chosen], FIVE[::-1], seed=seed)
+    assert few.equals(everyone.join(TASKS[chosen], on="task_id", how="semi", maintain_order="left"))
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.8, 1.0])
+def test_graders_scatter_around_the_truth(accuracy: float) -> None:
+    """The share of true grades is the accuracy, within four standard errors, and nobody is off by more than one."""
+    truth = TASKS.select("task_id", grade=pl.int_range(pl.len()) % 5 + 1)
+    both = simulated.grade(TASKS, accuracy=accuracy, truth=truth).join(truth, on="task_id")
+    off = both["value"].cast(pl.Int64) - both["grade"]
+    assert off.abs().max() == (accuracy < 1)
+    assert (off == 0).mean() == pytest.approx(accuracy, abs=4 * (accuracy * (1 - accuracy) / 3000) ** 0.5 + 1e-9)
+    if accuracy < 1:
+        assert set(off) >= {-1, 1}
+        assert set(both["value"]) == set(quality.GRADES)
+
+
+def test_simulated_grades_are_like_the_papers() -> None:
+    """The mean is near the 3.6 of AAC-10; another seed gives other grades."""
+    tasks = quality.tasks(pl.DataFrame({"item_id": ["a"], "title": ["t"], "content": ["c"], "text": ["x"]}))
+    assert simulated.grade(tasks)["task_id"].to_list() == tasks["task_id"].to_list() * 5
+    assert GRADES["value"].cast(pl.Int64).mean() == pytest.approx(3.6, abs=0.12)
+    assert not simulated.grade(TASKS, seed=1).equals(GRADES)
+
+
+def test_grading_is_checked() -> None:
+    """Accuracy beyond 1, a task without a true grade and an assignment to nobody are refused; no tasks are no error."""
+    with pytest.raises(BadInput, match=r"accuracy should be in 0-1, found 1\.5"):
+        simulated.grade(TASKS, accuracy=1.5)
+    for grade in (None, 0, 6):
+        with pytest.raises(BadInput, match=f"task {0:032x}: expected a true grade from 1 to 5, found {grade}"):
+            simulated.grade(TASKS[:1], truth=TASKS[:1].select("task_id", grade=pl.lit(grade, pl.Int64)))
+    for task, rater in (("x", "r1"), (f"{0:032x}", "r6")):
+        with pytest.raises(BadInput, match=f"assigned, task {task}, rater {rater}: expected one of the 600 tasks"):
+            simulated.grade(TASKS, assigned=pl.DataFrame({"task_id": [task], "rater_id": [rater]}))
+    assert simulated.grade(TASKS.clear()).schema == LABELS.schema
+    assert simulated.grade(TASKS, []).schema == LABELS.schema

@@ -399,7 +399,7 @@ def test_weighted_kappa_of_several(codes: np.ndarray, random) -> None:
 
 
 def test_weighted_kappa_where_two_of_five_grade() -> None:
-    """Pooled, pairs that met seldom tell what two tell who grade all; the mean over pairs is undefined if two never met.
+    """Pooled, pairs that met seldom tell what two tell who grade all; a mean over pairs is undefined if two never met.
 
     Nor are few items of each pair taken for chance: of ten items, about one a pair, kappa is not near 0.
     """

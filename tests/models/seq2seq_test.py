@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.models import seq2seq
+from pipeline.models.decoding import Decoding
 from pipeline.models.seq2seq import Seq2Seq
 
 TEXTS = ["又陪老板看月亮。", "公交等了一小时\n散步就是养生嘛 ok"]
@@ -68,6 +69,16 @@ def test_the_end_of_a_long_context_stays(model: Seq2Seq, longest: int, seen: str
     assert read(model, "看月亮", "公交等了一小", longest) == seen
 
 
+@pytest.mark.parametrize(
+    ("longest", "seen"),
+    [(12, "看月亮</s>公交等了一小</s>"), (9, "看月亮</s>公交等了</s>"), (8, "看月亮</s>公交等</s>")],
+)
+def test_the_start_of_a_long_content_stays(model: Seq2Seq, longest: int, seen: str) -> None:
+    """Asked for, what a content begins with is read, after a title that is shorter than it."""
+    (ids,) = seq2seq.sources(model, ["看月亮"], ["公交等了一小"], longest, keep="start")["input_ids"]
+    assert model.tokenizer.decode(ids) == seen
+
+
 def test_a_comment_that_is_too_long_is_cut(model: Seq2Seq) -> None:
     """A comment longer than the model reads loses its end, not its mark."""
     assert read(model, "又陪老板看月亮。", "公交", 6) == "又陪老板</s></s>"
@@ -97,6 +108,68 @@ def test_generation_is_without_chance(model: Seq2Seq) -> None:
     assert all(len(text) <= 7 for text in found)
     assert "<unk>" not in "".join(found)
     assert seq2seq.generate(model, [], []) == []
+
+
+TOLD = ["看月亮", "养生", "魑魅", "公交等了一小时"], ["公交", None, "", "又陪老板看月亮"]
+
+
+def opinionated(model: Seq2Seq) -> Seq2Seq:
+    """The same with larger weights, so that some words are much likelier than others."""
+    tensors = {name: value * 3 for name, value in model.module.state_dict().items()}
+    other = seq2seq.fresh(TEXTS, width=32, layers=1)
+    other.module.load_state_dict(tensors)
+    return other
+
+
+def bart() -> Seq2Seq:
+    """A BART of random weights, which begins with the mark that ends."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    tokenizer = seq2seq.characters(TEXTS)
+    config = BartConfig(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64, init_std=0.7,
+        pad_token_id=0, bos_token_id=2, eos_token_id=1, decoder_start_token_id=1, forced_eos_token_id=None,
+    )  # fmt: skip
+    torch.manual_seed(4)
+    return Seq2Seq("bart", "0" * 40, BartForConditionalGeneration(config).eval(), tokenizer, "cpu")
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_log_probabilities_are_the_models(model: Seq2Seq, kind: str, beams: int) -> None:
+    """What search tells of a text is the loss of the model given that text; greedy it is what transformers writes."""
+    one = opinionated(model) if kind == "t5" else bart()
+    read = seq2seq.sources(one, *TOLD)
+    found = seq2seq._searched(one, read, Decoding(beams=beams, best=beams, longest=6), 0)
+    for at, row in enumerate(found):
+        for tokens, log_probability in row:
+            labels = tokens + [one.tokenizer.eos_token_id] * (len(tokens) < 6)  # the longest there can be has no end
+            alone = {key: value[at : at + 1] for key, value in read.items()}
+            with torch.no_grad():
+                loss = one.module(**alone, labels=torch.tensor([labels])).loss
+            assert log_probability == pytest.approx(-float(loss) * len(labels), abs=1e-3)
+    if beams == 1 and kind == "t5":
+        told = seq2seq.candidates(one, *TOLD, Decoding(method="greedy", longest=6))
+        assert [row[0].text for row in told] == seq2seq.generate(one, *TOLD, beams=1, max_tokens=6)
+
+
+def test_samples_depend_on_their_seed_alone(model: Seq2Seq) -> None:
+    """The same seed gives the same texts in batches of any size, and a later part goes on with its number."""
+    one = opinionated(model)
+    decoding = Decoding(method="sample", best=3, longest=6)
+    found = seq2seq.candidates(one, *TOLD, decoding)
+    told = [[written.text for written in row] for row in found]
+    assert "<unk>" not in str(told)
+    for batch in (1, 3):
+        assert [
+            [written.text for written in row] for row in seq2seq.candidates(one, *TOLD, decoding, batch=batch)
+        ] == told
+    later = seq2seq.candidates(one, TOLD[0][2:], TOLD[1][2:], decoding, first=2)
+    assert [[written.text for written in row] for row in later] == told[2:]
+    other = seq2seq.candidates(one, *TOLD, Decoding(method="sample", best=3, longest=6, seed=7))
+    assert [[written.text for written in row] for row in other] != told
+    assert seq2seq.candidates(one, [], [], decoding) == []
 
 
 def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from filled import filled
 from pipeline import sample, warehouse
-from pipeline.tasks import collect, impscore, labels, pairs, score, segment
+from pipeline.tasks import collect, impscore, labels, pairs, score, segment, threads
 
 DAY = sample.DAY
 TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
@@ -66,6 +66,28 @@ def imported(stock: tuple[Path, Path, Path], home: Path, monkeypatch: pytest.Mon
 def scored(stock: tuple[Path, Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The same with tokens and scores."""
     yield from put_back(stock[0], stock[2], monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def corpus_stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A home, and a copy with the sample's articles with comments cut and divided, a quarter of them test."""
+    folder = tmp_path_factory.mktemp("corpus")
+    place, copy = folder / "home", folder / "copy"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(place))
+        warehouse.create()
+        collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
+        segment.run(DAY)
+        threads.build(DAY, threads.Rules(share=0.25))
+        warehouse.close()
+        shutil.copytree(place, copy)
+    return place, copy
+
+
+@pytest.fixture
+def corpus(corpus_stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home with the commenting corpus of the sample."""
+    yield from put_back(*corpus_stock, monkeypatch)
 
 
 @pytest.fixture

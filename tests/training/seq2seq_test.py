@@ -9,6 +9,7 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models import seq2seq
+from pipeline.models.decoding import Decoding
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.seq2seq import Fitted, Recipe, fit
 
@@ -128,10 +129,39 @@ def test_what_came_of_it_is_told() -> None:
     found = fit(rows(2), began, BRIEF)
     assert found.recipe | {"best_epoch": 0} == {
         "learning_rate": 5e-3, "weight_decay": 0.01, "clip": 1.0, "batch": 3, "epochs": 4, "source": 24, "target": 12,
-        "seed": 42, "base": "characters", "base_revision": began.revision, "best_epoch": 0,
+        "keep": "end", "seed": 42, "base": "characters", "base_revision": began.revision, "best_epoch": 0,
     }  # fmt: skip
     assert found.history["epoch"].to_list() == [1, 2, 3, 4]
     assert found.history.columns == ["epoch", "train_loss", "validation_loss"]
+
+
+def test_comments_on_articles_are_learnt_by_heart() -> None:
+    """Title and the start of a content in, comment out (AAC-21): what tells two articles apart is at the start.
+
+    Of the same contents the end would tell nothing, and nothing can be learnt by it.
+    """
+    tail = "，本报记者从现场发回报道" * 3
+    articles = [
+        ("地铁通车", "早班开出", "不用挤了"),
+        ("地铁通车", "末班收车", "又赶不上"),
+        ("菜场淹了", "货物搬走", "要涨价了"),
+    ]
+    names = ("text", "context", "meaning")
+    told = pl.DataFrame(articles, schema=names, orient="row").with_columns(
+        pl.col("context") + tail, split=pl.lit("train")
+    )
+    texts = [text for name in names for text in told[name]]
+    recipe = replace(SMALL, epochs=60, keep="start")
+    found = fit(told, seq2seq.fresh(texts, width=32, layers=1, dropout=0.0), recipe)
+    read, decoding = (told["text"].to_list(), told["context"].to_list()), Decoding(beams=3, longest=8)
+    best = [row[0] for row in seq2seq.candidates(found.model, *read, decoding, longest=24, keep="start")]
+    assert [one.text for one in best] == told["meaning"].to_list()
+    assert min(one.log_probability for one in best) > -0.5
+    assert seq2seq.generate(found.model, *read, 3, 8, longest=24, keep="start") == told["meaning"].to_list()
+    ends = seq2seq.candidates(found.model, *read, decoding, longest=24, keep="end")
+    assert ends[0] == ends[1]
+    drawn = seq2seq.candidates(found.model, *read, Decoding(method="sample", longest=8), longest=24, keep="start")
+    assert sum(row[0].text == one.text for row, one in zip(drawn, best, strict=True)) >= 2
 
 
 def test_nothing_to_learn_from_or_a_loss_that_is_no_number() -> None:

@@ -1,0 +1,165 @@
+"""Articles and comments to a corpus, commenters, their comments, people's grades, and metrics judged by them.
+
+Cuts articles into words and divides them into parts with references (article commenting, section 3), trains commenters
+on the GPU queue, has them comment on the test articles, has people grade the references and what was made, measures
+everything by quality-weighted metrics, and correlates the metrics with the grades (section 5). Reads `articles`,
+`comments`, `tokens`; writes `threads`, `reference_comments`, `models`, `evaluations`, `generated_comments`,
+`label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and `<home>/reports/commenting-<day>.html`.
+
+The tool `files` puts tasks into `<home>/labelling/quality_references/` and `…/quality_candidates/` and looks for grades
+in `labels/` below each; `label_studio` wants the connection `undertone_label_studio`; `simulated` answers at once by
+made-up raters; `none` takes the grades there are, and without any there are the plain metrics alone. Waiting takes no
+worker.
+
+**Triage.** *Missing* in `plan`: no article has comments. *Missing* in `corpus`: comments of days that were not
+tokenized. No test article: the rules want 30 long comments and over 200 upvotes an article, the form can lower both.
+A task that waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. A run that waits in `grades` waits
+for people. An interrupted training goes on after its last whole epoch.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
+
+from house import DAY, HOUSE, Tag, service, the_day
+
+PARAMS = {
+    "day": DAY,
+    "source": Param(None, type=["null", "string"], title="Source", description="Of the articles; empty: all"),
+    "least_words": Param(30, type="integer", minimum=0, title="Least words", description="Of an article's body"),
+    "least_comments": Param(20, type="integer", minimum=1, title="Least comments", description="Of an article"),
+    "test_comments": Param(
+        30, type="integer", minimum=1, title="Test comments", description="Long enough ones a test article has at least"
+    ),
+    "comment_words": Param(6, type="integer", minimum=1, title="Long enough", description="Words of such a comment"),
+    "likes": Param(201, type="integer", minimum=0, title="Upvotes", description="Of all comments of a test article"),
+    "references": Param(27, type="integer", minimum=1, title="References", description="Drawn of a test article"),
+    "rows_per_shard": Param(5000, type="integer", minimum=1, title="Articles a shard", description="One task each"),
+    "systems": Param(
+        ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"],
+        type="array",
+        items={"type": "string"},
+        title="Commenters",
+        description="Which are trained",
+    ),
+    "numbers": Param(
+        {}, type="object", title="Numbers", description="Changes to recipes by commenter: {'att': {'epochs': 2}}"
+    ),
+    "tool": Param(
+        "none",
+        enum=["none", "files", "label_studio", "simulated"],
+        title="Tool",
+        description="What grades come through",
+    ),
+    "preset": Param(
+        "s/5",
+        enum=["s/5", "(s-1)/4", "s/max"],
+        title="Weights",
+        description="How grades become weights: s/5, (s-1)/4 or s/max of the article",
+    ),
+    "train_quality": Param(False, type="boolean", title="Scorer", description="Then train a scorer on the grades"),
+}
+
+
+@task_group(group_id="people")
+def people(kind: str, day: str) -> None:
+    """Comments of a kind to people, and their grades back."""
+
+    @task
+    def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import grading, labels
+
+        studio = labels.studio(*service("undertone_label_studio", ""))
+        return grading.give(grading.known(kind), day, params["tool"], studio, run_id)
+
+    @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
+    def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
+        from pipeline.tasks import grading, labels
+
+        studio = labels.studio(*service("undertone_label_studio", ""))
+        told = grading.look(grading.known(kind), params["tool"], studio, run_id)
+        return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
+
+    give(kind, day) >> grades(kind)
+
+
+@dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
+def commenting() -> None:
+    @task
+    def plan(day: str, params: Any = None) -> list[Any]:
+        from pipeline.tasks import threads
+
+        return list(threads.plan(params["rows_per_shard"], params["source"]))
+
+    @task
+    def cut(part: Any) -> dict[str, Any]:
+        from pipeline.tasks import threads
+
+        return dict(threads.cut(part))
+
+    @task
+    def corpus(staged: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
+        from pipeline.tasks import threads
+
+        return threads.publish(list(staged), day, threads.rules(params), run_id)
+
+    @task
+    def systems(made: Any, params: Any = None) -> list[str]:
+        from pipeline.tasks import commenters
+
+        return [commenters.known(name) for name in params["systems"]]
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
+    def train(system: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
+        from pipeline.tasks import commenters
+
+        changes = params["numbers"].get(system, {})
+        return {"system": system, "model_id": commenters.train(day, system, changes=changes, run_id=run_id)}
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ trained.system }}")
+    def generate(trained: Any, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import commenters
+
+        return commenters.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
+
+    @task
+    def real(made: Any, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import commenters
+
+        return commenters.generate(day, commenters.HUMAN, run_id=run_id)
+
+    @task(queue="gpu", pool="gpu")
+    def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:
+        from pipeline.tasks import quality
+
+        return quality.train(day, "quality", run_id=run_id) if params["train_quality"] else None
+
+    @task
+    def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
+        from pipeline.tasks import overlap
+
+        return overlap.measure(day, params["preset"], run_id=run_id)
+
+    @task
+    def correlate(day: str, run_id: Any = None) -> int:
+        from pipeline.tasks import overlap
+
+        return overlap.correlations(day, run_id)
+
+    @task
+    def page(day: str) -> str:
+        from pipeline.tasks import commenting_page
+
+        return str(commenting_page.write(day))
+
+    day = the_day()
+    made = corpus(cut.expand(part=plan(day)), day)
+    written = generate.partial(day=day).expand(trained=train.partial(day=day).expand(system=systems(made)))
+    references, candidates = (people.override(group_id=kind)(kind, day) for kind in ("references", "candidates"))
+    made >> references
+    [written, real(made, day)] >> candidates
+    measured = measure(day)
+    [references, candidates] >> measured >> correlate(day) >> scorer(day) >> page(day)
+
+
+commenting()

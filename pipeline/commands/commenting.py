@@ -1,0 +1,432 @@
+"""Commands about article commenting: corpus, commenters, grades by people, quality-weighted metrics, scorer."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console, files
+from pipeline.commands.label import Sheets, Tool
+from pipeline.commands.models import changes_of
+from pipeline.commands.options import Day, Encoding, Json, again, show, tell, this_run, today
+from pipeline.commands.pairs import table_writer
+from pipeline.errors import BadInput
+from pipeline.slices import parse_day
+
+app = typer.Typer(no_args_is_help=True, help="Article commenting.")
+metric_app = typer.Typer(no_args_is_help=True, help="Measure texts against references.")
+
+_PLAIN = Path("stdout.csv")
+
+Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (what commenters made).")]
+System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
+Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help="Grades by people, or upvotes.")]
+Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
+
+
+@app.callback()
+def group() -> None:
+    """Article commenting."""
+
+
+@metric_app.callback()
+def metric_group() -> None:
+    """Measure texts against references."""
+
+
+@app.command()
+def build(
+    source: Annotated[str | None, typer.Option(help="Source of the articles; all by default.")] = None,
+    least_words: Annotated[int | None, typer.Option(min=0, help="Words of an article's body; 30 by default.")] = None,
+    least_comments: Annotated[int | None, typer.Option(min=1, help="Of an article; 20 by default.")] = None,
+    test_comments: Annotated[
+        int | None, typer.Option(min=1, help="Long enough comments of a test article; 30 by default.")
+    ] = None,
+    comment_words: Annotated[int | None, typer.Option(min=1, help="Words of such a comment; 6 by default.")] = None,
+    likes: Annotated[int | None, typer.Option(min=0, help="Upvotes of a test article; 201 by default.")] = None,
+    references: Annotated[int | None, typer.Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Divide articles with comments into parts and draw references (section 3 of the paper); prints what there is.
+
+    Examples: `undertone commenting build`; `undertone commenting build --test-comments 15 --likes 0 --references 12`
+    """
+    from pipeline.tasks import threads
+
+    warehouse.create()
+    by = threads.rules({
+        "least_words": least_words, "least_comments": least_comments, "test_comments": test_comments,
+        "comment_words": comment_words, "likes": likes, "references": references,
+    })  # fmt: skip
+    with console.working("cutting and dividing"):
+        counts = again(partial(threads.build, day or today(), by, source, this_run()))
+    console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    _statistics(as_json)
+
+
+@app.command()
+def stats(as_json: Json = False) -> None:
+    """What there is, beside the paper's table 2.
+
+    Example: `undertone commenting stats`
+    """
+    _statistics(as_json)
+
+
+def _statistics(as_json: bool) -> None:
+    from pipeline.tasks import threads
+
+    found = threads.statistics()
+    show(found if as_json else threads.shown(found), as_json)
+    if not as_json:
+        console.say("in brackets what the paper has")
+
+
+@app.command()
+def generate(
+    system: Annotated[
+        list[str] | None, typer.Option(help="A commenter in force, or human for real comments; all by default.")
+    ] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Have commenters comment on the test articles, beside a real comment each, into `generated_comments`.
+
+    Example: `undertone commenting generate`
+    """
+    from pipeline.tasks import commenters
+
+    when, made = day or today(), []
+    for name in system or commenters.in_force(when):
+        with console.working(f"{name} is commenting"):
+            count = again(partial(commenters.generate, when, name, run_id=this_run()))
+        made.append({"system": name, "comments": count})
+    show(pl.DataFrame(made), as_json)
+
+
+@app.command()
+def rate(
+    kind: Kind,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; by default <home>/labelling/quality_<kind>.")
+    ] = None,
+    sheet: Sheets = None,
+    lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,
+    day: Day = "",
+) -> None:
+    """Give comments to people, two for each, who grade them from 1 to 5 (appendix A.1 of the paper).
+
+    Examples: `undertone commenting rate references --sheet anna --sheet ben --sheet chen --sheet dora --sheet eve`;
+    `undertone commenting rate candidates --label-studio`
+    """
+    from pipeline.tasks import grading, labels
+
+    name = grading.known(kind)
+    if label_studio:
+        count = again(partial(grading.give, name, day or today(), "label_studio", labels.studio(), this_run()))
+        console.say(f"{count:,} comments given to Label Studio")
+        return
+    again(partial(grading.select, name, day or today(), this_run()))
+    folder = out or grading.folder_of(name)
+    console.say(f"{folder}: {grading.export(name, folder, sheet or [], lang):,} comments")
+
+
+@app.command()
+def ratings(
+    kind: Kind,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
+    tool: Tool = "files",
+    as_json: Json = False,
+) -> None:
+    """Take people's grades into `comment_grades`; prints how far they agree.
+
+    Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
+    --tool simulated`
+    """
+    from pipeline.tasks import grading, labels
+
+    name = grading.known(kind)
+    at = labels.studio() if tool == "label_studio" else None
+    counts = again(partial(grading.collect, name, paths or (), tool, at, this_run()))
+    if tool == "simulated":
+        console.say("these raters are made up: their grades say nothing about the comments")
+    told = {**counts, **grading.summary(name)._asdict()}
+    agreement = grading.agreement(name)
+    tell(agreement, told, as_json)
+    if not as_json:
+        console.say(", ".join(f"{key} {value}" for key, value in told.items() if value is not None))
+
+
+@app.command()
+def grades(
+    path: Annotated[Path, typer.Argument(help="thread_id, comment_id, grade[, source, rater_id]; a row a grade.")],
+    project: Annotated[str, typer.Option(help="Name to put them under; what is there by it is replaced.")] = "imported",
+) -> None:
+    """Take over grades from 1 to 5 that others collected, as published data sets have them.
+
+    Example: `undertone commenting grades grades.csv`
+    """
+    from pipeline.tasks import grading
+
+    warehouse.create()
+    console.say(f"{again(partial(grading.bring, path, project, this_run())):,} graded comments")
+
+
+@app.command()
+def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
+    """Measure what commenters made against the references, plain and weighted by their grades: the paper's table 7.
+
+    Example: `undertone commenting measure`
+    """
+    from pipeline.tasks import overlap
+
+    with console.working("measuring"):
+        again(partial(overlap.measure, day or today(), preset, run_id=this_run()))
+    found = overlap.by_system()
+    show(found if as_json else overlap.table_7(found), as_json)
+
+
+@app.command()
+def page(day: Day = "") -> None:
+    """Write the page about corpus, grades, metrics and commenters; prints its path.
+
+    Example: `undertone commenting page`
+    """
+    from pipeline.tasks import commenting_page
+
+    typer.echo(commenting_page.write(day or today()))
+
+
+@metric_app.command("overlap")
+def overlap_(
+    candidates: Annotated[Path, typer.Option(help="A candidate a line.")],
+    references: Annotated[Path, typer.Option(help="A JSON list of references a line.")],
+    weights: Annotated[
+        Path | None, typer.Option(help="A JSON list of their weights in [0, 1] a line; all one by default.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu; the first seven by default."),
+    ] = None,
+    tokenize: Annotated[
+        Literal["jieba", "chars", "none"], typer.Option(help="Words by jieba, characters, or what blanks divide.")
+    ] = "jieba",
+    as_json: Json = False,
+) -> None:
+    """Overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4, appendix B).
+
+    Examples: `undertone metric overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
+    `undertone metric overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
+    """
+    from pipeline.tasks import overlap
+
+    names = metric or list(overlap.NAMES)
+    found = overlap.of_files(candidates, references, weights, names, tokenize)
+    shown = found if as_json else found.drop("signature")
+    tell(shown, {row["metric"]: row["score"] for row in found.iter_rows(named=True)}, as_json)
+    if not as_json:
+        for signature in found["signature"]:
+            console.say(signature)
+
+
+def correlate(
+    file: Annotated[
+        Path | None, typer.Argument(help="A table with a column of grades and columns of scores; else the tables'.")
+    ] = None,
+    grade: Annotated[str, typer.Option(help="Column of the grades.")] = "grade",
+    by: Annotated[str | None, typer.Option("--group", help="Column that names the article, for the intervals.")] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """How far metrics go with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
+
+    Examples: `undertone correlate`; `undertone correlate scores.csv --grade human --group article_id`
+    """
+    from pipeline.tasks import overlap
+
+    if file:
+        found = overlap.of_table(file, grade, by)
+    else:
+        again(partial(overlap.correlations, day or today(), this_run()))
+        found = overlap.table(day or today())
+    show(found if as_json else overlap.table_4(found), as_json)
+
+
+def train(
+    system: System = "att_tc",
+    data: Annotated[Path | None, typer.Option("--data", help="Articles with comments; else the corpus.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, of --data.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Encoder-decoder to fit instead: a folder, or NAME@COMMIT; with --data."),
+    ] = None,
+    changes: Changes = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train a commenter on the corpus, in force from that day on; or on a file into a folder.
+
+    Examples: `undertone train commenter --system ir_tc`; `undertone train commenter --data archive.jsonl -o model/
+    --system att --set hidden=128`; `undertone train commenter --data archive.jsonl -o model/ --from bart/`
+    """
+    from pipeline.collect import columns
+    from pipeline.tasks import commenters
+
+    given = changes_of(changes or [])
+    if data is None and (out or mapping or start):
+        raise BadInput("--out, --map and --from are about a file; give it by --data")
+    if data:
+        if out is None or day:
+            raise BadInput("--data wants --out, the folder of the model, and no --day")
+        with console.working("training"):
+            rows = commenters.of_file(data, columns.parse(mapping))
+            found = (
+                commenters.fit_pretrained(rows, out, start, given)
+                if start
+                else commenters.train_file(system, rows, out, given)
+            )
+        tell(found, {"model": str(out)}, as_json)
+        return
+    warehouse.create()
+    with console.working("training"):
+        model_id = again(partial(commenters.train, day or today(), system, changes=given, run_id=this_run()))
+    mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
+    found = warehouse.scan("evaluations", mine).select("epoch", "metric", "split", "value").sort("epoch").collect()
+    tell(found, {"model": model_id}, as_json)
+
+
+def comment(
+    title: Annotated[str | None, typer.Option(help="Title of an article.")] = None,
+    content: Annotated[str, typer.Option(help="Its body.")] = "",
+    file: Annotated[Path | None, typer.Option(help="Or a table with columns title and content.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Folder or id of a commenter; that in force by default.")
+    ] = None,
+    system: System = "att_tc",
+    method: Annotated[Literal["beam", "greedy", "sample"], typer.Option(help="How a comment is written.")] = "beam",
+    temperature: Annotated[float, typer.Option(min=0.01, help="Of sampling.")] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
+    count: Annotated[int, typer.Option(min=1, help="Comments an article.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 42,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Comment on an article, or on those of a file.
+
+    Examples: `undertone comment --model model/ --title "新桥通车" --content "……"`; `undertone comment --file a.csv
+    -o c.csv --method sample --count 3`
+    """
+    from pipeline.tasks import commenters
+
+    if (title is None) == (file is None):
+        raise BadInput("give either --title, with --content, or --file")
+    writer = table_writer(out) if out else None
+    rows = commenters.read_articles(file) if file else pl.DataFrame({"title": [title], "content": [content]})
+    decoding = commenters.decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
+    said = commenters.comment(rows, model, system=system, decoding=decoding, best=count)
+    if writer:
+        with writer:
+            writer.write(said)
+    elif as_json or file:
+        show(said, as_json)
+    else:
+        for text in said["comment"].drop_nulls():
+            typer.echo(text)
+        if said["comment"].null_count():
+            console.say("no comment was found: no article it learnt from has a word of this one")
+
+
+def train_quality(
+    target: Scores = "quality",
+    data: Annotated[
+        Path | None, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    profile: Annotated[str | None, typer.Option(help="undertone, or upvotes for upvotes.")] = None,
+    changes: Changes = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train a scorer of comments on grades by people, or on upvotes; the numbers stand beside their best baseline.
+
+    Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
+    `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
+    """
+    from pipeline.tasks import quality
+
+    given = changes_of(changes or [])
+    if (data is None) != (out is None):
+        raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
+    if data and out:
+        with console.working("training"):
+            found = quality.train_file(quality.read(data, target), target, out, profile, given)
+        told: dict[str, object] = {"model": str(out)}
+    else:
+        warehouse.create()
+        with console.working("training"):
+            model_id = again(
+                partial(quality.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
+            )
+        mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
+        found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
+    tell(quality.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+
+
+def evaluate_quality(
+    data: Annotated[Path, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
+    target: Scores = "quality",
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a scorer on comments that it did not learn from.
+
+    Example: `undertone evaluate quality --data test.csv --model scorer/`
+    """
+    from pipeline.tasks import quality
+
+    found = quality.evaluate(quality.read(data, target), target, model)
+    tell(quality.overview(found), {"numbers": found.to_dicts()}, as_json)
+
+
+def score_quality(
+    file: Annotated[
+        Path | None, typer.Argument(help="Comments with text and, if known, title and content; a day's by default.")
+    ] = None,
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the comments.")] = None,
+    target: Scores = "quality",
+    day: Day = "",
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
+
+    Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
+    `undertone score quality --day 2026-11-19`
+    """
+    from pipeline.tasks import quality
+
+    if file is None:
+        warehouse.create()
+        count = again(partial(quality.score_day, day or today(), target, model, this_run()))
+        console.say(f"{count:,} comments scored")
+        return
+    first = True
+    with files.Writer(out or _PLAIN) as writer:
+        for frame, column in files.texts(file, text_column, encoding):
+            scored = quality.frame(frame, target, model, column)
+            if out:
+                writer.write(scored)
+            else:
+                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
+            first = False
+    if out:
+        console.say(f"wrote {out}")

@@ -1,0 +1,348 @@
+"""Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
+
+In come articles and comments with their words counted (`counted`; the paper's words are jieba's, marks among them).
+Out go all articles with their split, or why they have none (AAC-04), references that a comment is compared with
+(AAC-07), statistics beside the paper's (AAC-05, AAC-06, AAC-31), and pairs that commenters learn from (AAC-22).
+
+Whatever is drawn goes by a hash of seed and ids: the order of rows does not matter, and an article that comes in later
+takes the place of one other at most.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.text.segment import words
+
+CHUNK = 10_000  # texts or pairs held as words at a time
+SPLITS = ("train", "validation", "test")
+THREADS: dict[str, pl.DataType] = {
+    "source": pl.String(), "thread_id": pl.String(), "category": pl.String(),
+    **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
+    "split": pl.String(), "reason": pl.String(),
+}  # fmt: skip
+REFERENCES: dict[str, pl.DataType] = {
+    "source": pl.String(), "thread_id": pl.String(), "comment_id": pl.String(), "role": pl.String(),
+    "place": pl.Int64(),
+}  # fmt: skip
+DROPPED = dict.fromkeys(("source", "reason", "row_key"), pl.String())
+
+_KEY = ["source", "thread_id"]
+_COMMENT = [*_KEY, "comment_id"]
+
+
+class Rules(NamedTuple):
+    """What is in and how it is divided, by default as in the paper; each `least` and `most` is inclusive."""
+
+    least_words: int = 30  # of an article's content (AAC-04)
+    least_comments: int = 20  # of an article, of any length (AAC-04)
+    comment_words: int = 6  # of a comment that counts for the test: "more than 5" (AAC-07)
+    test_comments: int = 30  # such comments of an article in the test
+    likes: int = 201  # of all comments of such an article: "over 200"
+    references: int = 27  # comments drawn of it
+    test: int = 1_610  # articles
+    validation: int = 5_000
+    share: float = 0.1  # of the articles that are in, the most that test and validation each take
+    seed: int = 42
+
+
+PAPER = Rules()
+
+
+class Corpus(NamedTuple):
+    """A corpus, and what is left out of it."""
+
+    threads: pl.DataFrame  # `THREADS`: every article; split or reason is null
+    references: pl.DataFrame  # `REFERENCES`
+    dropped: pl.DataFrame  # `DROPPED`; row_key is the thread_id, of a comment <thread_id>/<comment_id>
+
+
+class Part(NamedTuple):
+    """What the paper tells of a part of its corpus; None for what it does not."""
+
+    articles: int
+    comments_per_article: float
+    likes_per_comment: float | None = None
+    title_words: float | None = None
+    content_words: float | None = None
+    comment_words: float | None = None
+
+
+TABLE_2 = {
+    "train": Part(191_502, 27, 5.9),
+    "validation": Part(5_000, 27, 4.9),
+    "test": Part(1_610, 27, 3.4),
+    "all": Part(198_112, 27, None, 15, 554, 17),
+}
+"""Table 2, and the lengths of section 3 (AAC-05, AAC-06)."""
+COMMENTS_TOLD = 4_500_000
+"""Comments there are by the abstract's count; 27 of each article would be 5,349,024 (errata E12)."""
+VOCABULARY = 1_858_452
+CATEGORIES, CATEGORIES_SHOWN = 44, 15
+"""Categories there are, and those of Figure 2 (AAC-31)."""
+MOST_WORDS = 50
+"""Words of a comment that commenters learn from (AAC-22)."""
+
+
+def counted(
+    texts: pl.DataFrame,
+    columns: Mapping[str, str],
+    cut: Callable[[str], list[str]],
+    vocabulary: set[str] | None = None,
+    size: int = CHUNK,
+) -> pl.DataFrame:
+    """Numbers of words in place of texts; some texts at a time are held as words.
+
+    Args:
+        texts: with the columns of texts, in which null is no words, and others, which are kept.
+        columns: the new column by that of the text: {"title": "title_words", "content": "content_words"}.
+        cut: of a tokenizer of `text.segment`.
+        vocabulary: a set that the distinct words are added to, to be compared with `VOCABULARY`.
+        size: texts at a time.
+    """
+    parts = []
+    for some in texts.iter_slices(size):
+        counts = {}
+        for column, name in columns.items():
+            cuts = [words(text, cut) if text else [] for text in some[column]]
+            if vocabulary is not None:
+                vocabulary.update(*cuts)
+            counts[name] = pl.Series([len(each) for each in cuts], dtype=pl.Int64)
+        parts.append(some.drop(columns).with_columns(**counts))
+    return pl.concat(parts) if parts else texts.drop(columns).with_columns(_empty(columns.values()))
+
+
+def _empty(names: Iterable[str]) -> list[pl.Series]:
+    return [pl.Series(name, dtype=pl.Int64) for name in names]
+
+
+def corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
+    """Which articles are in, how they are divided, and which comments are references (AAC-04, AAC-07).
+
+    An article is left out as `short_content` or `few_comments`, or `short_content+few_comments`: filters have no order.
+    For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then the others
+    counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`, but neither
+    more than `share` of all. A comment of no article is dropped as `no_article`.
+
+    Args:
+        articles: source, thread_id, title_words, content_words, category (may be null).
+        comments: source, thread_id, comment_id, words (their number), like_count (null counts 0).
+        rules: see there.
+
+    Returns:
+        Articles in order of source and thread. Of each article of the test, in the order in which they were drawn
+        (`place`, from 0), `references` fit comments as `reference`, and one more, where one is left, as `candidate`:
+        the real comment that is graded among generated ones (AAC-26).
+
+    Raises:
+        BadInput: a column is missing, a number of words is null or negative, an article or comment is there twice, or
+            share is not in 0-0.5.
+    """
+    if not 0 <= rules.share <= 0.5:
+        raise BadInput(f"share should be in 0-0.5, as test and validation both take it, found {rules.share}")
+    _check("articles", articles, _KEY, ["title_words", "content_words"], ["category"])
+    _check("comments", comments, _COMMENT, ["words"], ["like_count"])
+    is_fit = pl.col("words") >= rules.comment_words
+    of_article = comments.group_by(_KEY).agg(
+        comment_count=pl.len().cast(pl.Int64), like_count=pl.col("like_count").sum(), fit_count=is_fit.sum()
+    )
+    known = articles.join(of_article, on=_KEY, how="left").with_columns(
+        pl.col("comment_count", "like_count", "fit_count").fill_null(0)
+    )
+    threads = _divided(known.sort(_KEY).with_columns(reason=_reason(rules)), rules)
+    strays = comments.join(articles, on=_KEY, how="anti").sort(_COMMENT)
+    left_out = threads.filter(pl.col("reason").is_not_null()).select("source", "reason", row_key="thread_id")
+    dropped = strays.select("source", reason=pl.lit("no_article"), row_key=_row_key())
+    fit = comments.filter(is_fit).join(threads.filter(split="test"), on=_KEY, how="semi")
+    return Corpus(threads, _references(fit, rules), pl.concat([left_out, dropped]))
+
+
+def _check(name: str, rows: pl.DataFrame, key: list[str], counts: list[str], others: list[str]) -> None:
+    if lacking := [column for column in (*key, *counts, *others) if column not in rows.columns]:
+        raise BadInput(f"{name}: no column {', '.join(lacking)}; found {', '.join(rows.columns)}")
+    for column in counts:
+        if (wrong := rows.filter(~(pl.col(column) >= 0).fill_null(value=False))).height:
+            where, found = "/".join(wrong.select(key).row(0)), wrong[column][0]
+            raise BadInput(f"{name}, {where}: field {column!r} should be a number of words, found {found}")
+    ids = rows.select(key)
+    if ids.n_unique() < ids.height:
+        where = "/".join(ids.filter(ids.is_duplicated()).row(0))
+        raise BadInput(f"{name}: {where} is there twice, expected once")
+
+
+def _reason(rules: Rules) -> pl.Expr:
+    broken = {
+        "short_content": pl.col("content_words") < rules.least_words,
+        "few_comments": pl.col("comment_count") < rules.least_comments,
+    }
+    told = pl.concat_str(
+        [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()], separator="+", ignore_nulls=True
+    )
+    return pl.when(told != "").then(told)
+
+
+def _divided(known: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Articles, in order, with `split`."""
+    kept = known.filter(pl.col("reason").is_null())
+    most = math.floor(rules.share * kept.height + 1e-9)
+    may = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)
+    test = _first(kept.filter(may), min(rules.test, most), f"{rules.seed}\ntest")
+    # by another hash: those that the test did not take would come last
+    rest = kept.join(test, on=_KEY, how="anti")
+    validation = _first(rest, min(rules.validation, most), f"{rules.seed}\nvalidation")
+    parts = [part.with_columns(split=pl.lit(name)) for part, name in ((test, "test"), (validation, "validation"))]
+    found = known.join(pl.concat(parts), on=_KEY, how="left", maintain_order="left")
+    is_in = pl.col("reason").is_null()
+    return found.with_columns(split=pl.when(is_in).then(pl.col("split").fill_null("train"))).select(
+        pl.col(name).cast(kind) for name, kind in THREADS.items()
+    )
+
+
+def _first(rows: pl.DataFrame, count: int, told: str) -> pl.DataFrame:
+    """The keys of the first articles by their draws."""
+    return rows.select(_KEY).with_columns(_draws(rows.select(_KEY), told)).sort("draw", *_KEY).head(count).drop("draw")
+
+
+def _draws(ids: pl.DataFrame, told: str) -> pl.Series:
+    """`draw`: a number for each row, by what is told and its ids alone."""
+    numbers = (hashlib.blake2b("\n".join((told, *row)).encode(), digest_size=8).digest() for row in ids.iter_rows())
+    return pl.Series("draw", [int.from_bytes(number) for number in numbers], dtype=pl.UInt64)
+
+
+def _references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    ids = fit.select(_COMMENT)
+    drawn = ids.with_columns(_draws(ids, f"{rules.seed}\nreference")).sort(*_KEY, "draw", "comment_id")
+    placed = drawn.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64).over(_KEY))
+    is_reference = pl.col("place") < rules.references
+    role = pl.when(is_reference).then(pl.lit("reference")).otherwise(pl.lit("candidate"))
+    return placed.filter(pl.col("place") <= rules.references).with_columns(role=role).select(list(REFERENCES))
+
+
+def _row_key() -> pl.Expr:
+    return pl.concat_str("thread_id", "comment_id", separator="/")
+
+
+def statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
+    """Table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
+
+    Args:
+        threads: of a `Corpus`; those that are left out do not count.
+        comments: source, thread_id, words, like_count; of the test, give its references alone to count as the paper
+            does.
+
+    Returns:
+        Rows train, validation, test and all: split, articles, comments, comments_per_article, likes_per_comment (of
+        those whose likes are known), mean title_words, content_words and comment_words, null for what is undefined;
+        and of the fields of `Part` what the paper tells, as paper_*.
+    """
+    kept = threads.filter(pl.col("split").is_not_null())
+    said = comments.join(kept.select(*_KEY, "split"), on=_KEY)
+    of_articles, of_comments = (
+        pl.concat([rows, rows.with_columns(split=pl.lit("all"))]).group_by("split") for rows in (kept, said)
+    )
+    articles = of_articles.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
+    told = of_comments.agg(
+        comments=pl.len().cast(pl.Int64), comment_words=pl.col("words").mean(),
+        likes_per_comment=pl.col("like_count").mean(),
+    )  # fmt: skip
+    schema = {name: pl.Int64 if name == "articles" else pl.Float64 for name in Part._fields}
+    paper = pl.DataFrame([*TABLE_2.values()], schema, orient="row").select(pl.all().name.prefix("paper_"))
+    rows = paper.with_columns(split=pl.Series([*TABLE_2]))
+    for part in (articles, told):
+        rows = rows.join(part, on="split", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.col("articles", "comments").fill_null(0))
+    has_some = pl.when(pl.col("articles") > 0)
+    return rows.with_columns(comments_per_article=has_some.then(pl.col("comments") / pl.col("articles"))).select(
+        "split", "articles", "comments", *Part._fields[1:], *paper.columns
+    )
+
+
+def categories(threads: pl.DataFrame) -> pl.DataFrame:
+    """How many articles each category has (Figure 2; AAC-31).
+
+    Args:
+        threads: of a `Corpus`; those that are left out do not count.
+
+    Returns:
+        category (null for articles without one), count, share of all; the largest first, then by name. The figure shows
+        `CATEGORIES_SHOWN`.
+    """
+    kept = threads.filter(pl.col("split").is_not_null())
+    counts = kept.group_by("category").agg(count=pl.len().cast(pl.Int64))
+    return counts.with_columns(share=pl.col("count") / kept.height).sort("count", "category", descending=[True, False])
+
+
+class Pairs(NamedTuple):
+    """Some pairs to learn from, and comments that are none."""
+
+    rows: pl.DataFrame  # source, thread_id, comment_id; title, content, comment: lists of words
+    dropped: pl.DataFrame  # `DROPPED`: too_long, no_words
+
+
+def training_pairs(
+    threads: pl.DataFrame,
+    articles: pl.DataFrame,
+    comments: pl.DataFrame | Iterable[pl.DataFrame],
+    split: str = "train",
+    *,
+    long_comments: str = "truncate",
+    most_words: int = MOST_WORDS,
+    only: pl.DataFrame | None = None,
+) -> Iterator[Pairs]:
+    """Pairs of an article and a comment on it, as commenters read them, a part at a time (AAC-22, AAC-23).
+
+    The paper discards comments of more than 50 words in section 5 and truncates them in appendix C.1 (errata E12): the
+    appendix has the details. Every comment makes a pair unless `only` says which: with `one_each` it is one an article,
+    with which the paper's models were worse, and with the references of a corpus it is those.
+
+    Args:
+        threads: of a `Corpus`.
+        articles: source, thread_id, title, content: lists of words. Cut the content to what is read, as it is repeated.
+        comments: source, thread_id, comment_id, words (a list): a frame, or frames one after the other, so that never
+            all comments need be in memory.
+        split: train, validation or test.
+        long_comments: truncate to `most_words`, or discard.
+        most_words: of a comment.
+        only: source, thread_id, comment_id of the comments wanted; all, unless given.
+
+    Yields:
+        Pairs in the order of the comments, for each frame of them, or for each `CHUNK` of one frame.
+
+    Raises:
+        BadInput: at once, for another split or way with long comments, or an article of the split without words.
+    """
+    for name, value, known in (("split", split, SPLITS), ("long_comments", long_comments, ("truncate", "discard"))):
+        if value not in known:
+            raise BadInput(f"{name} should be one of {', '.join(known)}, found {value!r}")
+    mine = threads.filter(split=split)
+    if (lacking := mine.join(articles, on=_KEY, how="anti")).height:
+        raise BadInput(f"articles: no words of {'/'.join(lacking.select(_KEY).row(0))}, which is in {split}")
+    wanted = articles.join(mine, on=_KEY, how="semi").select(*_KEY, "title", "content")
+    count = pl.col("words").list.len().fill_null(0)
+    is_long = (count > most_words) & (long_comments == "discard")
+    reason = pl.when(count == 0).then(pl.lit("no_words")).when(is_long).then(pl.lit("too_long"))
+
+    def pairs(some: pl.DataFrame) -> Pairs:
+        if only is not None:
+            some = some.join(only, on=_COMMENT, how="semi", maintain_order="left")
+        rows = some.join(wanted, on=_KEY, maintain_order="left").with_columns(reason=reason)
+        good, bad = rows.filter(pl.col("reason").is_null()), rows.filter(pl.col("reason").is_not_null())
+        comment = pl.col("words").list.head(most_words)
+        return Pairs(
+            good.select(*_COMMENT, "title", "content", comment=comment),
+            bad.select("source", "reason", row_key=_row_key()),
+        )
+
+    frames = comments.iter_slices(CHUNK) if isinstance(comments, pl.DataFrame) else comments
+    return map(pairs, frames)
+
+
+def one_each(comments: pl.DataFrame, seed: int = PAPER.seed) -> pl.DataFrame:
+    """One comment of each article, drawn (AAC-23): source, thread_id, comment_id, in order."""
+    ids = comments.select(_COMMENT)
+    drawn = ids.with_columns(_draws(ids, f"{seed}\none")).sort("draw", "comment_id")
+    return drawn.unique(_KEY, keep="first", maintain_order=True).drop("draw").sort(_KEY)

@@ -1,0 +1,226 @@
+"""How good a comment is, given its article: five grades as a labelling task (commenting, section 3 and appendix A.1).
+
+Raters read title and content, then the comment, and give one grade (AAC-08). The criteria are the paper's in our words.
+A task is of one comment, real or generated: nothing that raters see tells where it came from (AAC-26).
+"""
+
+import hashlib
+import json
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import schema
+from pipeline.label.assignment import PER_TASK
+from pipeline.label.schema import Field, Form, Said
+from pipeline.label.stages import without_repeats
+
+FIELD = "quality"
+GRADES = ("1", "2", "3", "4", "5")
+CRITERIA: dict[str, Said] = {
+    "1": (
+        "读不通，或者根本不成句：乱码、没有意义的词、只有标点或表情。",
+        "Hard to read, or no sentence at all: garbled, words without sense, nothing but punctuation or emoji.",
+    ),
+    "2": (
+        "语句通顺，但说的与文章无关；广告和垃圾信息也在这里。",
+        "Reads well, but is about something else than the article; advertisements and spam go here, too.",
+    ),
+    "3": (
+        "好读，与文章有些关系，但笼统、没有重点，放到别的文章下面也成立。",
+        "Easy to read and somewhat relevant, but vague and without a point: it would fit other articles as well.",
+    ),
+    "4": (
+        "针对这篇文章，有自己的意思，文字好；想法可以是常见的。",
+        "About this very article, with something to say, and well written; the idea may be a common one.",
+    ),
+    "5": (
+        "内容充实，看法新颖、有见地，吸引人读；紧扣文章，或把文章的话题引得更远。",
+        "Rich, with a view that is new, insightful and worth reading; close to the article, or taking it further.",
+    ),
+}
+"""What a comment of each grade is, in Chinese and English (appendix A.1)."""
+
+_NAMES = (
+    ("读不通或不成句", "hard to read, or no sentence"),
+    ("通顺但无关，或是广告", "fluent, but irrelevant or advertising"),
+    ("有些关系，但笼统", "somewhat relevant, but vague"),
+    ("针对文章，有意义", "specific and meaningful"),
+    ("充实、新颖、有见地", "rich, novel, insightful"),
+)
+FORM = Form(
+    fields={FIELD: Field(FIELD, GRADES, "这条评论写得怎么样？", "How good is the comment?", _NAMES)},
+    notes={},
+    spans={},
+    headers={"text": ("评论", "Comment"), "context": ("文章", "Article")},
+)
+"""The question, for `exchange` and `label_studio`."""
+
+GRADED: dict[str, pl.DataType] = {
+    "item_id": pl.String(), "grade": pl.Float64(), "grades": pl.List(pl.Int64()), "raters": pl.List(pl.String()),
+    "sd": pl.Float64(), "has_five": pl.Boolean(), "n": pl.Int64(),
+}  # fmt: skip
+
+
+class Graded(NamedTuple):
+    """Grades of items, and the labels that do not count."""
+
+    grades: pl.DataFrame  # `GRADED`
+    dropped: pl.DataFrame  # task_id, rater_id, field, round, stage, reason
+
+
+class Summary(NamedTuple):
+    """What the grades of many comments come to; None where it is not told or undefined."""
+
+    items: int  # with at least one grade
+    mean: float | None  # of the comments' mean grades
+    sd: float | None  # of the comments' mean grades
+    grade_sd: float | None  # of single grades: what the paper's sd may be as well
+    five_share: float | None  # of the comments, those with at least one 5
+
+
+PAPER = Summary(1_610 * 27, 3.6, 0.6, None, 0.2)
+"""The paper's test set (section 3; AAC-10)."""
+PAPER_KAPPA = 0.59
+"""Its weighted kappa; whether the weights are linear or quadratic is not told (AAC-09)."""
+
+PAPER_EXAMPLES = {
+    "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
+    "table_9": (4, 4, 4, 3, 2, 5, 2, 3, 2, 5, 4, 3, 4, 3, 4, 4, 3, 3, 3, 4, 4, 3, 2, 3, 3, 4),
+}
+"""Grades of the comments on two articles of the paper's test set, 26 as printed (AAC-32).
+
+Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
+"""
+
+
+def guidelines(lang: str = "zh") -> str:
+    """The guidelines for raters in Markdown, in Chinese (zh) or English (en).
+
+    Raises:
+        BadInput: there are none in this language.
+    """
+    if lang not in ("zh", "en"):
+        raise BadInput(f"guidelines are in zh or en, not {lang!r}")
+    return files("pipeline.label").joinpath("guidelines", f"quality_{lang}.md").read_text(encoding="utf-8")
+
+
+def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
+    """Comments as tasks for raters.
+
+    A task's id is a hash of all that it shows and of the item's id: a grade of what has changed is of no task there is.
+
+    Args:
+        items: item_id, title (may be null), content (may be null or empty), text (the comment).
+        lang: language of the comments.
+
+    Returns:
+        A row an item, in order: task_id, item_id, text, context (title, an empty line, content), lang, schema_version;
+        what `exchange.tasks_rows` takes, with `form=FORM`.
+
+    Raises:
+        BadInput: an item has no comment or no article, or an id that another has.
+    """
+    columns = ("item_id", "title", "content", "text")
+    ids, contexts = [], []
+    for item_id, title, content, text in items.select(columns).iter_rows():
+        shown = "\n\n".join(part for part in (" ".join((title or "").split()), (content or "").strip()) if part)
+        for name, value in (("text", text), ("title or content", shown)):
+            if not (value or "").strip():
+                raise BadInput(f"item {item_id}: field {name!r} should be a text, found {value!r:.60}")
+        told = json.dumps([item_id, shown, text])
+        ids.append(hashlib.blake2b(told.encode(), digest_size=16).hexdigest())
+        contexts.append(shown)
+    if twice := items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
+        raise BadInput(f"items: item {twice[0]} is there twice, expected once")
+    return items.select(
+        pl.Series("task_id", ids, dtype=pl.String), "item_id", "text", pl.Series("context", contexts, dtype=pl.String),
+        lang=pl.lit(lang), schema_version=pl.lit(schema.version(FORM)),
+    )  # fmt: skip
+
+
+def grades(labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK) -> Graded:
+    """Grades of each item: of the raters who were first to grade it, the answer that each gave last.
+
+    Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` and `superseded`, as
+    `stages.without_repeats` has them; `late`, of raters beyond `per_item`.
+
+    Args:
+        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `exchange.read` gives them with
+            `form=FORM`.
+        tasks: task_id, item_id: rows of `tasks`.
+        per_item: raters that count. Who was first goes by labelled_at, nulls last, then by rater_id.
+
+    Returns:
+        `GRADED`, a row a task in order of item_id: the mean grade, the grades and raters in order of rater, their
+        standard deviation (null for a single one), whether one is a 5, and how many there are; without any, `grade`,
+        `sd` and `has_five` are null.
+
+    Raises:
+        BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
+            without times that tell which came later.
+    """
+    _check(labels)
+    is_known = pl.col("task_id").is_in(tasks["task_id"].implode())
+    person = ["task_id", "rater_id"]
+    rows, repeated = without_repeats(labels.filter(is_known))
+    began = labels.group_by(person).agg(began=pl.col("labelled_at").min())
+    rows = rows.join(began, on=person, how="left").sort("task_id", "began", "rater_id", nulls_last=True)
+    rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
+    lost = (labels.filter(~is_known), "unknown_task"), (rows.filter(pl.col("place") >= per_item), "late")
+    dropped = [part.with_columns(reason=pl.lit(reason)).select(repeated.columns) for part, reason in lost]
+    given = (
+        rows.filter(pl.col("place") < per_item).sort("rater_id").group_by("task_id", maintain_order=True)
+        .agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
+    )  # fmt: skip
+    every = tasks.select("task_id", "item_id").join(given, on="task_id", how="left")
+    every = every.with_columns(pl.col("grades", "raters").fill_null([]))
+    one = pl.col("grades").list
+    found = every.with_columns(
+        grade=one.mean(), sd=one.std(), n=one.len().cast(pl.Int64), has_five=pl.when(one.len() > 0).then(one.max() == 5)
+    )
+    order = ["task_id", "rater_id", "reason"]
+    return Graded(found.select(list(GRADED)).sort("item_id"), pl.concat([repeated, *dropped]).sort(order))
+
+
+def _check(labels: pl.DataFrame) -> None:
+    """Imports check each label where file and row are known; here a sum over labels of another form is kept out."""
+    good = (pl.col("field") == FIELD) & pl.col("value").is_in(GRADES) & (pl.col("round") == 1) & (pl.col("stage") == 1)
+    wrong = labels.filter(~good.fill_null(value=False)).sort("task_id", "rater_id", "field")
+    if wrong.height:
+        row = wrong.row(0, named=True)
+        raise BadInput(
+            f"task {row['task_id']}, rater {row['rater_id']}: expected {FIELD} of {', '.join(GRADES)} in round 1 and "
+            f"stage 1, found {row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
+        )
+
+
+def codes(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
+    """Grades as `metrics.agreement.weighted_kappa` takes them: [items, raters], from 0, -1 for none.
+
+    Args:
+        grades: rows of `grades`; columns are those of the raters' ids in order, and never fewer than two.
+    """
+    raters = sorted({*grades["raters"].explode(empty_as_null=False)})
+    found = np.full((grades.height, max(2, len(raters))), -1, np.int8)
+    for column, rater in enumerate(raters):
+        place = pl.col("raters").list.eval(pl.element() == rater).list.arg_max()
+        given = pl.when(pl.col("raters").list.contains(rater)).then(pl.col("grades").list.get(place))
+        found[:, column] = grades.select(given.fill_null(0) - 1).to_series().to_numpy()
+    return found
+
+
+def summary(grades: pl.DataFrame) -> Summary:
+    """What `PAPER` tells of its test set, of the items that were graded (AAC-10).
+
+    Args:
+        grades: rows of `grades`.
+    """
+    given = grades.filter(pl.col("n") > 0)
+    each = given["grades"].explode()
+    numbers = (given["grade"].mean(), given["grade"].std(), each.std(), given["has_five"].mean())
+    return Summary(given.height, *(None if number is None else float(number) for number in numbers))  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""Quality-weighted overlap metrics: how much a comment shares with the comments people wrote, where a match is worth as
+much as the comment it is in (Automatic Article Commenting, section 4 and appendix B; AAC-11 to AAC-20).
+
+`scoring.measure`, `segment_scores` and `paired` take metrics as `of` or the constructors build them. With all weights
+one each metric is the established one. Where the paper can be read in more than one way (errata E11) the reading is an
+option, and the signature of every score names it:
+
+- BLEU (B.1, B.2): no smoothing; lengths of references of weight 0 count (`counts_zero_weight_lengths`).
+- METEOR (1, B.3): the penalty is the reference's own, within max_j (`penalty`); the parameters of a published METEOR
+  (`preset`).
+- ROUGE-L (B.4): the two maxima of coco-caption, the printed union, or the best reference (`reading`); j is free in
+  REC, so the union takes a length of all references (`length`).
+- CIDEr (B.5): `cider` is the printed formula, `cider_d` what most code calls CIDEr. Both need document frequencies,
+  those of the references at hand unless others are given.
+- s_j: `weights.normalise` makes weights of grades; the paper does not say how.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pipeline.metrics.overlap import bleu, cider, meteor, rouge
+from pipeline.metrics.overlap.frequencies import Frequencies, References, document_frequencies
+from pipeline.metrics.overlap.metric import Metric
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    **{f"bleu_{order}": partial(bleu.bleu, order) for order in (1, 2, 3, 4)},
+    "meteor": meteor.meteor,
+    "rouge_l": rouge.rouge_l,
+    "cider": cider.cider,
+    "cider_d": partial(cider.cider, variant="d"),
+    "delta_bleu": bleu.delta_bleu,
+}
+"""What builds each metric; all but the two CIDErs, which take document frequencies first, need no arguments."""
+
+
+def of(
+    names: Sequence[str], references: References | None = None, *, frequencies: Frequencies | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Metric]:  # fmt: skip
+    """Metrics by name.
+
+    Args:
+        names: of METRICS.
+        references: whose documents the CIDErs count, as `document_frequencies` takes them.
+        frequencies: counted before, in place of `references`.
+        options: of a metric's constructor, by the name of the metric.
+
+    Raises:
+        ValueError: an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the
+            constructors.
+        BadInput: as of `document_frequencies`.
+    """
+    given = options or {}
+    if unknown := [name for name in names if name not in METRICS]:
+        raise ValueError(f"no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
+    if idle := [name for name in given if name not in names]:
+        raise ValueError(f"options of {idle[0]!r}, which is not among {', '.join(names)}")
+    if any(name.startswith("cider") for name in names) and frequencies is None:
+        if references is None:
+            raise ValueError("CIDEr needs references or document frequencies")
+        frequencies = document_frequencies(references)
+    first = {name: (frequencies,) if name.startswith("cider") else () for name in names}
+    return [METRICS[name](*first[name], **given.get(name, {})) for name in names]

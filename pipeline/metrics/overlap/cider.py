@@ -1,0 +1,90 @@
+"""W-CIDEr: cosines of TF-IDF vectors of n-grams, each worth as much as its reference (appendix B.4, equation B.5;
+AAC-17), and CIDEr-D with weights. Document frequencies are a part of the metric, see `frequencies`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import numpy as np
+
+from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, hashed, idf
+from pipeline.metrics.overlap.metric import Floats, Metric, mean, signature, with_count
+from pipeline.metrics.overlap.ngrams import matches
+from pipeline.metrics.overlap.segments import Batch, Ints, left, owners
+
+Variant = Literal["plain", "d"]
+Idf = Callable[[Hashes], Floats]
+
+
+def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", sigma: float = 6.0) -> Metric:
+    """W-CIDEr; 0 for an empty candidate. The corpus score is the mean of the segments'.
+
+    Args:
+        frequencies: of `document_frequencies`, of n-grams up to `order` or longer. Of one document all scores are 0.
+        order: N, the longest n-grams.
+        variant: `plain`: (B.5), (1/K) sum_n (1/N) sum_j s_j cos(c, r_j), in [0, 1]; with all s_j = 1 the CIDEr of the
+            article. `d`: what is called CIDEr in most code (pycocoevalcap 1.2), in [0, 10]: the candidate's weights
+            are clipped to the reference's in the product, a Gaussian penalty of the difference in length, counted in
+            bigrams as that code does, times 10. The 0.006 to 0.009 of the paper's table 7 have no factor of 10.
+        sigma: width of the penalty of `d`, in bigrams.
+
+    Raises:
+        ValueError: an order below 1 or above that of the frequencies, an unknown variant, a sigma not above 0.
+    """
+    if not 1 <= order <= frequencies.order:
+        raise ValueError(f"order should be between 1 and {frequencies.order}, that of the frequencies, not {order}")
+    if variant not in {"plain", "d"}:
+        raise ValueError(f"variant should be plain or d, not {variant!r}")
+    if not sigma > 0:
+        raise ValueError(f"sigma should be above 0, not {sigma}")
+    is_d, look_up = variant == "d", idf(frequencies)
+
+    def stats(batch: Batch) -> Floats:
+        similar = sum(_cosines(batch, order, look_up, is_clipped=is_d), np.zeros(len(batch.owner))) / order
+        if is_d:
+            ours, theirs = (np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends))
+            similar *= 10 * np.exp(-((ours[batch.owner] - theirs) ** 2) / (2 * sigma**2))
+        total = np.bincount(batch.owner, weights=batch.weights * similar)
+        return with_count(total / np.bincount(batch.owner))
+
+    options = {"order": order, "variant": variant, **({"sigma": sigma} if is_d else {})}
+    corpus = f"{frequencies.documents}@{frequencies.digest()}"
+    return Metric("CIDEr-D" if is_d else "CIDEr", stats, mean, signature(**options, documents=corpus))
+
+
+def _cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool) -> Iterator[Floats]:
+    """The cosine of each reference with its candidate, for n-grams of each order: [m]."""
+    references, read = len(batch.owner), len(batch.ref_words)
+    words = np.concatenate([batch.ref_words, batch.words])
+    ends = np.concatenate([batch.ref_ends, read + batch.ends[1:]])
+    text = owners(ends)  # references, then candidates
+    each = zip(matches(batch, order), hashed(words, ends, batch.types, order), _times(words, ends, order), strict=True)
+    for grams, (hashes, places), times in each:
+        rarity = np.zeros(len(words))
+        rarity[places] = look_up(hashes)
+        # of an n-gram that a text has t times, each of the t places adds t idf², in all (t idf)²
+        squares = np.bincount(text, weights=times * rarity**2, minlength=len(ends) - 1)
+        norm = np.sqrt(squares[:references] * squares[references:][batch.owner])
+        ours = grams.times[grams.found]
+        shared = (np.minimum(ours, grams.there) if is_clipped else ours) * grams.there
+        weights = shared * rarity[read + grams.first[grams.found]] ** 2
+        dot = np.bincount(grams.reference, weights=weights, minlength=references)
+        yield np.divide(dot, norm, out=np.zeros(references), where=norm > 0)
+
+
+def _times(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
+    """How often a text has the n-gram that starts at each token: [W], by order. Few have to be looked at after n = 1,
+    as an n-gram stands twice only where its first n - 1 words do.
+    """
+    places, before, room = np.arange(len(words)), owners(ends), left(ends)
+    kinds = words.max(initial=0) + 1
+    for n in range(1, order + 1):
+        fits = room[places] >= n
+        places = places[fits]
+        keys = before[fits] * kinds + words[places + n - 1]
+        _, number, count = np.unique(keys, return_inverse=True, return_counts=True)
+        times = np.ones(len(words), np.int64)
+        times[places] = count[number]
+        yield times
+        is_repeated = count[number] > 1
+        places, before = places[is_repeated], number[is_repeated]

@@ -1,0 +1,53 @@
+"""What an overlap metric is: statistics of each segment, and a score from them or from sums of them.
+
+A segment is a candidate with its references. As in sacrebleu, the score of a segment, of a corpus and of a bootstrap
+sample are one function, on a row of statistics, on their sum, on sums of samples.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import __version__
+from pipeline.metrics.overlap.segments import Batch
+
+Floats = npt.NDArray[np.float64]
+Option = str | float | bool | None
+
+
+class Metric(NamedTuple):
+    """One metric with its options."""
+
+    name: str
+    stats: Callable[[Batch], Floats]  # statistics of each segment of a batch, float64 [n, k]; they add up
+    score: Callable[[Floats], Floats]  # the score of each row of statistics or sums of them, [..., k] -> [...]
+    signature: str  # its options; scores with different ones are not to be compared
+    lowest: float = 0.0  # weight it is defined for; the highest is 1
+
+
+def mean(stats: Floats) -> Floats:
+    """The score of metrics whose corpus score is the mean of the segments': statistics are (score, 1), [..., 2]."""
+    total, count = stats[..., 0], stats[..., 1]
+    return np.divide(total, count, out=np.zeros_like(total), where=count != 0)
+
+
+def with_count(scores: Floats) -> Floats:
+    """The statistics `mean` reads: each score beside a 1, [n, 2]."""
+    return np.stack([scores, np.ones_like(scores)], axis=1)
+
+
+def signature(**options: Option) -> str:
+    """Every option as `name:value` in the order of their names, then our version, with | between."""
+    told = [f"{option}:{_shown(options[option])}" for option in sorted(options)]
+    return "|".join([*told, f"undertone:{__version__}"])
+
+
+def _shown(value: Option) -> str:
+    """An option's value: yes and no, numbers without needless digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:.12g}"

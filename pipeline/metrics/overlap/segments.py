@@ -1,0 +1,185 @@
+"""Candidates with their weighted references, streamed in batches of numbers that the overlap metrics read.
+
+In: streams with an entry a segment: the candidate's tokens, the references' tokens, the references' weights (s_j of
+section 4). Out: batches, in which a token is a number that holds for this batch alone.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, zip_longest
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import BadInput
+
+Ints = npt.NDArray[np.int64]
+Tokens = Sequence[str]
+
+SIZE = 512  # segments of a batch
+
+
+class Batch(NamedTuple):
+    """n candidates of W tokens with m references of R tokens; `words[ends[i]:ends[i + 1]]` is candidate i."""
+
+    words: Ints  # [W] tokens of all candidates, one candidate after another
+    ends: Ints  # [n + 1] from 0 to W
+    ref_words: Ints  # [R]
+    ref_ends: Ints  # [m + 1] from 0 to R
+    owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
+    weights: npt.NDArray[np.float64]  # [m] s_j
+    types: list[str]  # the token of each number
+
+    def __eq__(self, other: object) -> bool:
+        """Only itself, as what was found in a batch is kept by it."""
+        return self is other
+
+    def __hash__(self) -> int:
+        """By identity."""
+        return id(self)
+
+
+class _Row(NamedTuple):
+    number: int  # from 1
+    candidate: Tokens
+    references: Sequence[Tokens]
+    weights: Sequence[float]
+
+
+def batches(
+    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]],
+    weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0, high: float = 1.0,
+) -> Iterator[Batch]:  # fmt: skip
+    """Read segments in batches; never more than one is held.
+
+    A candidate without tokens is read and scores 0 with every metric. A reference without tokens is read too: it
+    matches nothing, but it is one of the K of CIDEr, and its length of 0 is one that BLEU may find closest.
+
+    Args:
+        candidates: tokens of each candidate.
+        references: of each candidate at least one reference, as tokens.
+        weights: of each candidate a weight of each reference (AAC-18); all 1 by default.
+        size: segments of a batch, at least 1; no score depends on it.
+        low: the lowest weight; ΔBLEU has -1.
+        high: the highest weight.
+
+    Raises:
+        BadInput: more entries of one stream than of another, no references, text that is not in tokens, weights that
+            are not as many as references or not between `low` and `high`; it names the row, from 1.
+        ValueError: a size below 1.
+    """
+    if size < 1:
+        raise ValueError(f"size should be at least 1, not {size}")
+    held: list[_Row] = []
+    for row in _rows(candidates, references, weights, low, high):
+        held.append(row)
+        if len(held) == size:
+            yield _batch(held)
+            held = []
+    if held:
+        yield _batch(held)
+
+
+def owners(ends: Ints) -> Ints:
+    """The text of each token: [n + 1] -> [W]."""
+    return np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+
+
+def left(ends: Ints) -> Ints:
+    """How many tokens of its text stand from each token on, at least 1: [n + 1] -> [W]. An n-gram starts at >= n."""
+    return np.repeat(ends[1:], np.diff(ends)) - np.arange(ends[-1])
+
+
+def firsts(owner: Ints) -> Ints:
+    """Where the references of each candidate start: [m] -> [n], for `reduceat`."""
+    return np.flatnonzero(np.diff(owner, prepend=-1))
+
+
+def _rows(
+    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]], weights: Iterable[Sequence[float]] | None,
+    low: float, high: float,
+) -> Iterator[_Row]:  # fmt: skip
+    """Checked rows."""
+    streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
+    streams |= {} if weights is None else {"weights": weights}
+    end = object()  # not None, which a stream may hold by mistake
+    for number, entries in enumerate(zip_longest(*streams.values(), fillvalue=end), 1):
+        if missing := [name for name, entry in zip(streams, entries, strict=True) if entry is end]:
+            there = [name for name in streams if name not in missing]
+            raise BadInput(f"row {number}: no {' and no '.join(missing)}, but {' and '.join(there)}; expected as many")
+        candidate, owned, *given = entries
+        _check_tokens(number, "candidate", candidate)
+        if isinstance(owned, str) or not isinstance(owned, Sequence) or not len(owned):
+            raise BadInput(f"row {number}, references: expected a list of at least one, found {_shown(owned)}")
+        for reference in owned:
+            if type(reference) is not list:  # a call for each of 27 references is a third of the reading
+                _check_tokens(number, "references", reference)
+        checked = _checked(number, given[0], len(owned), low, high) if given else [1.0] * len(owned)
+        yield _Row(number, candidate, owned, checked)
+
+
+def _check_tokens(number: int, field: str, tokens: object) -> None:
+    """Text as it is would be read as a list of characters."""
+    if isinstance(tokens, str) or not isinstance(tokens, Sequence):
+        raise BadInput(f"row {number}, {field}: expected a list of tokens, found {_shown(tokens)}")
+
+
+def _checked(number: int, weights: object, expected: int, low: float, high: float) -> list[float]:
+    """The weights of a row as floats."""
+    given = weights.tolist() if isinstance(weights, np.ndarray) else weights
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != expected:
+        raise BadInput(f"row {number}, weights: expected a list of {expected}, as of references, found {_shown(given)}")
+    if set(map(type, given)) == {float} and all(low <= weight <= high for weight in given):
+        return list(given)  # as nearly all are, so that the rest may take its time
+    for weight in given:
+        is_number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not is_number or not math.isfinite(weight) or not low <= weight <= high:
+            raise BadInput(
+                f"row {number}, weights: expected numbers between {low:g} and {high:g}, found {_shown(weight)}"
+            )
+    return [float(weight) for weight in given]
+
+
+def _batch(rows: list[_Row]) -> Batch:
+    """The rows as numbers."""
+    known: defaultdict[str, int] = defaultdict(count().__next__)
+    references = [*chain.from_iterable(row.references for row in rows)]
+    try:
+        words, ends = _numbered([row.candidate for row in rows], known)
+        ref_words, ref_ends = _numbered(references, known)
+    except TypeError:  # what cannot be hashed, such as a list of lists
+        raise _not_text(rows) from None
+    if not all(issubclass(kind, str) for kind in set(map(type, known))):
+        raise _not_text(rows)
+    owner = np.repeat(np.arange(len(rows)), [len(row.references) for row in rows]).astype(np.int64)
+    weights = np.fromiter(chain.from_iterable(row.weights for row in rows), np.float64, count=len(references))
+    return Batch(words, ends, ref_words, ref_ends, owner, weights, list(known))
+
+
+def _numbered(texts: list[Tokens], known: defaultdict[str, int]) -> tuple[Ints, Ints]:
+    """The number of each token of all texts, new ones as they come, and where each text ends."""
+    ends = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([*map(len, texts)], out=ends[1:])
+    return np.fromiter(map(known.__getitem__, chain.from_iterable(texts)), np.int64, count=ends[-1]), ends
+
+
+def _not_text(rows: list[_Row]) -> BadInput:
+    """The first token that is no text."""
+    for row in rows:
+        fields: dict[str, Iterable[object]] = {
+            "candidate": row.candidate, "references": chain.from_iterable(row.references)
+        }  # fmt: skip
+        for field, tokens in fields.items():
+            for token in tokens:
+                if not isinstance(token, str):
+                    return BadInput(f"row {row.number}, {field}: expected tokens that are text, found {_shown(token)}")
+    raise AssertionError("every token is text")
+
+
+def _shown(value: object) -> str:
+    """The start of a value as it goes into a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,131 @@
+"""How relevant a comment is to an article: conv(x, c; θ) and P(c | x) (commenting, appendix C.1, equation C.2; AAC-25).
+
+    v(x)_f       = relu(max_t f(x_t, ..., x_t+w-1))      filters f of several widths w over word vectors
+    conv(x, c)   = (M v(x) + u) · v(c) + b               bilinear; M begins as the identity, u and b as zeros
+    P(c | x)     = softmax over the candidates c         of conv(x, c)
+
+The paper says that it is a CNN, and no more: the network is ours. Articles and comments share filters, so that from the
+start a comment in an article's words is relevant; with filters of their own, or M at random, that is learnt much later.
+A comment is encoded without its article, once for all articles that are asked with it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, pad
+
+_PADDING, _UNKNOWN = range(2)  # rows of the table before those of the words
+
+_SIZE = 0.1  # of the first embeddings; of those of size 1 a score is tens, and nothing is learnt for a while
+
+IndexArray = npt.NDArray[np.int64]
+Padded = tuple[Tensor, Tensor]
+"""Rows of words [n, t], and how many of each count, [n], 1 or more."""
+
+
+class Shape(NamedTuple):
+    """The sizes of a network."""
+
+    words: int  # of the vocabulary
+    embedding: int = 128
+    hidden: int = 256  # filters, shared out among the widths
+    widths: tuple[int, ...] = (1, 2, 3, 4)
+    dropout: float = 0.3  # of word vectors, and of what filters give
+
+
+class Filters(nn.Module):
+    """Filters over a text's word vectors, of each the highest value."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        each = shape.hidden // len(shape.widths)
+        self.sizes = shape.widths
+        self.widths = nn.ModuleList(nn.Conv1d(shape.embedding, each, width) for width in shape.widths)
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Of vectors [n, t, embedding], zeros where a text has ended: [n, hidden]."""
+        ended = torch.arange(vectors.shape[1], device=vectors.device) >= lengths.unsqueeze(1)
+        turned, found = vectors.transpose(1, 2), []
+        for width, each in zip(self.sizes, self.widths, strict=True):
+            # the words that begin at each place; the last ones run into zeros, of which each text has enough
+            values = each(pad(turned, (0, width - 1)))
+            found.append(values.masked_fill(ended.unsqueeze(1), -torch.inf).max(dim=2).values)
+        return torch.cat(found, dim=1).relu()
+
+
+class Relevance(nn.Module):
+    """The network. Weights are drawn from torch's global source.
+
+    Raises:
+        ValueError: the filters cannot be shared out among the widths.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        if shape.hidden % len(shape.widths):
+            raise ValueError(f"expected a multiple of {len(shape.widths)} widths as hidden size, got {shape.hidden}")
+        self.shape = shape
+        self.embedding = nn.Embedding(shape.words + _UNKNOWN + 1, shape.embedding, padding_idx=_PADDING)
+        with torch.no_grad():
+            self.embedding.weight *= _SIZE
+        self.filters = Filters(shape)
+        self.look_for = nn.Linear(shape.hidden, shape.hidden)  # M, u
+        nn.init.eye_(self.look_for.weight)
+        nn.init.zeros_(self.look_for.bias)
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def articles(self, texts: Padded) -> Tensor:
+        """What is looked for in the comments on each article, M v(x) + u: [n, hidden]."""
+        return self.look_for(self._pooled(texts))  # type: ignore[no-any-return]
+
+    def comments(self, texts: Padded) -> Tensor:
+        """Comments as vectors v(c), whatever the article: [m, hidden]."""
+        return self._pooled(texts)
+
+    def scores(self, articles: Tensor, comments: Tensor) -> Tensor:
+        """conv(x, c) of what the two above give, row with row, [..., hidden]: [...]."""
+        return (articles * comments).sum(dim=-1) + self.bias
+
+    def _pooled(self, texts: Padded) -> Tensor:
+        rows, lengths = texts
+        vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
+        return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
+
+
+class Texts(NamedTuple):
+    """Texts as rows of the table of words, one after the other."""
+
+    rows: npt.NDArray[np.int32]  # of all words
+    starts: IndexArray  # [n + 1]: text i has rows[starts[i] : starts[i + 1]], one or more
+
+    def padded(self, at: IndexArray, device: torch.device | str = "cpu") -> Padded:
+        """Some of the texts, filled up to the length of the longest of them."""
+        starts, lengths = self.starts[at], self.starts[at + 1] - self.starts[at]
+        place = np.arange(lengths.max(initial=1))
+        spots = np.minimum(starts[:, None] + place, len(self.rows) - 1)
+        found = np.where(place < lengths[:, None], self.rows[spots], _PADDING).astype(np.int64)
+        return torch.from_numpy(found).to(device), torch.from_numpy(lengths).to(device)
+
+
+def vocabulary(texts: Sequence[pl.Series], size: int) -> list[str]:
+    """The most frequent words of lists of words; of equally frequent ones those that sort first."""
+    every = pl.concat([part.explode().drop_nulls().rename("word") for part in texts]).to_frame()
+    counts = every.filter(pl.col("word") != "").group_by("word").len()
+    return counts.sort("len", "word", descending=[True, False])["word"].head(size).to_list()
+
+
+def numbered(texts: pl.Series, words: Sequence[str], longest: int) -> Texts:
+    """The first words of each text by their rows; others than `words` are one unknown word, as is an empty text."""
+    head = pl.col("text").list.head(longest)
+    cut = texts.to_frame("text").select(pl.when(head.list.len() == 0).then([""]).otherwise(head).alias("text"))["text"]
+    rows = cut.explode().replace_strict(
+        list(words), np.arange(len(words)) + _UNKNOWN + 1, default=_UNKNOWN, return_dtype=pl.Int32
+    )
+    return Texts(
+        rows.to_numpy(writable=True), np.concatenate([[0], cut.list.len().cast(pl.Int64).cum_sum().to_numpy()])
+    )

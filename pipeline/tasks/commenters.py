@@ -1,0 +1,409 @@
+"""Commenters as tasks: articles with comments to a model, a model to comments (AAC-21 to AAC-26).
+
+Two find a comment of a similar article (IR-T, IR-TC), three write one (Seq2seq, Att, Att-TC), and a pretrained
+encoder-decoder may be fitted to. Models of the first five are folders of the registry.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from pipeline import __version__, settings, warehouse
+from pipeline.collect import importers
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.sources.files import table
+from pipeline.slices import parse_day
+from pipeline.tables import TABLES
+from pipeline.tasks import funnel, recovery, shelf, threads
+from pipeline.tasks.threads import COMMENT, THREAD
+from pipeline.text.language import language
+
+if TYPE_CHECKING:
+    from pipeline.models.decoding import Decoding
+    from pipeline.training.registry import Model
+
+RETRIEVING = ("ir_t", "ir_tc")
+WRITING = ("seq2seq", "att", "att_tc")
+SYSTEMS = (*RETRIEVING, *WRITING)
+"""The five of the paper (section 5)."""
+
+PRETRAINED = "pretrained"
+HUMAN = "human"
+ORIGIN = "commenting"
+STEP = "generate"
+_CHUNK = 256  # articles commented on at once
+_WORD = re.compile(r"[A-Za-z0-9]")
+
+
+MADE: dict[str, Any] = {
+    "row": pl.Int64, "text": pl.String, "tokens": pl.List(pl.String), "score": pl.Float64, "found_in": pl.String,
+}  # fmt: skip
+
+
+class Data(NamedTuple):
+    """Articles and their comments, in words."""
+
+    articles: pl.DataFrame  # article_id, title, content (lists of words), split
+    comments: pl.DataFrame  # article_id, comment_id, text, words
+
+
+class Made(NamedTuple):
+    """What a commenter makes of articles."""
+
+    rows: pl.DataFrame  # `MADE`; row is that of the articles
+    config: dict[str, Any]  # decoding
+    signature: str
+
+
+def known(system: str) -> str:
+    """The name of one of the five systems, checked."""
+    if system not in SYSTEMS:
+        raise BadInput(f"no commenter {system!r}; there are {', '.join(SYSTEMS)}")
+    return system
+
+
+def kind(system: str) -> str:
+    """What a commenter is called in `models`."""
+    return f"commenter_{system}"
+
+
+def of_tables() -> Data:
+    """The training and validation part of the corpus."""
+    rows = threads.threads("train", "validation").select(
+        pl.concat_str(THREAD, separator="/").alias("article_id"), "split", title="title_tokens",
+        content="content_tokens",
+    )  # fmt: skip
+    said = threads.thread_comments("train", "validation").select(
+        pl.concat_str(THREAD, separator="/").alias("article_id"), "text",
+        comment_id=pl.concat_str(COMMENT, separator="/"), words="tokens",
+    )  # fmt: skip
+    return Data(rows, said)
+
+
+def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
+    """Articles with comments of a file that `undertone import` reads; a share of the articles, by their ids, validates.
+
+    Raises:
+        BadInput: naming file, row and field; or the file holds no articles with comments.
+    """
+    articles: list[tuple[str, str, str]] = []
+    comments: list[tuple[str, str, str]] = []
+    for batch in importers.read(path, "own", mapping or {}, None):
+        articles += [(one.thread_id, one.title or "", one.text) for one in batch.page.articles]
+        comments += [(one.thread_id, one.comment_id, one.text) for one in batch.page.comments]
+    told = _texts(articles, "article_id", "title", "content").unique("article_id")
+    said = _texts(comments, "article_id", "comment_id", "text").filter(pl.col("text").str.strip_chars() != "")
+    told = told.join(said, on="article_id", how="semi").sort("article_id")
+    if not told.height:
+        raise BadInput(
+            f"{path}: expected articles with comments, found {len(articles)} articles, {said.height} comments"
+        )
+    said = said.join(told, on="article_id", how="semi")
+    number = pl.col("article_id").hash(seed=42) / float(2**64)
+    split = pl.when(number < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    return Data(
+        told.select("article_id", split, _cut(told, "title"), _cut(told, "content")).rename({"literal": "split"}),
+        said.with_columns(_cut(said, "text").alias("words")),
+    )
+
+
+def _texts(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _cut(rows: pl.DataFrame, column: str) -> pl.Series:
+    """Words of a column, each text as its language wants it."""
+    lang = rows.select(language(column)).to_series()
+    return threads.words(rows[column], lang, threads.tokenizers()).alias(column)
+
+
+def fitted(
+    system: str, data: Data, changes: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
+    """Tensors, configuration and the epochs' numbers (rows of `evaluations` without their keys) of a commenter."""
+    if not data.articles.height or not data.comments.height:
+        raise Missing("there is nothing to learn from")
+    recipes, module = _modules(system)
+    recipe = recipes.recipe_of(system, **(changes or {}))
+    data_hash = shelf.hash_of(data.articles, data.comments)
+    seen = hashlib.sha256(json.dumps([data_hash, asdict(recipe), __version__]).encode())
+    state = settings.scratch("training") / f"{seen.hexdigest()}.safetensors"
+    done = module.fit(data.articles, data.comments, recipe, state, device=device())
+    config = {**done.config, "system": system, "data_hash": data_hash}
+    return done.tensors, config, _epochs(done.history, data.comments.height)
+
+
+def _modules(system: str) -> tuple[ModuleType, ModuleType]:
+    """What has the recipe of a system, and what fits it."""
+    if known(system) in RETRIEVING:
+        from pipeline.training import relevance, retrieval
+
+        return relevance, retrieval
+    from pipeline.training import commenters
+
+    return commenters, commenters
+
+
+def _epochs(history: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Losses of both parts by epoch, and the mean reciprocal rank of those that retrieve, as rows of `evaluations`."""
+    named = {"train_loss": ("loss", "train"), "loss": ("loss", "train"), "validation_loss": ("loss", "validation"),
+             "mrr": ("mrr", "validation")}  # fmt: skip
+    rows = [
+        history.select(
+            "epoch", value=name, metric=pl.lit(metric), split=pl.lit(split), subset=pl.lit("epochs"),
+            pair_count=pl.lit(count),
+        ).drop_nulls("value")
+        for name, (metric, split) in named.items() if name in history.columns
+    ]  # fmt: skip
+    return shelf.numbers(pl.concat(rows))
+
+
+def device() -> str:
+    """A GPU if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """Train into a folder; the epochs' numbers."""
+    from pipeline.training import registry
+
+    registry.writable(out)
+    tensors, config, found = fitted(system, data, changes)
+    registry.write(out, tensors, config)
+    return found
+
+
+def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, run_id: str = "cli") -> str:
+    """Train on the corpus into the registry, in force from that day on; the model's id."""
+    from pipeline.training import registry
+
+    parse_day(day)
+    tensors, config, found = fitted(system, of_tables(), changes)
+    model_id = registry.keep(settings.models(), tensors, config)
+    told = {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
+    about = {
+        "encoder": "none", "encoder_revision": "none", "config": json.dumps(told, sort_keys=True),
+        "data_hash": config["data_hash"], "completion_models": [],
+    }  # fmt: skip
+    shelf.put(kind(system), day, model_id, about, found, run_id, is_promoted=True)
+    return model_id
+
+
+def opened(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
+    """A commenter by its folder or id; without one that of a system which is in force for a day."""
+    model = shelf.opened(
+        kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
+    )
+    if model.config.get("system") not in SYSTEMS:
+        raise BadInput(f"model {model.model_id[:12]}: it is no commenter")
+    return model
+
+
+def made(
+    model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]],
+    langs: Sequence[str], decoding: "Decoding | None" = None, best: int = 1, similar: int = 10,
+) -> Made:  # fmt: skip
+    """Comments on articles.
+
+    Args:
+        model: of `opened`.
+        titles: words of each title.
+        contents: words of each body; read by those that read bodies.
+        langs: of each article, by which words are put together.
+        decoding: how comments are written; beam search by default.
+        best: comments an article.
+        similar: articles whose comments are looked at, by those that retrieve.
+    """
+    system = model.config["system"]
+    if system in RETRIEVING:
+        rows = _retrieved(model, titles, contents, best, similar)
+        config: dict[str, Any] = {"similar": similar, "best": best}
+    else:
+        from pipeline.models.decoding import Decoding
+
+        decoding = decoding or Decoding(best=best)
+        rows, config = _written(model, titles, contents, langs, decoding), asdict(decoding)
+    told = ",".join(f"{name}:{value}" for name, value in sorted(config.items()))
+    return Made(rows, config, f"{system}|model:{model.model_id[:12]}|{told}|undertone:{__version__}")
+
+
+def _retrieved(
+    model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], best: int, similar: int
+) -> pl.DataFrame:
+    from pipeline.training import retrieval
+
+    found = retrieval.comment(
+        retrieval.load(model.tensors(), model.config, device()), titles, contents, k=similar, best=best
+    )
+    return found.select(
+        pl.col("row").cast(pl.Int64), "text", _cut(found, "text").alias("tokens"),
+        score=pl.col("relevance").cast(pl.Float64), found_in="comment_id",
+    )  # fmt: skip
+
+
+def _written(
+    model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], langs: Sequence[str],
+    decoding: "Decoding",
+) -> pl.DataFrame:  # fmt: skip
+    from pipeline.training import commenters
+
+    found = commenters.candidates(commenters.load(model.tensors(), model.config, device()), titles, contents, decoding)
+    rows = [
+        (row, joined(one.words, langs[row]), one.words, one.log_probability, None)
+        for row, several in enumerate(found) for one in several if one.words
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=MADE, orient="row")
+
+
+def joined(words: Sequence[str], lang: str) -> str:
+    """Words as text: with blanks between them, in Chinese only between two of Latin letters or digits."""
+    if lang not in ("zh", "ja", "und"):
+        return " ".join(words)
+    text = ""
+    for word in words:
+        apart = text and _WORD.fullmatch(text[-1]) and _WORD.match(word)
+        text += f" {word}" if apart else word
+    return text
+
+
+def comment(
+    rows: pl.DataFrame, ref: str | None = None, *, system: str = SYSTEMS[-1], decoding: "Decoding | None" = None,
+    best: int = 1, similar: int = 10,
+) -> pl.DataFrame:  # fmt: skip
+    """Comments on any articles.
+
+    Args:
+        rows: title, content (null or empty where there is none).
+        ref: folder or id of a commenter; that in force by default.
+        system: whose commenter in force is taken.
+        decoding: how comments are written.
+        best: comments an article.
+        similar: articles whose comments are looked at, by those that retrieve.
+
+    Returns:
+        The rows with comment, score and signature; a row for each comment, of an article that got none one with nulls.
+    """
+    model = opened(ref, system)
+    told = rows.with_columns(pl.col("title", "content").fill_null(""))
+    whole = told.select(text=pl.concat_str("title", "content", separator=" "))
+    langs = whole.select(language()).to_series().to_list()
+    titles, contents = _cut(told, "title").to_list(), _cut(told, "content").to_list()
+    found = made(model, titles, contents, langs, decoding, best, similar)
+    said = found.rows.select("row", "score", comment="text", signature=pl.lit(found.signature))
+    return rows.with_row_index("row").cast({"row": pl.Int64}).join(
+        said, on="row", how="left", maintain_order="left_right"
+    ).drop("row")  # fmt: skip
+
+
+def decoding(**given: Any) -> "Decoding":
+    """How comments are written; see `models.decoding`."""
+    from pipeline.models.decoding import Decoding
+
+    return Decoding(**given)
+
+
+def read_articles(path: Path) -> pl.DataFrame:
+    """Articles of a file: title, and content where there is any."""
+    return table([path], {"title": ("title",)}, {"content": ("content", "text")})
+
+
+# ------------------------------------------------------------------------------------------------------- pretrained
+
+
+def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """Fit a pretrained encoder-decoder to the pairs, into a folder; its losses by epoch.
+
+    Args:
+        data: of `of_file`.
+        out: folder, which should not be there yet.
+        start: model to begin with, a folder or a hub name with @revision.
+        changes: to the recipe of `training.seq2seq`.
+    """
+    told = data.articles.select("article_id", "split", text=_whole("title"), context=_whole("content"))
+    rows = data.comments.select("article_id", meaning="text").join(told, on="article_id", how="inner")
+    return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})
+
+
+def _whole(column: str) -> pl.Expr:
+    """Words as the text they were cut from, but for its blanks."""
+    return pl.col(column).map_elements(lambda words: joined(words, "zh"), return_dtype=pl.String)
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def generate(
+    day: str, system: str, *, ref: str | None = None, decoding: "Decoding | None" = None, similar: int = 10,
+    run_id: str = "cli",
+) -> int:  # fmt: skip
+    """Comment on the test articles by one system into `generated_comments`; how many comments there are.
+
+    An article that gets none is told of in `dropped`.
+    """
+    parse_day(day)
+    if system == HUMAN:
+        return _real(day, run_id)
+    model = opened(ref, known(system), day)
+    articles = threads.threads("test")
+    parts = []
+    for part in articles.iter_slices(_CHUNK):
+        found = made(
+            model, part["title_tokens"].to_list(), part["content_tokens"].to_list(), part["lang"].to_list(), decoding,
+            similar=similar,
+        )  # fmt: skip
+        about = part.with_row_index("row").cast({"row": pl.Int64}).select("row", *THREAD)
+        parts.append(
+            found.rows.join(about, on="row").with_columns(
+                config=pl.lit(json.dumps(found.config, sort_keys=True)), signature=pl.lit(found.signature)
+            )
+        )
+    rows = pl.concat(parts).with_columns(model_id=pl.lit(model.model_id))
+    return _keep(day, system, rows, articles, run_id)
+
+
+def _real(day: str, run_id: str) -> int:
+    """The real comments that are kept apart from the references, one a test article (AAC-26)."""
+    chosen = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
+    said = threads.with_tokens(threads.comments()).select(*COMMENT, "text", "tokens")
+    rows = chosen.join(said, on=COMMENT, how="inner").sort(COMMENT).collect()
+    told = rows.select(
+        *THREAD, "text", "tokens", found_in=pl.concat_str(COMMENT, separator="/"), score=pl.lit(None, pl.Float64),
+        model_id=pl.lit(None, pl.String), config=pl.lit("{}"), signature=pl.lit(f"{HUMAN}|undertone:{__version__}"),
+    )  # fmt: skip
+    return _keep(day, HUMAN, told, threads.threads("test"), run_id)
+
+
+def _keep(day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str) -> int:
+    """Put in place what a system made, and tell which articles got nothing."""
+    key = pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")
+    found = rows.with_columns(
+        system=pl.lit(system), generated_id=key.map_elements(_digest, return_dtype=pl.String),
+        score=pl.col("score").round(6),
+    ).select(TABLES["generated_comments"].schema.column_names())  # fmt: skip
+    for source in articles["source"].unique().sort():
+        mine = pl.col("source") == source
+        where = {**warehouse.slice_of(source=source), "system": system}
+        warehouse.overwrite("generated_comments", where, found.filter(mine), run_id)
+        none = articles.filter(mine).join(found, on=THREAD, how="anti")
+        gone = none.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
+        kept = articles.filter(mine).height - gone.height
+        funnel.tell(source, day, f"{ORIGIN}:{system}", STEP, kept, gone, {"system": system}, run_id)
+    return found.height
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def in_force(day: str) -> list[str]:
+    """Systems that a model is in force of, and `human`."""
+    return [*(system for system in SYSTEMS if shelf.model_for(kind(system), day)), HUMAN]

@@ -1,0 +1,465 @@
+"""Overlap with weighted references as tasks: of files, of what commenters made, and how far people agree (AAC-11 ff.).
+
+The weights of references are people's grades of them (`comment_grades`); without grades there are only the plain forms.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import warehouse
+from pipeline.collect.rows import chunks
+from pipeline.errors import BadInput, Missing
+from pipeline.metrics import correlation, overlap
+from pipeline.metrics.overlap import scoring, weights
+from pipeline.metrics.overlap.metric import Metric
+from pipeline.slices import parse_day
+from pipeline.tables import TABLES, empty
+from pipeline.tasks import threads
+from pipeline.tasks.threads import COMMENT, THREAD
+from pipeline.text import segment
+
+NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
+"""The metrics of the paper's table 4."""
+
+TOKENIZERS = ("jieba", "chars", "none")
+DECIMALS = 6
+STUDY = "correlation"
+PRESET = weights.DEFAULT
+
+COEFFICIENTS = ("spearman", "pearson")
+CORRELATED = {
+    "metric": pl.String, "is_weighted": pl.Boolean, "coefficient": pl.String,
+    **dict.fromkeys(("value", "low", "high", "p"), pl.Float64), "n": pl.Int64,
+    **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64),
+}  # fmt: skip
+SENSITIVITY = dict.fromkeys(("preset", "metric", "coefficient"), pl.String) | dict.fromkeys(
+    ("value", "ratio"), pl.Float64
+)
+
+Cut = Callable[[str], list[str]]
+
+
+def cutter(tokenize: str) -> Cut:
+    """What makes tokens of a text: jieba's words, Chinese characters and whole words of other writing, or blanks alone.
+
+    Raises:
+        BadInput: there is no such tokenizer.
+    """
+    if tokenize not in TOKENIZERS:
+        raise BadInput(f"no tokenizer {tokenize!r}; there are {', '.join(TOKENIZERS)}")
+    if tokenize == "chars":
+        return segment.UNIT.findall
+    return str.split if tokenize == "none" else partial(segment.words, cut=segment.tokenizer("jieba").cut)
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def of_files(
+    candidates: Path, references: Path, weights_: Path | None = None, names: Sequence[str] = NAMES,
+    tokenize: str = "jieba",
+) -> pl.DataFrame:  # fmt: skip
+    """Corpus scores of a file of candidates, with intervals.
+
+    Args:
+        candidates: a candidate a line.
+        references: a JSON list of references a line.
+        weights_: a JSON list of their weights in [0, 1] a line; all one by default.
+        names: of `overlap.METRICS`.
+        tokenize: jieba, chars or none.
+
+    Returns:
+        What `scoring.measure` gives, a row a metric.
+
+    Raises:
+        BadInput: naming file and line.
+    """
+    cut = cutter(tokenize)
+    rows = partial(_references, references, cut)
+    given = _weights(weights_) if weights_ else None
+    try:
+        metrics = built(names, rows)
+        found = scoring.measure(metrics, _candidates(candidates, cut), rows(), given)
+    except BadInput as why:
+        if not str(why).startswith("row "):
+            raise
+        files = ", ".join(map(str, filter(None, (candidates, references, weights_))))
+        raise BadInput(f"{files}: {why}") from why
+    tokenizer = tokenize if tokenize != "jieba" else "jieba-{}".format(segment.tokenizer("jieba").version)
+    tail = f"weights:{'file' if weights_ else 'none'}|tokenizer:{tokenizer}"
+    return found.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(tail)))
+
+
+def _candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
+    for _, line in _lines(path):
+        yield cut(line)
+
+
+def _references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
+    for number, line in _lines(path):
+        told = _json(path, number, line)
+        if not isinstance(told, list) or not told or not all(isinstance(text, str) for text in told):
+            raise BadInput(f"{path}, line {number}: expected a JSON list of references, found {line[:60]}")
+        yield [cut(text) for text in told]
+
+
+def _weights(path: Path) -> Iterator[list[float]]:
+    for number, line in _lines(path):
+        told = _json(path, number, line)
+        if not isinstance(told, list):
+            raise BadInput(f"{path}, line {number}: expected a JSON list of weights, found {line[:60]}")
+        yield told
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines as JSON Lines and text files end them: by the line feed alone, as a text may hold other breaks."""
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as why:
+        raise BadInput(f"{path}: expected UTF-8, found {why.reason} at byte {why.start}") from why
+
+
+def _json(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as why:
+        raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from why
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def references(preset: str = PRESET) -> pl.DataFrame:
+    """References of the test articles, and their weights where all of an article's have grades.
+
+    Returns:
+        source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
+
+    Raises:
+        BadInput: there is no such preset.
+    """
+    if preset not in weights.PRESETS:
+        raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
+    rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
+    said = threads.with_tokens(threads.comments()).select(*COMMENT, "tokens")
+    grades = warehouse.scan("comment_grades").group_by(COMMENT).agg(pl.col("grade").mean())
+    every = rows.join(said, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
+    found = every.filter(pl.col("tokens").list.len() > 0).sort(*THREAD, "place").collect()
+    graded = found.drop_nulls("grade")
+    key = graded.select(pl.concat_str(THREAD, separator="/")).to_series().to_list()
+    weighed = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
+    told = found.join(weighed.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
+    by = told.group_by(THREAD, maintain_order=True).agg("tokens", comment_ids="comment_id", weights="weight")
+    whole = pl.col("weights").list.eval(pl.element().is_null()).list.any()
+    return by.with_columns(weights=pl.when(~whole).then("weights"))
+
+
+def measure(
+    day: str, preset: str = PRESET, names: Sequence[str] = NAMES, source: str | None = None, run_id: str = "cli"
+) -> dict[str, int]:
+    """Measure what commenters made against the references of its article into `metric_scores`; rows by source.
+
+    Raises:
+        Missing: nothing was generated, or its articles have no references.
+    """
+    parse_day(day)
+    rows, metrics = _material(preset, names)
+    if source:
+        rows = rows.filter(pl.col("source") == source)
+    counts = {}
+    for (name,), part in rows.partition_by("source", as_dict=True, maintain_order=True).items():
+        told = pl.concat(
+            [_signed(_scored(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
+        )
+        counts[str(name)] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=str(name)), told, run_id)
+    return counts
+
+
+def _material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Metric]]:
+    """What commenters made, with the references of its article and their weights; and the metrics."""
+    refs = references(preset)
+    made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
+    rows = made.join(refs, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
+    if not rows.height:
+        raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
+    return rows, built(names, _each(refs["tokens"]))
+
+
+def built(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
+    """Metrics that go by the names they were asked for.
+
+    Raises:
+        BadInput: there is no such metric.
+    """
+    if unknown := [name for name in names if name not in overlap.METRICS]:
+        raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
+    return [metric._replace(name=name) for name, metric in zip(names, overlap.of(names, references_), strict=True)]
+
+
+def _each(values: pl.Series) -> Callable[[], Iterable[Any]]:
+    """The values one by one, as often as wanted."""
+    return lambda: (value.to_list() for value in values)
+
+
+def _scored(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.DataFrame:
+    """source, thread_id, generated_id, metric, value; weighted, of articles whose references all have grades."""
+    rows = rows.filter(pl.col("weights").is_not_null()) if weighted else rows
+    key = [*THREAD, "generated_id"]
+    if not rows.height:
+        return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
+    weights_ = rows["weights"].to_list() if weighted else None
+    found = scoring.segment_scores(metrics, rows["tokens"].to_list(), _each(rows["tokens_of"])(), weights_)
+    wide = rows.select(key).hstack(found)
+    return wide.unpivot(found.columns, index=key, variable_name="metric", value_name="value")
+
+
+def _signed(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
+    """Rows of `metric_scores`."""
+    tail = f"weights:{preset if weighted else 'none'}|tokens:table"
+    signatures = {metric.name: f"{metric.name}|{metric.signature}|{tail}" for metric in metrics}
+    return rows.with_columns(
+        pl.col("value").round(DECIMALS), is_weighted=pl.lit(weighted),
+        signature=pl.col("metric").replace_strict(signatures, return_dtype=pl.String),
+    ).select(TABLES["metric_scores"].schema.column_names())  # fmt: skip
+
+
+def by_system() -> pl.DataFrame:
+    """Mean of each metric by commenter, and of people's grades (table 7): metric, is_weighted, system, value, n."""
+    return warehouse.query(
+        "select metric, is_weighted, system, sum(value * row_count) / sum(row_count) as value, "
+        "sum(row_count)::bigint as n from commenter_scores group by metric, is_weighted, system "
+        "order by metric, is_weighted, system"
+    )
+
+
+def table_7(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same as people read it: a row a metric, a column a commenter."""
+    return rows.select(name(), "system", pl.col("value").round(4)).pivot("system", index="metric", values="value")
+
+
+def name() -> pl.Expr:
+    """`w_` before the name of a weighted metric."""
+    return pl.when("is_weighted").then(pl.format("w_{}", "metric")).otherwise("metric").alias("metric")
+
+
+# --------------------------------------------------------------------------------------------- people and metrics
+
+
+def judged() -> pl.DataFrame:
+    """Metric scores of comments that people graded; where there are weighted ones, of those that have them.
+
+    Returns:
+        item_id, group (the article), grade, metric, is_weighted, value.
+
+    Raises:
+        Missing: there are none.
+    """
+    grades = warehouse.scan("comment_grades").group_by(COMMENT).agg(pl.col("grade").mean())
+    rows = warehouse.scan("metric_scores").join(
+        grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner"
+    )
+    found = rows.select(
+        "grade", "metric", "is_weighted", "value", item_id=pl.concat_str(*THREAD, "generated_id", separator="/"),
+        group=pl.concat_str(THREAD, separator="/"),
+    ).sort("metric", "is_weighted", "item_id").collect()  # fmt: skip
+    if not found.height:
+        raise Missing("no measured comment was graded; see `undertone commenting rate candidates` and `measure`")
+    weighed = found.filter("is_weighted").select("item_id").unique()
+    return found.join(weighed, on="item_id", how="semi", maintain_order="left") if weighed.height else found
+
+
+def ratings() -> pl.DataFrame:
+    """Single grades of what commenters made: item_id, rater_id, grade."""
+    rows = warehouse.scan("comment_grades").join(
+        warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id"), on=COMMENT, how="semi"
+    )
+    told = rows.select("grades", rater_id="raters", item_id=pl.concat_str(COMMENT, separator="/")).collect()
+    return told.explode("grades", "rater_id").select("item_id", "rater_id", grade="grades")
+
+
+def correlated(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.DataFrame:
+    """How far metrics go with grades, weighted beside plain, with intervals over articles (tables 3 and 4; AAC-26).
+
+    Args:
+        rows: of `judged`.
+        graded: of `ratings`; with them there is a row `human`, one half of the raters with the other (AAC-27).
+
+    Returns:
+        metric, is_weighted, coefficient, value, low, high, p, n; and of weighted ones how much more they correlate than
+        the plain: difference, difference_low, difference_high.
+    """
+    named = correlation.table(rows.with_columns(name()))
+    keys = dict(rows.select(name().alias("key"), pl.struct("metric", "is_weighted")).unique().iter_rows())
+    wide = rows.with_columns(name()).pivot("metric", index=["item_id", "group", "grade"], values="value")
+    found: list[dict[str, Any]] = []
+    for row in named.iter_rows(named=True):
+        key = keys[row["metric"]]
+        plain = key["metric"]
+        gap = None
+        if key["is_weighted"] and plain in wide.columns:
+            gap = correlation.difference(wide[row["metric"]], wide[plain], wide["grade"], wide["group"])._asdict()
+        for coefficient in COEFFICIENTS:
+            more = {"difference": coefficient, "difference_low": f"{coefficient}_low",
+                    "difference_high": f"{coefficient}_high"}  # fmt: skip
+            found.append({
+                **key, "coefficient": coefficient, "value": row[coefficient], "low": row[f"{coefficient}_low"],
+                "high": row[f"{coefficient}_high"], "p": row[f"{coefficient}_p"], "n": row["n"],
+                **{name: gap[field] if gap else None for name, field in more.items()},
+            })  # fmt: skip
+    if graded is not None and graded.height:
+        half = correlation.split_half(graded)
+        found += [
+            {"metric": "human", "is_weighted": False, "coefficient": coefficient, "n": half.n,
+             "value": getattr(half, coefficient)} for coefficient in COEFFICIENTS
+        ]  # fmt: skip
+    return pl.DataFrame(found, schema=CORRELATED, orient="row")
+
+
+def correlations(day: str, run_id: str = "cli") -> int:
+    """Put the correlations of the tables into `studies`; how many rows. Without grades there are none."""
+    when = parse_day(day)
+    where = warehouse.slice_of(study=STUDY, day=day)
+    try:
+        found = correlated(judged(), ratings())
+    except Missing:
+        return warehouse.overwrite("studies", where, empty("studies"), run_id)
+    parts = [_numbers(found, "", "value", "low", "high"), _numbers(found, "_p", "p")]
+    parts.append(_numbers(found, "_difference", "difference", "difference_low", "difference_high"))
+    rows = pl.concat(parts).with_columns(
+        study=pl.lit(STUDY), day=pl.lit(when), model_id=pl.lit(None, pl.String), run=pl.lit(0, pl.Int64),
+        setting=pl.lit(json.dumps({"weights": _preset()})), effective_count=pl.lit(None, pl.Int64),
+    )  # fmt: skip
+    return warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
+
+
+def _numbers(
+    found: pl.DataFrame, tail: str, value: str, low: str | None = None, high: str | None = None
+) -> pl.DataFrame:
+    ends = {name: pl.col(column).round(DECIMALS) if column else pl.lit(None, pl.Float64)
+            for name, column in (("low", low), ("high", high))}  # fmt: skip
+    return found.filter(pl.col(value).is_not_null()).select(
+        subset=name(), metric=pl.format("{}{}", "coefficient", pl.lit(tail)), value=pl.col(value).round(DECIMALS),
+        row_count="n", **ends,
+    )  # fmt: skip
+
+
+def _preset() -> str:
+    """How grades became the weights of the scores that there are."""
+    found = warehouse.scan("metric_scores", pl.col("is_weighted")).select(pl.col("signature").first()).collect()
+    told = next(iter(found["signature"]), None) or ""
+    return told.partition("|weights:")[2].partition("|")[0] or "none"
+
+
+def table(day: str) -> pl.DataFrame:
+    """The correlations of a day as `correlated` tells them.
+
+    Raises:
+        Missing: there are none.
+    """
+    where = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
+    rows = warehouse.scan("studies", where).select("subset", "metric", "value", "low", "high", n="row_count").collect()
+    if not rows.height:
+        raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
+    parts = pl.col("metric").str.splitn("_", 2).struct
+    told = rows.with_columns(coefficient=parts.field("field_0"), part=parts.field("field_1"))
+    key = ["subset", "coefficient"]
+    whole = told.filter(pl.col("part").is_null()).select(*key, "value", "low", "high", "n")
+    p = told.filter(pl.col("part") == "p").select(*key, p="value")
+    gap = told.filter(pl.col("part") == "difference").select(
+        *key, difference="value", difference_low="low", difference_high="high"
+    )
+    found = (
+        whole.join(p, on=key, how="left")
+        .join(gap, on=key, how="left")
+        .with_columns(
+            metric=pl.col("subset").str.strip_prefix("w_"), is_weighted=pl.col("subset").str.starts_with("w_")
+        )
+    )
+    return found.select(list(CORRELATED)).sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
+
+
+def table_4(rows: pl.DataFrame) -> pl.DataFrame:
+    """Correlations as people read them: a row a metric."""
+    shown = pl.format("{} [{}, {}]", *(pl.col(c).round(3) for c in ("value", "low", "high")))
+    gap = pl.format("{} [{}, {}]", *(pl.col(c).round(3) for c in ("difference", "difference_low", "difference_high")))
+    bare = pl.col("value").round(3).cast(pl.String)
+    told = rows.select(name(), "coefficient", "n", value=pl.coalesce(shown, bare), more=gap)
+    wide = told.pivot("coefficient", index=["metric", "n"], values=["value", "more"], maintain_order=True)
+    wide = wide.rename({f"value_{c}": c for c in COEFFICIENTS} | {f"more_{c}": f"{c} over plain" for c in COEFFICIENTS})
+    return wide.select(name for name in wide.columns if wide[name].null_count() < wide.height)
+
+
+def sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
+    """What the correlations are by each way of making weights of grades, which the paper does not tell (AAC-18, E11).
+
+    Returns:
+        preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
+    """
+    graded = judged().select("item_id", "group", "grade").unique()
+    found = []
+    for preset in weights.PRESETS:
+        rows, metrics = _material(preset, names)
+        rows = rows.filter(pl.col("weights").is_not_null())
+        item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
+        rows = rows.with_columns(item_id).join(graded, on="item_id", how="semi", maintain_order="left")
+        if not rows.height:
+            return pl.DataFrame(schema=SENSITIVITY)
+        plain, weighed = (_scored(metrics, rows, weighted).with_columns(item_id) for weighted in (False, True))
+        told = weighed.join(graded, on="item_id")
+        ratios = _ratios(weighed, plain)
+        for row in correlation.table(told, draws=1).iter_rows(named=True):
+            found += [(preset, row["metric"], c, row[c], ratios[row["metric"]]) for c in COEFFICIENTS]
+    return pl.DataFrame(found, schema=SENSITIVITY, orient="row")
+
+
+def _ratios(one: pl.DataFrame, other: pl.DataFrame) -> dict[str, float | None]:
+    """Mean value of one by that of the other, by metric; None where the other has none."""
+    means = [rows.group_by("metric").agg(pl.col("value").mean()) for rows in (one, other)]
+    both = means[0].join(means[1], on="metric", suffix="_other")
+    ratio = pl.when(pl.col("value_other") > 0).then(pl.col("value") / pl.col("value_other"))
+    return dict(both.select("metric", ratio).iter_rows())
+
+
+def of_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
+    """Correlations of the number columns of a table with its grades; of `w_x` beside `x` also how much more it has.
+
+    Args:
+        path: csv, tsv, jsonl, json, parquet or xlsx; each row is a comment.
+        grade: column of the grades.
+        group: column that names the article; each row is drawn alone by default.
+
+    Raises:
+        BadInput: naming file and field.
+    """
+    rows = pl.concat([pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in chunks(path)])
+    for column in filter(None, (grade, group)):
+        if column not in rows.columns:
+            raise BadInput(f"{path}: no column {column!r}; there are {', '.join(rows.columns)}")
+    numbers = rows.with_columns(pl.exclude(group or "").cast(pl.Float64, strict=False))
+    metrics = [c for c in rows.columns if c not in (grade, group) and not numbers[c].null_count()]
+    if not metrics:
+        raise BadInput(f"{path}: expected columns of numbers beside {grade!r}, found none without gaps")
+    wrong = numbers[grade].is_null().arg_true()
+    if len(wrong):
+        raise BadInput(
+            f"{path}, row {wrong[0] + 1}, field {grade!r}: expected a number, found {rows[grade][wrong[0]]!r}"
+        )
+    wide = numbers.with_row_index("item_id").select(
+        "item_id", pl.col(group) .alias("group") if group else pl.col("item_id").alias("group"), grade=pl.col(grade),
+        **{metric: pl.col(metric) for metric in metrics if metric != "grade"},
+    )  # fmt: skip
+    long = wide.unpivot(metrics, index=["item_id", "group", "grade"], variable_name="metric", value_name="value")
+    return correlated(
+        long.with_columns(
+            is_weighted=pl.col("metric").str.starts_with("w_"), metric=pl.col("metric").str.strip_prefix("w_")
+        )
+    )

@@ -1,0 +1,79 @@
+"""Document frequencies: those of a dictionary, whatever the batches and buckets, and hashes that tell tokens apart."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.overlap import frequencies as module
+from pipeline.metrics.overlap.frequencies import document_frequencies, hashed, idf, token_hashes
+from pipeline.metrics.overlap.segments import batches
+from tests.metrics.overlap.cases import drawn, seeds
+from tests.metrics.overlap.cider_test import documents
+
+
+def hash_of(gram: tuple[str, ...]) -> int:
+    """The hash of an n-gram, read as a text of its own."""
+    (batch,) = batches([gram], [[[]]])
+    *_, (hashes, _) = hashed(batch.words, batch.ends, batch.types, len(gram))
+    return int(hashes[0])
+
+
+@settings(max_examples=50)
+@given(seeds, st.integers(1, 12), st.integers(1, 60))
+def test_frequencies_are_exact(seed: int, size: int, buckets: int) -> None:
+    """Counts are those of a dictionary, of n-grams in two documents or more, whatever the batch and the buckets."""
+    references = drawn(seed, 20).references
+    found = document_frequencies(lambda: iter(references), 3, size=size, buckets=buckets)
+    expected = {gram: count for gram, count in documents(references, 3).items() if count > 1}
+    assert found.documents == 20
+    assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == {
+        hash_of(gram): count for gram, count in expected.items()
+    }
+    assert (np.diff(found.hashes.astype(object)) > 0).all()
+    assert found.digest() == document_frequencies(references, 3).digest()
+
+
+def test_counts_are_added_up_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was counted batch by batch is added up whenever there is much of it, to the same counts."""
+    references = drawn(7, 60).references
+    expected = document_frequencies(references)
+    monkeypatch.setattr(module, "_PENDING", 10)
+    found = document_frequencies(references, size=3)
+    assert found.digest() == expected.digest()
+
+
+def test_by_hand() -> None:
+    """A word twice in one document counts once; idf is log 3 less the log of documents, log 3 for words never seen."""
+    found = document_frequencies([[["雪", "雪"], ["雪"]], [["雪"], ["雨"]], [["雨", "风"]]], 1)
+    assert found.documents == 3
+    assert sorted(found.hashes.tolist()) == sorted([hash_of(("雪",)), hash_of(("雨",))])
+    assert found.counts.tolist() == [2, 2]
+    hashes = np.array([hash_of((word,)) for word in ("雪", "风", "云")], np.uint64)
+    assert idf(found)(hashes).tolist() == pytest.approx([np.log(3 / 2), np.log(3), np.log(3)])
+
+
+def test_tokens_have_hashes_of_their_own() -> None:
+    """All strings of up to four of six letters, one of which is zero, and lone surrogates are told apart."""
+    tokens = ["".join(letters) for n in range(5) for letters in product("ab\0雪\ud800😀", repeat=n)]
+    hashes = token_hashes(tokens)
+    assert len(set(hashes.tolist())) == len(tokens)
+    assert token_hashes(tokens[::-1]).tolist() == hashes.tolist()[::-1]
+    assert token_hashes([]).tolist() == []
+    assert hash_of(("雪",)) == 298902145239085256  # another value would change every signature
+
+
+def test_what_cannot_be_counted_is_an_error() -> None:
+    """A stream that ends after one pass, no documents, a document without references, no n-grams."""
+    stream = iter([[["a"]]])
+    with pytest.raises(BadInput, match="1 documents at first, then 0"):
+        document_frequencies(lambda: stream)
+    with pytest.raises(BadInput, match="at least one document"):
+        document_frequencies([])
+    with pytest.raises(BadInput, match="row 2, references"):
+        document_frequencies([[["a"]], []])
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        document_frequencies([[["a"]]], 0)

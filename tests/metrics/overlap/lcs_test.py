@@ -1,0 +1,64 @@
+"""Longest common subsequences of whole batches, held against a plain dynamic programme and one example by hand."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.metrics.overlap.lcs import lengths, places
+from pipeline.metrics.overlap.segments import batches
+
+texts = st.text("ab,", max_size=9)
+long_texts = st.tuples(st.text("abc", min_size=1, max_size=5), st.integers(1, 25)).map(lambda t: t[0] * t[1])
+segments = st.lists(st.tuples(texts | long_texts, st.lists(texts | long_texts, min_size=1, max_size=3)), min_size=1)
+
+
+def plain(candidate: str, reference: str) -> tuple[int, list[int]]:
+    """The length, and the place in the candidate of each reference token, by the textbook's table."""
+    table = [[0] * (len(candidate) + 1) for _ in range(len(reference) + 1)]
+    for i, theirs in enumerate(reference):
+        for j, ours in enumerate(candidate):
+            table[i + 1][j + 1] = table[i][j] + 1 if ours == theirs else max(table[i][j + 1], table[i + 1][j])
+    found, i, j = [-1] * len(reference), len(reference), len(candidate)
+    while i and j:
+        if table[i][j] == table[i][j - 1]:
+            j -= 1
+        elif table[i][j] == table[i - 1][j]:
+            i -= 1
+        else:
+            i, j = i - 1, j - 1
+            found[i] = j
+    return table[-1][-1], found
+
+
+@settings(max_examples=50)
+@given(segments)
+def test_it_is_the_dynamic_programme(pairs: list[tuple[str, list[str]]]) -> None:
+    """Lengths and places are those of the table, for candidates of no, few and more than 64 tokens side by side."""
+    expected = [plain(candidate, reference) for candidate, owned in pairs for reference in owned]
+    [batch] = batches([list(c) for c, _ in pairs], [[list(r) for r in owned] for _, owned in pairs])
+    assert lengths(batch).tolist() == [length for length, _ in expected]
+    assert places(batch).tolist() == [place for _, row in expected for place in row]
+
+
+def test_by_hand() -> None:
+    """The longest in common may be three tokens of two parts; of two 好 in the candidate the earlier is taken."""
+    candidate, reference = ["我", "爱", "看", "好", "电影", "，", "好"], ["好", "电影", "，", "我", "看"]
+    [batch] = batches([candidate], [[reference, ["好"], ["书"], []]])
+    assert lengths(batch).tolist() == [3, 1, 0, 0]
+    assert places(batch).tolist() == [3, 4, 5, -1, -1, 3, -1]
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 128, 129])
+def test_widths_around_machine_words(size: int) -> None:
+    """A candidate is the LCS of itself and itself, also where its bits fill a machine word to the last."""
+    text = [str(i % 7) for i in range(size)]
+    [batch] = batches([text], [[text, text[::2], text[1:]]])
+    assert lengths(batch).tolist() == [size, (size + 1) // 2, size - 1]
+    assert places(batch)[:size].tolist() == list(range(size))
+
+
+def test_a_batch_without_tokens() -> None:
+    """Where nothing is written nothing is in common."""
+    [batch] = batches([[], []], [[[]], [[], []]])
+    assert lengths(batch).tolist() == [0, 0, 0]
+    assert places(batch).tolist() == []

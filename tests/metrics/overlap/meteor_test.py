@@ -1,0 +1,271 @@
+"""W-METEOR: equal to nltk's with all weights 1, by hand with fractions, against the METEOR 1.5 jar, by properties."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.translate import meteor_score
+
+from pipeline.metrics.overlap.meteor import PRESETS, fewest_chunks, meteor
+from pipeline.metrics.overlap.metric import Floats, Metric
+from pipeline.metrics.overlap.segments import batches
+
+Segments = tuple[list[list[str]], list[list[list[str]]], list[list[float]]]
+
+# meteor-1.5.jar -l other -m exact, a reference each: with the parameters of `other`, and with -p "0.7 1.4 0.3 0.7". The
+# texts have no English function words, which the jar counts in any language.
+JAR = [
+    ("w x y z", "w x z y", 0.5320668547839242, 0.7994572234788247),
+    ("x y w z", "x y w z", 1.0, 1.0),
+    ("z y x", "x y", 0.2666666666666667, 0.6086956521739131),
+    (
+        "这 部 电影 的 演员 ， 演技 真 的 好",
+        "电影 的 演员 真 的 好 ， 演技 也 好",
+        0.6581491959553356,
+        0.7392067982665724,
+    ),
+    ("他 说 的 对 ， 我 说 的 也 对", "我 说 的 对 ， 他 说 的 不 对", 0.6975652693764295, 0.8132422583041841),
+    ("1 2 1 2 3 1 2", "2 1 2 3 1 2 1 4", 0.7937800025888351, 0.8618809844191171),
+]
+JAR_TOGETHER = {"1.5-other": 0.7138936657121906, "1.5-universal": 0.8172326236510892}
+"""Its final scores of all six."""
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Identity:
+    """A stemmer that leaves words as they are, and a WordNet that knows none."""
+
+    def stem(self, word: str) -> str:
+        return word
+
+    def synsets(self, _: str) -> list[object]:
+        return []
+
+
+def drawn(seed: int, count: int = 100) -> Segments:
+    """Random segments over seven words, with weights."""
+    rng = random.Random(seed)
+
+    def text() -> list[str]:
+        return rng.choices("abcdefg", k=rng.randint(0, 9))
+
+    references = [[text() for _ in range(rng.randint(1, 3))] for _ in range(count)]
+    return [text() for _ in references], references, [[rng.random() for _ in owned] for owned in references]
+
+
+def scores(metric: Metric, candidates: object, references: object, weights: object = None, size: int = 512) -> Floats:
+    """The score of each segment."""
+    read = batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
+    return np.concatenate([metric.score(metric.stats(batch)) for batch in read])
+
+
+def scored(candidate: str, references: Sequence[str], weights: Sequence[float], **options: object) -> float:
+    """The score of one segment whose tokens stand apart."""
+    metric = meteor(**options)  # type: ignore[arg-type]
+    return float(scores(metric, [candidate.split()], [[r.split() for r in references]], [list(weights)])[0])
+
+
+@settings(max_examples=100)
+@given(seeds)
+def test_with_all_weights_one_it_is_nltks(seed: int) -> None:
+    """100 examples of 100 segments: nltk's METEOR without stems and synonyms, to 1e-12 (AAC-19)."""
+    candidates, references, _ = drawn(seed)
+    plain = Identity()
+    expected = [
+        meteor_score.meteor_score(owned, candidate, stemmer=plain, wordnet=plain)
+        for candidate, owned in zip(candidates, references, strict=True)
+    ]
+    assert scores(meteor(), candidates, references) == pytest.approx(expected, abs=1e-12, rel=0)
+
+
+def test_the_paper_s_metric_on_a_known_example() -> None:
+    """P = 6/7, R = 1, two chunks: F .9836, penalty .0185, score .9654 (AAC-14)."""
+    found = scored("the cat was sat on the mat", ["the cat sat on the mat"], [1.0], preset="2005")
+    mean = 10 * 6 / 7 / (1 + 9 * 6 / 7)
+    assert mean == pytest.approx(0.9836, abs=5e-5)
+    penalty = 0.5 * (2 / 6) ** 3
+    assert penalty == pytest.approx(0.0185, abs=5e-5)
+    assert found == pytest.approx(mean * (1 - penalty), abs=1e-15)
+    assert round(found, 4) == 0.9654
+    assert PRESETS["2005"] == PRESETS["1.0"]
+
+
+def test_weights_by_hand() -> None:
+    """A good reference that matches less beats a bad one that matches all; `argmax` takes its penalty.
+
+    c = a b c d. r_1 = a b, s .8: P 1/2, R 1, F 10/11, one chunk of two matches, penalty 1/16. r_2 = a b c d, s .4: F 1,
+    penalty 1/128. r_3 = c b a x y, s .9: P 3/4, R 3/5, F 4.5/7.35, three chunks of three matches, penalty 1/2.
+    """
+    references, weights = ["a b", "a b c d", "c b a x y"], [0.8, 0.4, 0.9]
+    first = 0.8 * (10 * 0.5 / (1 + 9 * 0.5)) * (1 - 1 / 16)
+    third = 0.9 * (10 * 0.75 * 0.6 / (0.6 + 9 * 0.75)) * (1 - 1 / 2)
+    assert scored("a b c d", references[:2], weights[:2]) == pytest.approx(first)
+    assert scored("a b c d", references, weights) == pytest.approx(max(first, third))
+    # .9 F_3 = .551 is above .5 F_2, but after the penalties .276 is below .496
+    assert scored("a b c d", ["a b c d", references[2]], [0.5, 0.9]) == pytest.approx(0.5 * (1 - 1 / 128))
+    assert scored("a b c d", ["a b c d", references[2]], [0.5, 0.9], penalty="argmax") == pytest.approx(third)
+
+
+@pytest.mark.parametrize(("candidate", "reference", "other", "universal"), JAR)
+def test_meteor_1_5(candidate: str, reference: str, other: float, universal: float) -> None:
+    """The presets of METEOR 1.5 give what its jar gives, among it no penalty for the reference itself."""
+    for preset, expected in (("1.5-other", other), ("1.5-universal", universal)):
+        found = scored(candidate, [reference], [1.0], preset=preset, alignment="fewest_chunks")
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("preset", "expected"), [*JAR_TOGETHER.items()])
+def test_aggregate_is_meteor_1_5_s(preset: str, expected: float) -> None:
+    """Of the sums over all segments, with all weights 1, comes the jar's final score."""
+    metric = meteor(preset, alignment="fewest_chunks", corpus="aggregate")
+    [batch] = batches([c.split() for c, *_ in JAR], [[r.split()] for _, r, *_ in JAR])
+    assert metric.score(metric.stats(batch).sum(axis=0)) == pytest.approx(expected, abs=1e-12)
+
+
+def fewest(candidate: str, reference: str) -> int:
+    """The fewest chunks, by trying every alignment."""
+    most = (Counter(candidate) & Counter(reference)).total()
+
+    def after(place: int, used: frozenset[int], last: int, chunks: int) -> float:
+        if place == len(candidate):
+            return chunks if len(used) == most else np.inf
+        free = [i for i, word in enumerate(reference) if word == candidate[place] and i not in used]
+        matched = (after(place + 1, used | {i}, i, chunks + (i != last + 1)) for i in free)
+        return min([after(place + 1, used, -2, chunks), *matched])
+
+    return int(after(0, frozenset(), -2, 0))
+
+
+@given(st.text("abc", max_size=6), st.text("abc", max_size=6))
+def test_fewest_chunks_is_exact(candidate: str, reference: str) -> None:
+    """No alignment with as many matches has fewer chunks; a beam of one never claims fewer."""
+    ours, theirs = ([ord(letter) for letter in text] for text in (candidate, reference))
+    expected = fewest(candidate, reference)
+    assert fewest_chunks(ours, theirs) == expected
+    assert fewest_chunks(ours, theirs, states=1) >= expected
+
+
+@settings(max_examples=15)
+@given(seeds)
+def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
+    """Searching only where it may help gives the best over all references of the exact number of chunks."""
+    candidates, references, weights = drawn(seed, 20)
+    expected = []
+    for candidate, owned, given_weights in zip(candidates, references, weights, strict=True):
+        values = [0.0]
+        for reference, weight in zip(owned, given_weights, strict=True):
+            if matches := (Counter(candidate) & Counter(reference)).total():
+                precision, recall = matches / len(candidate), matches / len(reference)
+                fragments = fewest_chunks([ord(w) for w in candidate], [ord(w) for w in reference]) / matches
+                mean = precision * recall / (0.9 * precision + 0.1 * recall)
+                values.append(weight * mean * (1 - 0.5 * fragments**3))
+        expected.append(max(values))
+    found = scores(meteor(alignment="fewest_chunks"), candidates, references, weights)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert (found >= scores(meteor(), candidates, references, weights) - 1e-12).all()
+
+
+METRICS = [
+    meteor(),
+    meteor("1.5-other", alignment="fewest_chunks"),
+    meteor(penalty="argmax"),
+    meteor(corpus="aggregate", alignment="fewest_chunks"),
+    meteor(penalty="argmax", corpus="aggregate", gamma=1.0),
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.signature)
+@settings(max_examples=15)
+@given(seed=seeds)
+def test_properties(metric: Metric, seed: int) -> None:
+    """In [0, 1], 0 for weights of 0; neither the order of references nor the size of batches changes a statistic."""
+    candidates, references, weights = drawn(seed)
+    rng = random.Random(seed)
+    orders = [rng.sample(range(len(owned)), len(owned)) for owned in references]
+    moved = [
+        [[column[i] for i in order] for order, column in zip(orders, columns, strict=True)]
+        for columns in (references, weights)
+    ]
+    one = np.concatenate([metric.stats(batch) for batch in batches(candidates, references, weights)])
+    other = np.concatenate([metric.stats(batch) for batch in batches(candidates, *moved, size=7)])
+    assert one.tolist() == other.tolist()
+    found = metric.score(one)
+    assert (found >= 0).all()
+    assert (found <= 1).all()
+    assert 0 <= metric.score(one.sum(axis=0)) <= 1
+    assert not scores(metric, candidates, references, [[0.0] * len(owned) for owned in references]).any()
+
+
+@settings(max_examples=30)
+@given(seeds)
+def test_more_weight_is_never_less(seed: int) -> None:
+    """Raising a weight, or adding a reference, lowers no score; lowering all by half halves it."""
+    candidates, references, weights = drawn(seed, 30)
+    low = scores(meteor(), candidates, references, weights)
+    raised = [[weight + (1 - weight) * (i % 2) for i, weight in enumerate(owned)] for owned in weights]
+    assert (scores(meteor(), candidates, references, raised) >= low).all()
+    fewer = scores(meteor(), candidates, [owned[:1] for owned in references], [owned[:1] for owned in weights])
+    assert (fewer <= low).all()
+    halves = [[weight / 2 for weight in owned] for owned in weights]
+    assert scores(meteor(), candidates, references, halves) == pytest.approx(low / 2)
+
+
+def test_aggregate_by_hand() -> None:
+    """Sums of the best references: 4 + 2 matches, 5 + 2 and 4 + 4 words, 1 + 2 chunks, weights .5 and 1."""
+    metric = meteor(corpus="aggregate", preset="1.0")
+    segments = [list("abcdx"), list("ab")], [[list("abcd"), list("zz")], [list("bxax")]], [[0.5, 1.0], [1.0]]
+    [batch] = batches(*segments)
+    rows = metric.stats(batch)
+    assert rows.tolist() == [[4, 5, 4, 1, 2], [2, 2, 4, 2, 2]]
+    precision, recall = 6 / 7, 6 / 8
+    mean = 10 * precision * recall / (recall + 9 * precision)
+    assert metric.score(rows.sum(axis=0)) == pytest.approx(4 / 6 * mean * (1 - 0.5 * (3 / 6) ** 3))
+    assert metric.score(rows) == pytest.approx(scores(meteor(), *segments))
+
+
+def test_a_copy_loses_only_what_one_chunk_costs() -> None:
+    """A candidate that is its reference has F 1; a chunk of n words costs .5 / n³, and nothing in METEOR 1.5."""
+    assert scored("这 部 电影 好", ["这 部 电影 好"], [0.6]) == pytest.approx(0.6 * (1 - 0.5 / 64))
+    assert scored("这 部 电影 好", ["这 部 电影 好"], [0.6], preset="1.5-other") == 0.6
+
+
+def test_nothing_written_scores_nothing() -> None:
+    """Without tokens on either side, or none in common, the score is 0, of one segment and of all."""
+    for metric in METRICS:
+        [batch] = batches([[], ["a"], [], ["a"]], [[["a"]], [[]], [[]], [["b"]]])
+        rows = metric.stats(batch)
+        assert metric.score(rows).tolist() == [0, 0, 0, 0]
+        assert metric.score(rows.sum(axis=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"preset": "2"}, "preset should be one of 2005, 1.0, 1.5-other, 1.5-universal, not '2'"),
+        ({"alpha": 1.5}, "alpha and gamma should be in"),
+        ({"beta": 0.0}, "beta above 0"),
+        ({"gamma": -0.1}, "alpha and gamma should be in"),
+        ({"penalty": "outside"}, "penalty should be inside or argmax, not 'outside'"),
+        ({"alignment": "best"}, "alignment should be greedy or fewest_chunks"),
+        ({"corpus": "sum"}, "corpus should be mean or aggregate"),
+    ],
+)
+def test_unknown_options_are_errors(options: dict[str, object], said: str) -> None:
+    """What METEOR does not know is named, with what it knows."""
+    with pytest.raises(ValueError, match=said):
+        meteor(**options)  # type: ignore[arg-type]
+
+
+def test_the_signature_holds_every_parameter() -> None:
+    """Also those that a preset brings, as METEORs differ widely (AAC-15)."""
+    found = dict(part.split(":") for part in meteor("1.5-other", beta=2.0, penalty="argmax").signature.split("|"))
+    found.pop("undertone")
+    assert found == {
+        "preset": "1.5-other", "alpha": "0.75", "beta": "2", "gamma": "0.7", "spares_equal": "yes",
+        "penalty": "argmax", "alignment": "greedy", "corpus": "mean",
+    }  # fmt: skip

@@ -1,0 +1,50 @@
+"""n-grams that candidates share with references: by hand, against dictionaries, and kept for the batch they are of."""
+
+from hypothesis import given, settings
+
+from pipeline.metrics.overlap.ngrams import matches
+from pipeline.metrics.overlap.segments import batches
+from tests.metrics.overlap.cases import drawn, seeds, whole
+from tests.metrics.overlap.cider_test import grams
+
+
+def test_by_hand() -> None:
+    """Of a b a, a is in the first reference twice and b in both; a b is in the first. The b of another is in none."""
+    (batch,) = batches([["a", "b", "a"], ["b"]], [[["a", "a", "b"], ["b"]], [["a"]]])
+    words, pairs = matches(batch, 2)
+    assert words.segment.tolist() == [0, 0, 1]
+    assert words.first.tolist() == [0, 1, 3]
+    assert words.times.tolist() == [2, 1, 1]
+    shared = zip(words.reference.tolist(), words.found.tolist(), words.there.tolist(), strict=True)
+    assert sorted(shared) == [(0, 0, 2), (0, 1, 1), (1, 1, 1)]
+    assert (pairs.first.tolist(), pairs.found.tolist(), pairs.reference.tolist()) == ([0, 1], [0], [0])
+
+
+@settings(max_examples=30)
+@given(seeds)
+def test_counts_are_those_of_dictionaries(seed: int) -> None:
+    """For n of 1 to 4, in whatever order they are asked for, of this batch and of a part of it."""
+    case = drawn(seed, 20, kinds=3)
+    for one in (case, case._replace(candidates=case.candidates[::-1])):
+        batch = whole(one)
+        matches(batch, 2)
+        for n, found in enumerate(matches(batch, 4), 1):
+            expected = [
+                (segment, reference, times, there[gram])
+                for segment, (candidate, owned) in enumerate(zip(one.candidates, one.references, strict=True))
+                for gram, times in grams(candidate, n).items()
+                for reference, there in enumerate(grams(text, n) for text in owned)
+                if gram in there
+            ]
+            offset = [sum(map(len, one.references[:segment])) for segment in range(20)]
+            got = zip(found.segment[found.found].tolist(), found.reference.tolist(), found.times[found.found].tolist(),
+                      found.there.tolist(), strict=True)  # fmt: skip
+            assert sorted(got) == sorted((s, offset[s] + r, times, there) for s, r, times, there in expected)
+
+
+def test_they_are_kept_for_their_batch_alone() -> None:
+    """A batch that is asked twice is searched once; one made of it by other words is searched anew."""
+    batch = whole(drawn(1, 5))
+    assert matches(batch, 3)[0] is matches(batch, 1)[0]
+    other = batch._replace(words=batch.words[::-1])
+    assert matches(other, 1)[0] is not matches(batch, 1)[0]

@@ -1,0 +1,170 @@
+"""Corpus scores, intervals and paired tests of overlap metrics, and metrics by name."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.overlap import METRICS, of
+from pipeline.metrics.overlap.bleu import bleu, delta_bleu
+from pipeline.metrics.overlap.metric import mean, signature
+from pipeline.metrics.overlap.scoring import measure, paired, segment_scores
+from tests.metrics.overlap.cases import Case, drawn, seeds
+
+
+def halves(count: int, right: int) -> Case:
+    """Candidates of one word, of which so many are their reference."""
+    return Case([["雪"] if i < right else ["雨"] for i in range(count)], [[["雪"]]] * count, [[1.0]] * count)
+
+
+def test_measure_is_a_binomial_bootstrap() -> None:
+    """Of 400 words 100 are right: BLEU-1 is 0.25, the bounds those of the normal approximation, 0.25 ± 0.0424."""
+    (row,) = measure([bleu(1)], *halves(400, 100)).to_dicts()
+    assert row["metric"] == "BLEU-1"
+    assert (row["score"], row["segment_mean"], row["segments"]) == (0.25, 0.25, 400)
+    assert (row["low"], row["high"]) == pytest.approx((0.25 - 0.0424, 0.25 + 0.0424), abs=0.006)
+    assert row["signature"] == bleu(1).signature
+    wide = measure([bleu(1)], *halves(400, 100), groups=[i // 40 for i in range(400)]).row(0, named=True)
+    assert wide["score"] == 0.25
+    assert wide["high"] - wide["low"] > 3 * (row["high"] - row["low"])  # ten articles whose candidates share a fate
+    narrow = measure([bleu(1)], *halves(400, 100), confidence=0.5).row(0, named=True)
+    assert row["low"] < narrow["low"] < narrow["high"] < row["high"]
+
+
+def test_the_corpus_score_is_of_sums() -> None:
+    """One word of one and none of three: 1 / 4 of the corpus, 1 / 2 as the mean of the candidates."""
+    candidates, references = [["雪"], ["雨", "雨", "雨"]], [[["雪"]], [["雪", "雪", "雪"]]]
+    (row,) = measure([bleu(1)], candidates, references).to_dicts()
+    assert (row["score"], row["segment_mean"]) == (0.25, 0.5)
+    assert segment_scores([bleu(1), bleu(2)], candidates, references).to_dict(as_series=False) == {
+        "BLEU-1": [1.0, 0.0], "BLEU-2": [0.0, 0.0]
+    }  # fmt: skip
+
+
+def test_all_metrics_by_name() -> None:
+    """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
+    case = drawn(3, 60, kinds=3)
+    metrics = of(list(METRICS), case.references)
+    found = measure(metrics, *case, draws=20)
+    assert found["metric"].to_list() == [
+        "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CIDEr-D", "DeltaBLEU-4"
+    ]  # fmt: skip
+    assert (found["score"] > 0).all()
+    assert found.select((pl.col("low") <= pl.col("score")) & (pl.col("score") <= pl.col("high")))["low"].all()
+    single = segment_scores(metrics, *case)
+    assert single.height == 60
+    np.testing.assert_allclose(single.mean().row(0), found["segment_mean"])
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(1, 30))
+def test_batches_do_not_matter(seed: int, size: int) -> None:
+    """All metrics give the same numbers, intervals too, whatever is read at a time."""
+    case = drawn(seed, 40)
+    metrics = of(list(METRICS), case.references)
+    one, other = (measure(metrics, *case, size=n, draws=20).drop("metric", "signature").to_numpy() for n in (512, size))
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_streams_are_read_once() -> None:
+    """Generators do as lists do."""
+    case = drawn(5, 30)
+
+    def stream(rows: list[object]) -> Iterator[object]:
+        yield from rows
+
+    streams = [stream(rows) for rows in case]  # type: ignore[arg-type]
+    assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))  # type: ignore[arg-type]
+    other = drawn(6, 30).candidates
+    one, more, references, weights = (stream(rows) for rows in (case.candidates, other, *case[1:]))  # type: ignore[arg-type]
+    found = paired([bleu(2)], one, more, references, weights, size=4)  # type: ignore[arg-type]
+    assert found.equals(paired([bleu(2)], case.candidates, other, *case[1:]))
+
+
+def test_paired_by_hand() -> None:
+    """One system is right in 30 of 200 where another is not, and wrong in 10 where it is: 0.1, and p is small."""
+    base = halves(200, 100)
+    one = [["雨"]] * 10 + [["雪"]] * 120 + [["雨"]] * 70
+    (row,) = paired([bleu(1)], one, base.candidates, *base[1:]).to_dicts()
+    assert (row["one"], row["other"], row["segments"]) == (0.6, 0.5, 200)
+    assert row["difference"] == pytest.approx(0.1)
+    # sd of a difference that is +1 in 30, -1 in 10 of 200: √((0.2 - 0.01) / 200)
+    assert (row["low"], row["high"]) == pytest.approx((0.1 - 0.0604, 0.1 + 0.0604), abs=0.009)
+    assert row["p"] < 0.01
+    (back,) = paired([bleu(1)], base.candidates, one, *base[1:]).to_dicts()
+    assert (back["low"], back["high"]) == pytest.approx((-row["high"], -row["low"]))
+    (same,) = paired([bleu(1)], one, one, *base[1:]).to_dicts()
+    assert (same["difference"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
+    whole_ = paired([bleu(1)], one, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
+    assert whole_["p"][0] > row["p"]  # what is gained is in two articles of ten
+
+
+def test_paired_uses_the_same_samples_for_every_metric() -> None:
+    """Rows of several metrics are those of each one alone."""
+    case, other = drawn(1, 50), drawn(2, 50).candidates
+    metrics = [bleu(1), bleu(2)]
+    together = paired(metrics, case.candidates, other, *case[1:])
+    alone = pl.concat([paired([metric], case.candidates, other, *case[1:]) for metric in metrics])
+    assert together.drop("metric", "signature").to_numpy() == pytest.approx(
+        alone.drop("metric", "signature").to_numpy()
+    )
+
+
+def test_negative_weights_are_for_delta_bleu_alone() -> None:
+    """ΔBLEU reads weights from -1; beside another metric they are an error."""
+    one = [["雪"]]
+    assert measure([delta_bleu(1)], one, [[["雪"], ["雨"]]], [[1, -1]])["score"].to_list() == [1]
+    with pytest.raises(BadInput, match="row 1, weights: expected numbers between 0 and 1, found -1"):
+        measure([delta_bleu(1), bleu(1)], one, [[["雪"], ["雨"]]], [[1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"draws": 0}, "draws should be at least 1"),
+        ({"confidence": 1}, "confidence should be between 0 and 1"),
+        ({"groups": ["x"]}, "a group for each of 2 candidates, got 1"),
+        ({"groups": ["x", None]}, "a group for each of 2 candidates, got 1"),
+        ({"metrics": []}, "metrics with names of their own"),
+        ({"metrics": [bleu(1), bleu(1, "floor")]}, "metrics with names of their own"),
+    ],
+)
+def test_what_cannot_be_measured(options: dict[str, object], said: str) -> None:
+    """Options out of range, groups that are not as many, and metrics that share a name are errors."""
+    given_ = {"metrics": [bleu(1)], "candidates": [["雪"]] * 2, "references": [[["雪"]]] * 2} | options
+    with pytest.raises(ValueError, match=said):
+        measure(**given_)  # type: ignore[arg-type]
+
+
+def test_streams_of_different_lengths() -> None:
+    """No candidates at all, and a system with fewer or more than the other."""
+    for call in (measure, segment_scores):
+        with pytest.raises(BadInput, match="at least one, found none"):
+            call([bleu(1)], [], [])
+    for one, other in ((1, 2), (2, 1), (3, 2), (2, 3)):
+        with pytest.raises(BadInput, match=r"row [23]: no"):
+            paired([bleu(1)], [["雪"]] * one, [["雪"]] * other, [[["雪"]]] * 2)
+
+
+def test_names_and_options() -> None:
+    """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
+    found = of(["bleu_4", "cider_d"], [[["雪"]]], options={"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}})
+    assert "smoothing:exp" in found[0].signature
+    assert "sigma:5" in found[1].signature
+    with pytest.raises(ValueError, match="no metric 'bleu'; there are bleu_1, "):
+        of(["bleu"])
+    with pytest.raises(ValueError, match="options of 'meteor', which is not among bleu_1"):
+        of(["bleu_1"], options={"meteor": {}})
+    with pytest.raises(ValueError, match="CIDEr needs references or document frequencies"):
+        of(["cider"])
+
+
+def test_mean_and_signature() -> None:
+    """A mean of nothing is 0; options stand in the order of their names, numbers without needless digits."""
+    assert mean(np.array([[1.5, 3], [0, 0]])).tolist() == [0.5, 0]
+    told = signature(b=True, a=0.1, d=None, c="x")
+    assert told.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"

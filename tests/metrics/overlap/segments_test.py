@@ -1,0 +1,113 @@
+"""Reading candidates, references and weights: numbers by hand, batches in a stream, and clear errors."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.overlap.segments import batches, firsts, left, owners
+from tests.metrics.overlap.cases import drawn, seeds
+
+
+def test_a_batch_by_hand() -> None:
+    """Tokens are numbered as they come, candidates first; each text ends where the next one starts."""
+    (batch,) = batches([["天", "晴"], []], [[["晴"], ["天", "雨"]], [[]]], [[0.5, 1], [0]])
+    assert batch.types == ["天", "晴", "雨"]
+    assert batch.words.tolist() == [0, 1]
+    assert batch.ends.tolist() == [0, 2, 2]
+    assert batch.ref_words.tolist() == [1, 0, 2]
+    assert batch.ref_ends.tolist() == [0, 1, 3, 3]
+    assert batch.owner.tolist() == [0, 0, 1]
+    assert batch.weights.tolist() == [0.5, 1.0, 0.0]
+
+
+def test_places_by_hand() -> None:
+    """Of texts of two, no and three tokens: whose each token is, how many are left; where references start."""
+    ends = np.array([0, 2, 2, 5])
+    assert owners(ends).tolist() == [0, 0, 2, 2, 2]
+    assert left(ends).tolist() == [2, 1, 3, 2, 1]
+    assert firsts(np.array([0, 0, 1, 2, 2, 2])).tolist() == [0, 2, 3]
+
+
+@given(seeds, st.integers(1, 12))
+def test_batches_hold_every_token(seed: int, size: int) -> None:
+    """Whatever the size, batches give back all texts and weights in their order."""
+    case = drawn(seed, 10)
+    candidates, references, weights = [], [], []
+    for batch in batches(*case, size=size):
+        assert len(batch.ends) - 1 <= size
+        token = np.array([*batch.types, ""], dtype=object)
+        candidates += [token[part].tolist() for part in np.split(batch.words, batch.ends[1:-1])]
+        texts = [token[part].tolist() for part in np.split(batch.ref_words, batch.ref_ends[1:-1])]
+        for segment in range(len(batch.ends) - 1):
+            places = np.flatnonzero(batch.owner == segment)
+            references.append([texts[place] for place in places])
+            weights.append(batch.weights[places].tolist())
+    assert (candidates, references, weights) == case
+
+
+def test_only_a_batch_is_read_ahead() -> None:
+    """Two batches of two take four segments of an endless stream."""
+    taken = []
+
+    def endless() -> Iterator[list[str]]:
+        while True:
+            taken.append(1)
+            yield ["雪"]
+
+    stream = batches(endless(), ([["雪"]] for _ in iter(int, 1)), size=2)
+    first = next(stream)
+    next(stream)
+    assert len(taken) == 4
+    assert first.weights.tolist() == [1.0, 1.0]
+
+
+def test_numbers_of_numpy_are_weights() -> None:
+    """An array of weights and whole numbers are read like floats."""
+    one = [["雪"]]
+    for weights in ([np.array([1], np.float32)], [[np.float32(1)]], [[1]]):
+        (batch,) = batches(one, [one], weights)
+        assert batch.weights.tolist() == [1.0]
+    assert not list(batches([], []))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "references", "weights", "said"),
+    [
+        ([["a"]], [], None, "row 1: no references, but candidate"),
+        ([["a"]], [[["a"]], [["a"]]], None, "row 2: no candidate, but references"),
+        ([["a"], ["a"]], [[["a"]], [["a"]]], [[1]], "row 2: no weights, but candidate and references"),
+        ([["a"]], [[]], None, r"row 1, references: expected a list of at least one, found \[\]"),
+        ([["a"]], ["a"], None, "row 1, references: expected a list of at least one, found 'a'"),
+        ([["a"]], [None], None, "row 1, references: expected a list of at least one, found None"),
+        (["a b"], [[["a"]]], None, "row 1, candidate: expected a list of tokens, found 'a b'"),
+        ([["a"], ["a"]], [[["a"]], ["a b"]], None, "row 2, references: expected a list of tokens, found 'a b'"),
+        ([["a"]], [[["a"], "b"]], None, "row 1, references: expected a list of tokens, found 'b'"),
+        ([["a"]], [[["a", None]]], None, "row 1, references: expected tokens that are text, found None"),
+        ([["a"], [["a"]]], [[["a"]], [["a"]]], None, r"row 2, candidate: expected tokens that are text, found \['a'\]"),
+        ([["a"]], [[["a"]]], [[0.5, 0.5]], r"row 1, weights: expected a list of 1, as of .* found \[0.5, 0.5\]"),
+        ([["a"]], [[["a"]]], [0.5], "row 1, weights: expected a list of 1, as of references, found 0.5"),
+        ([["a"]], [[["a"]]], [[1.1]], "row 1, weights: expected numbers between 0 and 1, found 1.1"),
+        ([["a"]], [[["a"]]], [[-0.1]], "row 1, weights: expected numbers between 0 and 1, found -0.1"),
+        ([["a"]], [[["a"]]], [[float("nan")]], "row 1, weights: expected numbers between 0 and 1, found nan"),
+        ([["a"]], [[["a"]]], [["1"]], "row 1, weights: expected numbers between 0 and 1, found '1'"),
+        ([["a"]], [[["a"]]], [[True]], "row 1, weights: expected numbers between 0 and 1, found True"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_names_its_row(candidates: object, references: object, weights: object, said: str) -> None:
+    """Streams of different lengths, text in place of tokens, no references, and weights that are none are errors."""
+    with pytest.raises(BadInput, match=said):
+        list(batches(candidates, references, weights))  # type: ignore[arg-type]
+
+
+def test_size_and_range() -> None:
+    """A batch holds at least one segment; weights below 0 are read where they are allowed."""
+    with pytest.raises(ValueError, match="size should be at least 1"):
+        next(batches([["a"]], [[["a"]]], size=0))
+    (batch,) = batches([["a"]], [[["a"]]], [[-1]], low=-1)
+    assert batch.weights.tolist() == [-1.0]
+    with pytest.raises(BadInput, match="between -1 and 1, found -2"):
+        list(batches([["a"]], [[["a"]]], [[-2]], low=-1))

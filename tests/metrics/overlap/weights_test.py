@@ -1,0 +1,62 @@
+"""Weights from grades: presets by hand, their range, and errors."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.overlap.weights import PRESETS, normalise
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("s/5", [0.2, 0.8, 0.6, 0.5]),
+        ("(s-1)/4", [0, 0.75, 0.5, 0.375]),
+        ("s/max", [0.25, 1, 1, 2.5 / 3]),
+        ("none", [1, 1, 1, 1]),
+    ],
+)
+def test_presets_by_hand(preset: str, expected: list[float]) -> None:
+    """Grades 1 and 4 of one article, 3 and 2.5 of another (AAC-18)."""
+    found = normalise([1, 4, 3, 2.5], preset, ["x", "x", "y", "y"])
+    assert found.tolist() == pytest.approx(expected)
+    assert normalise(pl.Series([1.0, 4.0, 3.0, 2.5]), preset, np.array([7, 7, 2, 2])).tolist() == found.tolist()
+
+
+def test_defaults() -> None:
+    """A fifth of the grade; without articles all grades are of one."""
+    assert normalise([5, 1]).tolist() == [1, 0.2]
+    assert normalise([2, 4], "s/max").tolist() == [0.5, 1]
+    assert normalise([], "s/max").tolist() == []
+
+
+@given(st.lists(st.tuples(st.floats(1, 5), st.integers(0, 3)), min_size=1), st.sampled_from(list(PRESETS)))
+def test_weights_keep_the_order_of_grades(rows: list[tuple[float, int]], preset: str) -> None:
+    """Weights are in [0, 1], and of one article the better comment weighs no less."""
+    grades, articles = zip(*rows, strict=True)
+    found = normalise(grades, preset, articles)
+    assert ((found >= 0) & (found <= 1)).all()
+    for article in set(articles):
+        own = [(grade, weight) for (grade, other), weight in zip(rows, found, strict=True) if other == article]
+        weights = [weight for _, weight in sorted(own)]
+        assert weights == sorted(weights)
+
+
+@pytest.mark.parametrize("grade", [0.9, 5.1, math.nan, None, -math.inf])
+def test_a_grade_off_the_scale_names_its_row(grade: float | None) -> None:
+    """Grades are 1 to 5; a missing one is none."""
+    with pytest.raises(BadInput, match="row 2, grade: expected 1 to 5, found"):
+        normalise([3, grade])  # type: ignore[list-item]
+
+
+def test_errors() -> None:
+    """An unknown preset, and articles that are not as many as grades."""
+    with pytest.raises(ValueError, match=r"preset should be one of s/5, \(s-1\)/4, s/max, none, not 's'"):
+        normalise([1], "s")
+    with pytest.raises(ValueError, match="an article for each of 1 grades, got 2"):
+        normalise([1], articles=["x", "y"])

@@ -1,0 +1,245 @@
+"""Decoding: beam search against trying everything, sampling against the probabilities, rules against transformers'."""
+
+import math
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.models.decoding import Candidate, Decoding, Marks, State, Step, _allowed, _drawn, decode
+
+MARKS = Marks(begin=1, end=2, never=(0,))  # 0 is <unk>; 3, 4, 5 are words
+SIZE = 6
+WORDS = (3, 4, 5)
+
+
+def tables(seed: int, sources: int = 1) -> Tensor:
+    """Log probabilities [source, token before last, last token, next token] that depend on the last two tokens."""
+    drawn = np.random.default_rng(seed).normal(0, 2, (sources, SIZE, SIZE, SIZE))
+    return torch.from_numpy(drawn).log_softmax(dim=3)
+
+
+def stepping(table: Tensor) -> tuple[Step, State]:
+    """A step function that looks the next word up, and its state: number of the source and token before last."""
+
+    def step(last: Tensor, state: State) -> tuple[Tensor, State]:
+        source, before = state
+        return table[source, before, last], (source, last)
+
+    return step, (torch.arange(len(table)), torch.full((len(table),), MARKS.begin))
+
+
+def decoded(table: Tensor, decoding: Decoding, first: int = 0) -> list[list[Candidate]]:
+    """What is written for each source of a table."""
+    step, state = stepping(table)
+    return decode(step, state, len(table), decoding, MARKS, first=first)
+
+
+def probability(table: Tensor, tokens: tuple[int, ...], longest: int) -> float:
+    """Log probability of words: with their end, but for those that are as long as can be."""
+    ended = tokens if len(tokens) == longest else (*tokens, MARKS.end)
+    past = (MARKS.begin, MARKS.begin, *ended)
+    return sum(float(table[a, b, c]) for a, b, c in zip(past, past[1:], past[2:], strict=False))
+
+
+def every(table: Tensor, decoding: Decoding) -> list[Candidate]:
+    """All that can be written, the best first."""
+    lengths = range(decoding.least, decoding.longest + 1)
+    told = [tokens for length in lengths for tokens in product(WORDS, repeat=length) if not _repeats(tokens, decoding)]
+    found = [Candidate(list(tokens), probability(table, tokens, decoding.longest)) for tokens in told]
+    return sorted(found, key=lambda one: -decoding.normalised(one.log_probability, len(one.tokens)))
+
+
+def _repeats(tokens: tuple[int, ...], decoding: Decoding) -> bool:
+    size = decoding.no_repeat_ngram
+    runs = [tokens[at : at + size] for at in range(len(tokens) - size + 1)]
+    return bool(size) and len(set(runs)) < len(runs)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10_000), st.sampled_from([0.0, 0.7, 1.0, 3.0]), st.integers(0, 2), st.integers(0, 2),
+    st.integers(2, 4), st.integers(1, 4),
+)  # fmt: skip
+def test_wide_beam_search_finds_what_trying_everything_finds(
+    seed: int, alpha: float, least: int, size: int, longest: int, best: int
+) -> None:
+    """With a beam for each prefix nothing is lost: the best by normalised log probability, in order."""
+    decoding = Decoding(
+        beams=3**4 * 2, length_penalty=alpha, least=least, longest=longest, best=best, no_repeat_ngram=size
+    )
+    table = tables(seed)
+    (found,) = decoded(table, decoding)
+    expected = every(table[0], decoding)[:best]
+    assert [one.tokens for one in found] == [one.tokens for one in expected]
+    assert [one.log_probability for one in found] == pytest.approx([one.log_probability for one in expected], abs=1e-4)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(0, 3))
+def test_one_beam_is_greedy(seed: int, least: int) -> None:
+    """With one hypothesis each word is the likeliest that may follow, until that is the end."""
+    table = tables(seed)
+    past, total = [MARKS.begin, MARKS.begin], 0.0
+    while len(past) < 9:
+        logs = table[0, past[-2], past[-1]].clone()
+        logs[[0, 1]] = -torch.inf
+        if len(past) - 2 < least:
+            logs[MARKS.end] = -torch.inf
+        past.append(int(logs.argmax()))
+        total += float(logs.max())
+        if past[-1] == MARKS.end:
+            break
+    expected = [token for token in past[2:] if token != MARKS.end]
+    one_beam = decoded(table, Decoding(beams=1, least=least, longest=7))
+    assert one_beam == decoded(table, Decoding(method="greedy", least=least, longest=7))
+    assert one_beam[0][0].tokens == expected
+    assert one_beam[0][0].log_probability == pytest.approx(total, abs=1e-4)
+
+
+def test_length_penalty_of_gnmt() -> None:
+    """Wu et al. (2016), Eq. 14: lp = (5 + |Y|)^alpha / 6^alpha; by hand, 7 words at alpha 1 are divided by 2."""
+    assert Decoding(length_penalty=1.0).normalised(-3.0, 7) == pytest.approx(-1.5)
+    assert Decoding(length_penalty=0.5).normalised(-3.0, 19) == pytest.approx(-1.5)
+    assert Decoding(length_penalty=0.0).normalised(-3.0, 7) == -3.0
+
+
+def test_the_length_penalty_prefers_longer_texts() -> None:
+    """With alpha 0 the short text of log probability ln .5 wins; with alpha 3 the long one of ln .4 does."""
+    table = torch.full((1, SIZE, SIZE, SIZE), -30.0)
+    table[0, :, 1, 3], table[0, :, 1, 4] = math.log(0.5), math.log(0.4)
+    table[0, :, 3, 2] = table[0, :, 4, 5] = table[0, 4, 5, 5] = table[0, 5, 5, 2] = 0.0
+    for alpha, tokens, chance in ((0.0, [3], 0.5), (3.0, [4, 5, 5], 0.4)):
+        ((found,),) = decoded(table, Decoding(beams=2, length_penalty=alpha, longest=5))
+        assert found.tokens == tokens
+        assert found.log_probability == pytest.approx(math.log(chance))
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 10_000), st.sampled_from(["beam", "sample", "greedy"]), st.integers(1, 3), st.integers(0, 2),
+    st.sampled_from([0.0, 1.0]),
+)  # fmt: skip
+def test_a_batch_is_its_sources_one_by_one(seed: int, method: str, best: int, size: int, alpha: float) -> None:
+    """What is written does not depend on what else is in the batch, and chance goes by a source's number."""
+    best = 1 if method == "greedy" else best
+    decoding = Decoding(method=method, beams=3, best=best, no_repeat_ngram=size, longest=6, length_penalty=alpha)  # type: ignore[arg-type]
+    table = tables(seed, 4)
+    whole = decoded(table, decoding)
+    assert whole == [decoded(table[at : at + 1], decoding, at)[0] for at in range(4)]
+    assert whole == decoded(table, decoding)
+
+
+def test_samples_follow_the_probabilities() -> None:
+    """Of 4,000 samples each text comes as often as its probability says (chi-square), all of which add up to 1."""
+    table = tables(3).clone()
+    table[..., [0, 1]] = -torch.inf
+    table = table.log_softmax(dim=3)
+    decoding = Decoding(method="sample", least=0, longest=2, best=4000)
+    chances = {tuple(one.tokens): math.exp(one.log_probability) for one in every(table[0], decoding)}
+    assert math.fsum(chances.values()) == pytest.approx(1.0)
+    (found,) = decoded(table, decoding)
+    counts = Counter(tuple(one.tokens) for one in found)
+    assert counts.keys() <= chances.keys()
+    observed = [counts[tokens] for tokens in chances]
+    assert stats.chisquare(observed, [4000 * chance for chance in chances.values()]).pvalue > 0.01
+    for one in found:
+        assert math.exp(one.log_probability) == pytest.approx(chances[tuple(one.tokens)], rel=1e-5)
+
+
+def test_samples_repeat_with_their_seed() -> None:
+    """The same seed gives the same samples, whatever torch's source of chance has done; fewer are the first of more."""
+    table = tables(5, 3)
+    decoding = Decoding(method="sample", best=8, longest=5)
+    found = decoded(table, decoding)
+    torch.manual_seed(1)
+    assert found == decoded(table, decoding)
+    assert found != decoded(table, Decoding(method="sample", best=8, longest=5, seed=7))
+    assert [each[:2] for each in found] == decoded(table, Decoding(method="sample", best=2, longest=5))
+    assert len({tuple(one.tokens) for one in found[0]}) > 1
+
+
+def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
+    """As the temperature falls to 0, and with top_k 1 or a tiny top_p, sampling becomes greedy."""
+    table = tables(8, 3)
+    greedy = decoded(table, Decoding(method="greedy", longest=6))
+    for changes in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-9}):
+        assert decoded(table, Decoding(method="sample", longest=6, **changes)) == greedy  # type: ignore[arg-type]
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.floats(0.2, 3.0), st.integers(0, 12), st.floats(0.05, 1.0), st.floats(0, 0.999))
+def test_words_are_drawn_as_transformers_would(seed: int, heat: float, top_k: int, top_p: float, drawn: float) -> None:
+    """Temperature, top_k and top_p leave the words, with the probabilities, that transformers' warpers leave."""
+    from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+    logs = torch.from_numpy(np.random.default_rng(seed).normal(0, 2, 10)).log_softmax(0).reshape(1, 10)
+    warped = TemperatureLogitsWarper(heat)(None, logs.clone())
+    if top_k:
+        warped = TopKLogitsWarper(top_k)(None, warped)
+    chances = TopPLogitsWarper(top_p)(None, warped).softmax(1)[0]
+    order = chances.argsort(descending=True)
+    expected = order[int((chances[order].cumsum(0) <= drawn).sum())]
+    decoding = Decoding(method="sample", temperature=heat, top_k=top_k, top_p=top_p)
+    assert int(_drawn(logs.reshape(1, 1, 10), torch.tensor([[drawn]]), decoding)) == int(expected)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(3, 5), min_size=1, max_size=9), st.integers(1, 4))
+def test_runs_of_words_are_not_repeated(words: list[int], size: int) -> None:
+    """What may not follow is what transformers' rule forbids."""
+    from transformers import NoRepeatNGramLogitsProcessor
+
+    expected = NoRepeatNGramLogitsProcessor(size)(torch.tensor([words]), torch.zeros(1, SIZE))
+    marks = Marks(begin=0, end=2)
+    found = _allowed(torch.zeros(1, 1, SIZE), torch.tensor([[words]]), Decoding(no_repeat_ngram=size, least=0), marks)
+    assert torch.equal(found[0, :, 1:], expected[:, 1:])
+
+
+def test_unknown_words_and_marks_are_never_written() -> None:
+    """Even where <unk> and <s> are by far the likeliest."""
+    table = tables(2, 2)
+    table[..., [0, 1]] = 9.0
+    for method in ("beam", "sample", "greedy"):
+        decoding = Decoding(method=method, beams=3, longest=6)  # type: ignore[arg-type]
+        for (found,) in decoded(table, decoding):
+            assert set(found.tokens) <= set(WORDS)
+
+
+def test_where_no_word_is_left_it_ends() -> None:
+    """Three words that may not come twice are all that can be written, however much was asked for."""
+    for method in ("beam", "sample", "greedy"):
+        decoding = Decoding(method=method, no_repeat_ngram=1, least=9, longest=12)  # type: ignore[arg-type]
+        ((found,),) = decoded(tables(4), decoding)
+        assert sorted(found.tokens) == list(WORDS)
+
+
+def test_fewer_candidates_where_there_are_fewer() -> None:
+    """Of three texts that can be written there are no five; nothing is written for no source."""
+    (found,) = decoded(tables(1), Decoding(beams=9, best=5, longest=1))
+    assert sorted(one.tokens for one in found) == [[3], [4], [5]]
+    assert decoded(tables(1)[:0], Decoding()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"method": "best"}, "one of beam, sample, greedy"), ({"beams": 0}, "beams should be 1 or more"),
+        ({"length_penalty": -1.0}, "length_penalty should be"), ({"temperature": 0.0}, "temperature should be above"),
+        ({"top_p": 0.0}, "top_p should be above 0"), ({"top_p": 1.1}, "at most 1"), ({"top_k": -1}, "top_k should be"),
+        ({"longest": 0}, "longest should be 1"), ({"least": 9, "longest": 8}, "longest should be 9"),
+        ({"best": 6}, "best should be at most 5"), ({"method": "greedy", "best": 2}, "at most 1"),
+        ({"length_penalty": math.nan}, "length_penalty should be 0"), ({"seed": -1}, "seed should be 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_refused(changes: dict[str, object], said: str) -> None:
+    """A number out of its bounds is named with what was expected."""
+    with pytest.raises(BadInput, match=said):
+        Decoding(**changes)  # type: ignore[arg-type]
