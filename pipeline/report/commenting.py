@@ -67,8 +67,8 @@ class Commenting(NamedTuple):
     numbers: pl.DataFrame | None = None  # metric, split, subset, value, baseline, baseline_name, pair_count
     history: pl.DataFrame | None = None  # system, epoch, train_loss, validation_loss
     errata: pl.DataFrame | None = None  # system, place, claim, found, holds
-    made_up: int = 0  # comments that simulated raters graded
     signatures: Sequence[str] = ()  # of the metrics and models that all this comes from
+    made_up: int = 0  # comments that simulated raters graded
 
 
 # the columns that tell rows apart, and the others
