@@ -303,7 +303,19 @@ def generated(rows: int) -> Path:
     return path
 
 
-BENCHES = ["import", "tokenize", "score", "train", "grid", "warehouse", "agreement", "senses", "cloze", "memory"]
+BENCHES = [
+    "import",
+    "tokenize",
+    "score",
+    "train",
+    "grid",
+    "warehouse",
+    "agreement",
+    "senses",
+    "cloze",
+    "overlap",
+    "memory",
+]
 
 
 def main() -> None:
@@ -333,6 +345,8 @@ def main() -> None:
         subprocess.run([sys.executable, str(Path(__file__).with_name("senses_bench.py"))], check=True)
     if "cloze" in wanted:
         subprocess.run([sys.executable, str(Path(__file__).with_name("cloze_bench.py"))], check=True)
+    if "overlap" in wanted:
+        subprocess.run([sys.executable, str(Path(__file__).with_name("overlap_bench.py"))], check=True)
     if "memory" in wanted:
         small, large = peak(100_000), peak(2_000_000)
         print(

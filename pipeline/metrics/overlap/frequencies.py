@@ -5,6 +5,7 @@ as much as one in none, log N, so only those in two or more are kept.
 """
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import tee
 from typing import NamedTuple
@@ -18,9 +19,9 @@ from pipeline.metrics.overlap.metric import Floats
 from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, left, owners
 
 Hashes = npt.NDArray[np.uint64]
-References = Sequence[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
+References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
 
-BUCKETS = 1 << 24  # of the first pass, 5 bytes each
+BUCKETS = 1 << 24
 _PENDING = 1 << 20  # n-grams counted apart before they are added up
 
 
@@ -41,39 +42,47 @@ class Frequencies(NamedTuple):
 def document_frequencies(
     references: References, order: int = 4, *, size: int = segments.SIZE, buckets: int = BUCKETS
 ) -> Frequencies:
-    """Count the documents of n-grams in two passes: the first marks hash buckets met in two documents, the second
-    counts exactly, but only n-grams of those. So memory grows with the n-grams in two documents and those that fall
-    into a bucket with others, not with the text.
+    """Count the documents of n-grams. What each batch counts goes to a file; meanwhile the hash buckets met twice are
+    marked, and only n-grams of those are added up. So memory grows with the n-grams in two documents and those that
+    fall into a bucket with others, not with the text; the file has 16 bytes for each n-gram of each batch.
 
     Args:
-        references: the reference set of each segment, as a sequence or as a callable that starts a stream anew. The
-            corpus is part of the metric: the code of Vedantam et al. takes those of the candidates at hand, where an
-            article with six candidates is six documents (its set is given six times).
+        references: the reference set of each segment, a stream or a callable that starts one. The corpus is part of
+            the metric: the code of Vedantam et al. takes those of the candidates at hand, where an article with six
+            candidates is six documents (its set is given six times).
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it, nor on `buckets`.
-        buckets: of the first pass, 5 bytes each; more than there are n-grams leave the second less to do.
+        buckets: 2 bytes each; more than there are n-grams leave less to add up.
 
     Raises:
-        BadInput: no documents, one without references, or not the same number in both passes; it names the row.
+        BadInput: no documents, or one without references; it names the row.
         ValueError: an order or buckets below 1.
     """
     if order < 1 or buckets < 1:
         raise ValueError(f"order and buckets should be at least 1, not {order} and {buckets}")
-    start = references if callable(references) else lambda: references
-    is_shared, documents = _shared(_documents(start(), size), order, buckets)
-    if not documents:
-        raise BadInput("references: expected at least one document, found none")
-    found, parts, again = _NONE, [_NONE], 0
-    for batch in _documents(start(), size):
-        again += len(batch.ends) - 1
-        document = batch.owner[owners(batch.ref_ends)]
-        for hashes, places in hashed(batch.ref_words, batch.ref_ends, batch.types, order):
-            kept = is_shared[hashes % np.uint64(buckets)]
-            parts.append(_counted(hashes[kept], document[places[kept]]))
-        if sum(len(part[0]) for part in parts) > _PENDING:
-            found, parts = _inserted(found, _added(parts)), [_NONE]
-    if again != documents:
-        raise BadInput(f"references: {documents} documents at first, then {again}; a stream cannot be read twice")
+    is_met, is_shared = np.zeros(buckets, np.bool_), np.zeros(buckets, np.bool_)
+    documents, sizes = 0, []
+    with tempfile.TemporaryFile() as spool:
+        for batch in _documents(references() if callable(references) else references, size):
+            documents += len(batch.ends) - 1
+            document = batch.owner[owners(batch.ref_ends)]
+            for hashes, places in hashed(batch.ref_words, batch.ref_ends, batch.types, order):
+                grams, counts = _counted(hashes, document[places])
+                bucket = _bucket(grams, buckets)
+                is_shared[bucket[is_met[bucket] | (counts > 1)]] = True
+                is_met[bucket] = True
+                sizes.append(len(grams))
+                spool.write(grams.tobytes() + counts.tobytes())
+        if not documents:
+            raise BadInput("references: expected at least one document, found none")
+        spool.seek(0)
+        found, parts = _NONE, [_NONE]
+        for count in sizes:
+            grams, counts = (np.frombuffer(spool.read(8 * count), kind) for kind in (np.uint64, np.int64))
+            kept = is_shared[_bucket(grams, buckets)]
+            parts.append((grams[kept], counts[kept]))
+            if sum(len(part[0]) for part in parts) > _PENDING:
+                found, parts = _inserted(found, _added(parts)), [_NONE]
     hashes, counts = _inserted(found, _added(parts))
     return Frequencies(documents, order, hashes[counts > 1], counts[counts > 1])
 
@@ -81,28 +90,14 @@ def document_frequencies(
 _NONE = (np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
+def _bucket(hashes: Hashes, buckets: int) -> Ints:
+    return (hashes % np.uint64(buckets)).astype(np.int64)
+
+
 def _documents(references: Iterable[Sequence[Tokens]], size: int) -> Iterator[Batch]:
     """Reference sets without candidates."""
     one, other = tee(references)
     return segments.batches((() for _ in one), other, size=size)
-
-
-def _shared(batches: Iterator[Batch], order: int, buckets: int) -> tuple[npt.NDArray[np.bool_], int]:
-    """Which buckets are met in two documents, and the number of documents."""
-    first, is_shared, documents = np.zeros(buckets, np.int32), np.zeros(buckets, np.bool_), 0
-    for batch in batches:
-        owner = (1 + documents + batch.owner[owners(batch.ref_ends)]).astype(np.int32)  # 0 is nobody
-        for hashes, places in hashed(batch.ref_words, batch.ref_ends, batch.types, order):
-            bucket = (hashes % np.uint64(buckets)).astype(np.int64)
-            document = owner[places]
-            before = first[bucket]
-            is_new = before == 0
-            new, by = bucket[is_new], document[is_new]
-            first[new] = by  # of several one stays, from which the others differ
-            is_shared[new[first[new] != by]] = True
-            is_shared[bucket[~is_new & (before != document)]] = True
-        documents += len(batch.ends) - 1
-    return is_shared, documents
 
 
 def _counted(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
