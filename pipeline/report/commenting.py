@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pipeline.errors import BadInput
 from pipeline.examples.commenting import CATEGORIES, COMMENTS_TOLD, TABLE_2
 from pipeline.label.quality import PAPER, PAPER_KAPPA
-from pipeline.metrics.correlation import SYSTEMS
+from pipeline.metrics.commenting_claims import SYSTEMS
 from pipeline.report import commenting_figures as figures
 from pipeline.report.commenting_figures import (
     COEFFICIENTS,

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.correlation import SYSTEMS, TABLE_4, TABLE_7
+from pipeline.metrics.commenting_claims import SYSTEMS, TABLE_4, TABLE_7
 from pipeline.metrics.ranking import kendall_tau
 from pipeline.report.figures import (
     ACCENT,

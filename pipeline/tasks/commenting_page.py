@@ -8,7 +8,7 @@ from pipeline import warehouse
 from pipeline.errors import Missing
 from pipeline.examples import commenting
 from pipeline.label import simulated
-from pipeline.metrics import correlation
+from pipeline.metrics import commenting_claims, correlation
 from pipeline.report import commenting as page
 from pipeline.slices import parse_day
 from pipeline.tasks import commenters, grading, overlap, report, texts, threads
@@ -40,7 +40,7 @@ def inputs(day: str) -> page.Commenting:
         examples=None if judged is None else _examples(judged),
         numbers=_evaluated(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
         history=_history(day),
-        errata=correlation.claims(),
+        errata=commenting_claims.claims(),
         made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
         .collect()
         .height,

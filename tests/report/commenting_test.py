@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.metrics.correlation import claims
+from pipeline.metrics.commenting_claims import claims
 from pipeline.report.commenting import EXAMPLES, LONG, Commenting, page
 from tests.report.cloze_test import tables, texts
 from tests.report.commenting_figures_test import (
@@ -241,7 +241,7 @@ def test_numbers_history_and_errata(whole: str) -> None:
 
 
 def test_what_the_paper_claims_fits_the_page() -> None:
-    """The claims of `metrics.correlation` go on the page as they are; one cannot be told from the paper's numbers."""
+    """The claims of `metrics.commenting_claims` go on the page as they are; one cannot be told from the numbers."""
     found = tables(page(DAY, Commenting(errata=claims())))[TITLES["errata"]]
     assert len(found) == claims().height
     assert {row[4] for row in found} == {"yes", "no", "cannot be told"}
