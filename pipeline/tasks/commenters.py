@@ -292,13 +292,20 @@ def comment(
     Returns:
         The rows with comment, score and signature; a row for each comment, of an article that got none one with nulls.
     """
+    if ref and (Path(ref).expanduser() / "facts.json").is_file():  # as `models.seq2seq` writes its folders
+        return _with_comments(rows, *_by_pretrained(rows, ref, decoding, best))
     model = opened(ref, system)
     told = rows.with_columns(pl.col("title", "content").fill_null(""))
     whole = told.select(text=pl.concat_str("title", "content", separator=" "))
     langs = whole.select(language()).to_series().to_list()
     titles, contents = _cut(told, "title").to_list(), _cut(told, "content").to_list()
     found = made(model, titles, contents, langs, decoding, best, similar)
-    said = found.rows.select("row", "score", comment="text", signature=pl.lit(found.signature))
+    return _with_comments(rows, found.rows, found.signature)
+
+
+def _with_comments(rows: pl.DataFrame, found: pl.DataFrame, signature: str) -> pl.DataFrame:
+    """The rows, each as often as there are comments on it, and once where there is none."""
+    said = found.select("row", "score", comment="text", signature=pl.lit(signature))
     return rows.with_row_index("row").cast({"row": pl.Int64}).join(
         said, on="row", how="left", maintain_order="left_right"
     ).drop("row")  # fmt: skip
@@ -331,6 +338,22 @@ def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any]
     told = data.articles.select("article_id", "split", text=_whole("title"), context=_whole("content"))
     rows = data.comments.select("article_id", meaning="text").join(told, on="article_id", how="inner")
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})
+
+
+def _by_pretrained(rows: pl.DataFrame, folder: str, decoding: "Decoding | None", best: int) -> tuple[pl.DataFrame, str]:
+    """Comments by a folder of `fit_pretrained` (row, text, score), and what made them."""
+    from pipeline.models import seq2seq
+    from pipeline.models.decoding import Decoding
+
+    model, how = seq2seq.load(Path(folder).expanduser()), decoding or Decoding(best=best)
+    texts = rows["title"].fill_null("").to_list()
+    found = seq2seq.candidates(model, texts, rows["content"].to_list(), how, keep="start")
+    said = [
+        (row, one.text, one.log_probability) for row, several in enumerate(found) for one in several if one.text.strip()
+    ]
+    told = ",".join(f"{name}:{value}" for name, value in sorted(asdict(how).items()))
+    frame = pl.DataFrame(said, schema={name: MADE[name] for name in ("row", "text", "score")}, orient="row")
+    return frame, f"{PRETRAINED}|model:{model.revision[:12]}|{told}|undertone:{__version__}"
 
 
 def _whole(column: str) -> pl.Expr:

@@ -83,6 +83,24 @@ def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
     assert said.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
 
 
+def test_a_pretrained_model_is_fitted_and_comments(tmp_path: Path) -> None:
+    """An encoder-decoder of a folder is fitted to the pairs of a file, and its folder comments as any other."""
+    from pipeline.models import seq2seq
+
+    data = commenters.of_file(sample.THREADS, sample.THREAD_COLUMNS)
+    few = commenters.Data(data.articles.head(4), data.comments.join(data.articles.head(4), on="article_id", how="semi"))
+    start = seq2seq.fresh(few.comments["text"].to_list(), width=8, layers=1)
+    seq2seq.save(start, tmp_path / "start", {})
+    history = commenters.fit_pretrained(few, tmp_path / "model", str(tmp_path / "start"), {"epochs": 1, "source": 32})
+    assert history["epoch"].to_list() == [1]
+    rows = pl.DataFrame({"title": ["公交改线", "新桥"], "content": [None, "桥长三公里"]})
+    how = commenters.decoding(method="sample", best=2, longest=6)
+    said = commenters.comment(rows, str(tmp_path / "model"), decoding=how, best=2)
+    assert said.height == 4
+    assert said.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
+    assert said.equals(commenters.comment(rows, str(tmp_path / "model"), decoding=how, best=2))
+
+
 def test_words_are_put_together_as_their_language_has_it() -> None:
     """Chinese words stand without blanks, Latin ones and numbers with."""
     assert commenters.joined(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
