@@ -1,7 +1,7 @@
 """Overlap metrics of made-up comments with 27 references each, beside pure Python, and their memory: run it as it is.
 
 Words are drawn by Zipf's law from 30,000, texts have 5 to 29 of them, 17 on average. First each family beside its
-reference on 500 candidates, with all that it reads for itself; then all four in one reading, with intervals, on more of
+reference on 1,000 candidates, with all that it reads for itself; then all four in one reading, with intervals, on more of
 them, once for the time and once in larger batches for the memory, in processes of their own. Arguments: counts, 2415
 and 9660 (the paper's test set) by default. CIDEr is held against pycocoevalcap where that is there, else against
 dictionaries.
@@ -37,7 +37,7 @@ from tests.metrics.overlap.cider_test import plainly
 
 REFERENCES = 27
 LARGE = 1_000  # segments of a batch where memory is measured
-PLAIN = 500  # candidates of the comparison
+PLAIN = 1_000  # candidates of the comparison
 FAMILIES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
 WORDS = np.array([f"w{number}" for number in range(30_000)], dtype=object)
 CHANCES = np.cumsum(1 / np.arange(1, len(WORDS) + 1)) / (1 / np.arange(1, len(WORDS) + 1)).sum()

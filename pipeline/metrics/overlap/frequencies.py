@@ -8,7 +8,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import tee
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from pipeline.metrics.overlap.metric import Floats
 from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, left, owners
 
 Hashes = npt.NDArray[np.uint64]
+Marks = npt.NDArray[np.bool_]  # [buckets]
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
 
 BUCKETS = 1 << 24
@@ -42,9 +43,10 @@ class Frequencies(NamedTuple):
 def document_frequencies(
     references: References, order: int = 4, *, size: int = segments.SIZE, buckets: int = BUCKETS
 ) -> Frequencies:
-    """Count the documents of n-grams. What each batch counts goes to a file; meanwhile the hash buckets met twice are
-    marked, and only n-grams of those are added up. So memory grows with the n-grams in two documents and those that
-    fall into a bucket with others, not with the text; the file has 16 bytes for each n-gram of each batch.
+    """Count the documents of n-grams, the short ones first: one in two documents begins with one that is, so of the
+    long ones few are looked at. What a batch counts goes to a file; meanwhile the hash buckets met twice are marked,
+    and only n-grams of those are added up. So memory grows with the n-grams in two documents and those that fall into a
+    bucket with others, not with the text; the files have 24 bytes a token and 16 an n-gram of each batch.
 
     Args:
         references: the reference set of each segment, a stream or a callable that starts one. The corpus is part of
@@ -52,7 +54,7 @@ def document_frequencies(
             candidates is six documents (its set is given six times).
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it, nor on `buckets`.
-        buckets: 2 bytes each; more than there are n-grams leave less to add up.
+        buckets: 3 bytes each; more than there are n-grams leave less to add up.
 
     Raises:
         BadInput: no documents, or one without references; it names the row.
@@ -60,31 +62,72 @@ def document_frequencies(
     """
     if order < 1 or buckets < 1:
         raise ValueError(f"order and buckets should be at least 1, not {order} and {buckets}")
-    is_met, is_shared = np.zeros(buckets, np.bool_), np.zeros(buckets, np.bool_)
-    documents, sizes = 0, []
-    with tempfile.TemporaryFile() as spool:
+    documents, batches = 0, 0
+    is_shared, is_met, is_twice = (np.zeros(buckets, np.bool_) for _ in range(3))  # the first by all orders
+    found = [_NONE]
+    with tempfile.TemporaryFile() as text:
         for batch in _documents(references() if callable(references) else references, size):
-            documents += len(batch.ends) - 1
-            document = batch.owner[owners(batch.ref_ends)]
-            for hashes, places in hashed(batch.ref_words, batch.ref_ends, batch.types, order):
-                grams, counts = _counted(hashes, document[places])
-                bucket = _bucket(grams, buckets)
-                is_shared[bucket[is_met[bucket] | (counts > 1)]] = True
-                is_met[bucket] = True
-                sizes.append(len(grams))
-                spool.write(grams.tobytes() + counts.tobytes())
+            documents, batches = documents + len(batch.ends) - 1, batches + 1
+            _put(text, token_hashes(batch.types)[batch.ref_words])
+            _put(text, left(batch.ref_ends))
+            _put(text, batch.owner[owners(batch.ref_ends)])
         if not documents:
             raise BadInput("references: expected at least one document, found none")
-        spool.seek(0)
+        for n in range(1, order + 1):
+            text.seek(0)
+            every = (_candidates(_got(text), _got(text), _got(text), n, is_shared) for _ in range(batches))
+            is_met.fill(False)
+            is_twice.fill(False)
+            hashes, counts = _summed(every, is_met, is_twice)
+            found.append((hashes[counts > 1], counts[counts > 1]))
+            is_shared[_bucket(found[-1][0], buckets)] = True
+    hashes, counts = _added(found)
+    return Frequencies(documents, order, hashes, counts)
+
+
+def _candidates(token: Hashes, room: Ints, document: Ints, order: int, is_shared: Marks) -> tuple[Hashes, Ints]:
+    """The n-grams of a batch that may be in two documents, as their n - 1 first words and their last one are; and the
+    documents they are in.
+    """
+    hashes, places = token, np.arange(len(token))
+    for n in range(2, order + 1):
+        kept = (room[places] >= n) & is_shared[_bucket(hashes, len(is_shared))]
+        places, hashes = places[kept], hashes[kept]
+        last = token[places + n - 1]
+        kept = is_shared[_bucket(last, len(is_shared))]
+        places, hashes = places[kept], _mixed(hashes[kept] + last[kept] * _ODD)
+    return hashes, document[places]
+
+
+def _summed(every: Iterator[tuple[Hashes, Ints]], is_met: Marks, is_twice: Marks) -> tuple[Hashes, Ints]:
+    """Documents of n-grams, of all that are in two and some that are in one; the marks come empty."""
+    batches, buckets = 0, len(is_met)
+    with tempfile.TemporaryFile() as counted:
+        for hashes, document in every:
+            grams, counts = _counted(hashes, document)
+            bucket = _bucket(grams, buckets)
+            is_twice[bucket[is_met[bucket] | (counts > 1)]] = True
+            is_met[bucket] = True
+            batches += 1
+            _put(counted, grams)
+            _put(counted, counts)
+        counted.seek(0)
         found, parts = _NONE, [_NONE]
-        for count in sizes:
-            grams, counts = (np.frombuffer(spool.read(8 * count), kind) for kind in (np.uint64, np.int64))
-            kept = is_shared[_bucket(grams, buckets)]
+        for _ in range(batches):
+            grams, counts = _got(counted), _got(counted)
+            kept = is_twice[_bucket(grams, buckets)]
             parts.append((grams[kept], counts[kept]))
             if sum(len(part[0]) for part in parts) > _PENDING:
                 found, parts = _inserted(found, _added(parts)), [_NONE]
-    hashes, counts = _inserted(found, _added(parts))
-    return Frequencies(documents, order, hashes[counts > 1], counts[counts > 1])
+    return _inserted(found, _added(parts))
+
+
+def _put(file: IO[bytes], values: Hashes | Ints) -> None:
+    np.save(file, values, allow_pickle=False)
+
+
+def _got(file: IO[bytes]) -> Any:
+    return np.load(file, allow_pickle=False)
 
 
 _NONE = (np.empty(0, np.uint64), np.empty(0, np.int64))

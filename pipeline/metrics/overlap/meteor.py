@@ -122,15 +122,20 @@ def greedy(batch: Batch) -> Ints:
     before (`nltk.translate.meteor_score`).
     """
     segment, pair = owners(batch.ends), owners(batch.ref_ends)
-    mine, theirs = _ranks(segment, batch.words), _ranks(pair, batch.ref_words)
-    depth = 1 + max(mine.max(initial=0), theirs.max(initial=0))
-    keys = _keys(batch, segment, batch.words) * depth + mine
-    wanted = _keys(batch, batch.owner[pair], batch.ref_words) * depth + theirs
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(keys)
-    at = order[np.searchsorted(keys, wanted, sorter=order).clip(max=len(keys) - 1)]
-    return np.where(keys[at] == wanted, at - batch.ends[segment[at]], -1)
+    keys = _keys(batch, segment, batch.words)
+    order = np.argsort(keys, kind="stable")
+    known, start, times = np.unique(keys[order], return_index=True, return_counts=True)
+    wanted = _keys(batch, batch.owner[pair], batch.ref_words)
+    word = np.searchsorted(known, wanted)
+    there = np.flatnonzero(np.append(known, -1)[word] == wanted)  # few, so that only they are ranked
+    word = word[there]
+    follow = _ranks(pair[there], word)
+    is_match = follow < times[word]
+    word, there, follow = word[is_match], there[is_match], follow[is_match]
+    at = order[start[word] + times[word] - 1 - follow]
+    found = np.full(len(wanted), -1, np.int64)
+    found[there] = at - batch.ends[segment[at]]
+    return found
 
 
 def fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
