@@ -65,27 +65,25 @@ def test_a_pid_that_came_round_again_is_a_stranger(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_demo_twice_then_backfill_then_down(
+def test_demo_then_backfill_then_down(
     airflow: Any, opened: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The demo works and changes no row when run again; a backfilled day equals one run by hand; no process stays."""
+    """The demo works, Airflow is started once and tells its secret once; a backfilled day equals one run by hand; no
+    process stays. That DAGs run again change no row is tested without a scheduler (tests/dags/flow_test.py).
+    """
     demo.demo()
     told = capsys.readouterr().out
     secret = stack.password()[0]
     assert secret in told
     assert str(report.path_of(DAY)) in told
     assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
-    before = warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id")
-    published = warehouse.scan("annotated_comments").sort("row_id").collect()
+    published = warehouse.scan("annotated_comments").collect()
     assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted
     assert release.page_of(demo.PROJECT).is_file()
-    demo.demo()
-    assert warehouse.scan("annotated_comments").sort("row_id").collect().equals(published)
-    assert secret not in capsys.readouterr().out
-    assert warehouse.scan("scores").collect().sort("source", "thread_id", "comment_id").equals(before)
-
     running = stack.state()
     assert running is not None
+    assert demo.up() == running
+    assert secret not in capsys.readouterr().out
     assert stack.airflow_home().joinpath("passwords.json").stat().st_mode & 0o077 == 0
     connections = [c for pid in stack.processes(running) for c in psutil.Process(pid).net_connections()]
     port = int(running["url"].rpartition(":")[2])
