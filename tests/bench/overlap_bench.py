@@ -1,8 +1,8 @@
 """Overlap metrics of made-up comments with 27 references each, beside pure Python, and their memory: run it as it is.
 
 Words are drawn by Zipf's law from 30,000, texts have 5 to 29 of them, 17 on average. First each family beside its
-reference on 1,000 candidates, with all that it reads for itself; then all four in one reading, with intervals, on more of
-them, once for the time and once in larger batches for the memory, in processes of their own. Arguments: counts, 2415
+reference on 1,000 candidates, with all that it reads for itself; then all four in one reading, with intervals, on more
+of them, once for the time and once in larger batches for the memory, in processes of their own. Arguments: counts, 2415
 and 9660 (the paper's test set) by default. CIDEr is held against pycocoevalcap where that is there, else against
 dictionaries.
 """
