@@ -65,7 +65,7 @@ PARAMS = {
 def people(kind: str, day: str) -> None:
     """Comments of a kind to people, and their grades back."""
 
-    @task
+    @task(trigger_rule="none_failed")
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import grading, labels
 
@@ -101,7 +101,7 @@ def commenting() -> None:
     def corpus(staged: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks import threads
 
-        return threads.publish(list(staged), day, threads.rules(params), run_id)
+        return threads.publish(list(staged), day, threads.rules(params), run_id, params["source"])
 
     @task
     def systems(made: Any, params: Any = None) -> list[str]:
@@ -132,7 +132,7 @@ def commenting() -> None:
     def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:
         from pipeline.tasks import quality
 
-        return quality.train(day, "quality", run_id=run_id) if params["train_quality"] else None
+        return quality.train_if_graded(day, run_id) if params["train_quality"] else None
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:

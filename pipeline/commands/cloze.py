@@ -153,7 +153,7 @@ def rate(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
     count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; by default <home>/labelling/cloze_<subtask>.")
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
     sheet: Sheets = None,
     label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,

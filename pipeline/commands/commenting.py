@@ -113,7 +113,7 @@ def generate(
 def rate(
     kind: Kind,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; by default <home>/labelling/quality_<kind>.")
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
     sheet: Sheets = None,
     lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
@@ -160,7 +160,8 @@ def ratings(
     agreement = grading.agreement(name)
     tell(agreement, told, as_json)
     if not as_json:
-        console.say(", ".join(f"{key} {value}" for key, value in told.items() if value is not None))
+        shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in told.items()}
+        console.say(", ".join(f"{key} {value}" for key, value in shown.items() if value is not None))
 
 
 @app.command()
@@ -255,7 +256,12 @@ def correlate(
     else:
         again(partial(overlap.correlations, day or today(), this_run()))
         found = overlap.table(day or today())
+        console.say(f"weights of references: {overlap.preset_of()}")
     show(found if as_json else overlap.table_4(found), as_json)
+    if not found["value"].count():
+        console.say("nothing can be told: a correlation wants three rows, and scores and grades that differ")
+    elif not found["low"].count():
+        console.say(f"intervals want {overlap.LEAST} articles")
 
 
 def train(
@@ -292,7 +298,10 @@ def train(
                 if start
                 else commenters.train_file(system, rows, out, given)
             )
-        tell(found, {"model": str(out)}, as_json)
+        told = found.select(name for name in ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
+                            if name in found.columns)  # fmt: skip
+        tell(told, {"model": str(out)}, as_json)
+        console.say(f"model {out}")
         return
     warehouse.create()
     with console.working("training"):
@@ -300,6 +309,7 @@ def train(
     mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
     found = warehouse.scan("evaluations", mine).select("epoch", "metric", "split", "value").sort("epoch").collect()
     tell(found, {"model": model_id}, as_json)
+    console.say(f"model {model_id}")
 
 
 def comment(
@@ -377,6 +387,9 @@ def train_quality(
         mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
         found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
     tell(quality.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    if not found.height:
+        console.say("it could not be measured: too few articles for a test part; of the tables, it is not in force")
+    console.say(f"model {told['model']}")
 
 
 def evaluate_quality(

@@ -2,7 +2,7 @@
 
 In come articles and comments with their words counted (`counted`; the paper's words are jieba's, marks among them).
 Out go all articles with their split, or why they have none (AAC-04), references that a comment is compared with
-(AAC-07), statistics beside the paper's (AAC-05, AAC-06, AAC-31), and pairs that commenters learn from (AAC-22).
+(AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31).
 
 Whatever is drawn goes by a hash of seed and ids: the order of rows does not matter, and an article that comes in later
 takes the place of one other at most.
@@ -10,7 +10,7 @@ takes the place of one other at most.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import polars as pl
@@ -18,8 +18,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.text.segment import words
 
-CHUNK = 10_000  # texts or pairs held as words at a time
-SPLITS = ("train", "validation", "test")
+CHUNK = 10_000  # texts held as words at a time
 THREADS: dict[str, pl.DataType] = {
     "source": pl.String(), "thread_id": pl.String(), "category": pl.String(),
     **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
@@ -84,8 +83,6 @@ COMMENTS_TOLD = 4_500_000
 VOCABULARY = 1_858_452
 CATEGORIES, CATEGORIES_SHOWN = 44, 15
 """Categories there are, and those of Figure 2 (AAC-31)."""
-MOST_WORDS = 50
-"""Words of a comment that commenters learn from (AAC-22)."""
 
 
 def counted(
@@ -274,75 +271,3 @@ def categories(threads: pl.DataFrame) -> pl.DataFrame:
     kept = threads.filter(pl.col("split").is_not_null())
     counts = kept.group_by("category").agg(count=pl.len().cast(pl.Int64))
     return counts.with_columns(share=pl.col("count") / kept.height).sort("count", "category", descending=[True, False])
-
-
-class Pairs(NamedTuple):
-    """Some pairs to learn from, and comments that are none."""
-
-    rows: pl.DataFrame  # source, thread_id, comment_id; title, content, comment: lists of words
-    dropped: pl.DataFrame  # `DROPPED`: too_long, no_words
-
-
-def training_pairs(
-    threads: pl.DataFrame,
-    articles: pl.DataFrame,
-    comments: pl.DataFrame | Iterable[pl.DataFrame],
-    split: str = "train",
-    *,
-    long_comments: str = "truncate",
-    most_words: int = MOST_WORDS,
-    only: pl.DataFrame | None = None,
-) -> Iterator[Pairs]:
-    """Pairs of an article and a comment on it, as commenters read them, a part at a time (AAC-22, AAC-23).
-
-    The paper discards comments of more than 50 words in section 5 and truncates them in appendix C.1 (errata E12): the
-    appendix has the details. Every comment makes a pair unless `only` says which: with `one_each` it is one an article,
-    with which the paper's models were worse, and with the references of a corpus it is those.
-
-    Args:
-        threads: of a `Corpus`.
-        articles: source, thread_id, title, content: lists of words. Cut the content to what is read, as it is repeated.
-        comments: source, thread_id, comment_id, words (a list): a frame, or frames one after the other, so that never
-            all comments need be in memory.
-        split: train, validation or test.
-        long_comments: truncate to `most_words`, or discard.
-        most_words: of a comment.
-        only: source, thread_id, comment_id of the comments wanted; all, unless given.
-
-    Yields:
-        Pairs in the order of the comments, for each frame of them, or for each `CHUNK` of one frame.
-
-    Raises:
-        BadInput: at once, for another split or way with long comments, or an article of the split without words.
-    """
-    for name, value, known in (("split", split, SPLITS), ("long_comments", long_comments, ("truncate", "discard"))):
-        if value not in known:
-            raise BadInput(f"{name} should be one of {', '.join(known)}, found {value!r}")
-    mine = threads.filter(split=split)
-    if (lacking := mine.join(articles, on=_KEY, how="anti")).height:
-        raise BadInput(f"articles: no words of {'/'.join(lacking.select(_KEY).row(0))}, which is in {split}")
-    wanted = articles.join(mine, on=_KEY, how="semi").select(*_KEY, "title", "content")
-    count = pl.col("words").list.len().fill_null(0)
-    is_long = (count > most_words) & (long_comments == "discard")
-    reason = pl.when(count == 0).then(pl.lit("no_words")).when(is_long).then(pl.lit("too_long"))
-
-    def pairs(some: pl.DataFrame) -> Pairs:
-        if only is not None:
-            some = some.join(only, on=_COMMENT, how="semi", maintain_order="left")
-        rows = some.join(wanted, on=_KEY, maintain_order="left").with_columns(reason=reason)
-        good, bad = rows.filter(pl.col("reason").is_null()), rows.filter(pl.col("reason").is_not_null())
-        comment = pl.col("words").list.head(most_words)
-        return Pairs(
-            good.select(*_COMMENT, "title", "content", comment=comment),
-            bad.select("source", "reason", row_key=_row_key()),
-        )
-
-    frames = comments.iter_slices(CHUNK) if isinstance(comments, pl.DataFrame) else comments
-    return map(pairs, frames)
-
-
-def one_each(comments: pl.DataFrame, seed: int = PAPER.seed) -> pl.DataFrame:
-    """One comment of each article, drawn (AAC-23): source, thread_id, comment_id, in order."""
-    ids = comments.select(_COMMENT)
-    drawn = ids.with_columns(_draws(ids, f"{seed}\none")).sort("draw", "comment_id")
-    return drawn.unique(_KEY, keep="first", maintain_order=True).drop("draw").sort(_KEY)

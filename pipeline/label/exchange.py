@@ -372,6 +372,8 @@ def _read_wide(
             row = {name: plain(cell) for name, cell in cells.items()} if is_defused else cells
             if "rater_id" not in row:
                 raise BadInput(f"{path}, {where}: no rater_id; expected who gave the labels")
+            if not set(row) - _BESIDE:
+                raise BadInput(f"{path}, {where}: no column of what was asked; expected {', '.join(form.fields)}")
             seen, text = str(row.get("text") or ""), texts.get(_word(row.get("task_id")))
             if text is not None and seen != text and seen in others:
                 raise BadInput(

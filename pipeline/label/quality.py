@@ -143,7 +143,9 @@ def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
     )  # fmt: skip
 
 
-def grades(labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK) -> Graded:
+def grades(
+    labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK, first: pl.DataFrame | None = None
+) -> Graded:
     """Grades of each item: of the raters who were first to grade it, the answer that each gave last.
 
     Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` and `superseded`, as
@@ -154,6 +156,8 @@ def grades(labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK) 
             `form=FORM`.
         tasks: task_id, item_id: rows of `tasks`.
         per_item: raters that count. Who was first goes by labelled_at, nulls last, then by rater_id.
+        first: task_id, rater_id of raters who counted before, and were first whatever the times now say: of a revised
+            grade the earlier time is gone.
 
     Returns:
         `GRADED`, a row a task in order of item_id: the mean grade, the grades and raters in order of rater, their
@@ -169,7 +173,12 @@ def grades(labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK) 
     person = ["task_id", "rater_id"]
     rows, repeated = without_repeats(labels.filter(is_known))
     began = labels.group_by(person).agg(began=pl.col("labelled_at").min())
-    rows = rows.join(began, on=person, how="left").sort("task_id", "began", "rater_id", nulls_last=True)
+    counted = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
+    rows = rows.join(began, on=person, how="left").join(
+        counted.with_columns(is_new=pl.lit(value=False)), on=person, how="left"
+    )
+    rows = rows.with_columns(pl.col("is_new").fill_null(value=True))
+    rows = rows.sort("task_id", "is_new", "began", "rater_id", nulls_last=True)
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
     lost = (labels.filter(~is_known), "unknown_task"), (rows.filter(pl.col("place") >= per_item), "late")
     dropped = [part.with_columns(reason=pl.lit(reason)).select(repeated.columns) for part, reason in lost]

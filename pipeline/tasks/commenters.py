@@ -19,8 +19,9 @@ from pipeline import __version__, settings, warehouse
 from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import table
+from pipeline.examples.splits import draws
 from pipeline.slices import parse_day
-from pipeline.tables import TABLES
+from pipeline.tables import TABLES, empty
 from pipeline.tasks import funnel, recovery, shelf, threads
 from pipeline.tasks.threads import COMMENT, THREAD
 from pipeline.text.language import language
@@ -39,7 +40,8 @@ HUMAN = "human"
 ORIGIN = "commenting"
 STEP = "generate"
 _CHUNK = 256  # articles commented on at once
-_WORD = re.compile(r"[A-Za-z0-9]")
+_ROW = "__row__"  # a name that no file has
+_APART = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # a letter or digit of writing that has blanks
 
 
 MADE: dict[str, Any] = {
@@ -50,7 +52,7 @@ MADE: dict[str, Any] = {
 class Data(NamedTuple):
     """Articles and their comments, in words."""
 
-    articles: pl.DataFrame  # article_id, title, content (lists of words), split
+    articles: pl.DataFrame  # article_id, title, content (lists of words), split; of a file said_title, said_content
     comments: pl.DataFrame  # article_id, comment_id, text, words
 
 
@@ -98,7 +100,8 @@ def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float =
     for batch in importers.read(path, "own", mapping or {}, None):
         articles += [(one.thread_id, one.title or "", one.text) for one in batch.page.articles]
         comments += [(one.thread_id, one.comment_id, one.text) for one in batch.page.comments]
-    told = _texts(articles, "article_id", "title", "content").unique("article_id")
+    told = _texts(articles, "article_id", "said_title", "said_content")
+    told = told.sort(pl.col("said_content").str.len_chars()).unique("article_id", keep="last")  # as the tables do
     said = _texts(comments, "article_id", "comment_id", "text").filter(pl.col("text").str.strip_chars() != "")
     told = told.join(said, on="article_id", how="semi").sort("article_id")
     if not told.height:
@@ -106,12 +109,9 @@ def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float =
             f"{path}: expected articles with comments, found {len(articles)} articles, {said.height} comments"
         )
     said = said.join(told, on="article_id", how="semi")
-    number = pl.col("article_id").hash(seed=42) / float(2**64)
-    split = pl.when(number < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
-    return Data(
-        told.select("article_id", split, _cut(told, "title"), _cut(told, "content")).rename({"literal": "split"}),
-        said.with_columns(_cut(said, "text").alias("words")),
-    )
+    split = pl.when(draws(told["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    told = told.with_columns(split.alias("split"), title=_cut(told, "said_title"), content=_cut(told, "said_content"))
+    return Data(told, said.with_columns(words=_cut(said, "text")))
 
 
 def _texts(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
@@ -210,7 +210,7 @@ def opened(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = 
 
 def made(
     model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]],
-    langs: Sequence[str], decoding: "Decoding | None" = None, best: int = 1, similar: int = 10,
+    langs: Sequence[str], decoding: "Decoding | None" = None, best: int = 1, similar: int = 10, first: int = 0,
 ) -> Made:  # fmt: skip
     """Comments on articles.
 
@@ -222,6 +222,7 @@ def made(
         decoding: how comments are written; beam search by default.
         best: comments an article.
         similar: articles whose comments are looked at, by those that retrieve.
+        first: number of the first article, by which chance is drawn.
     """
     system = model.config["system"]
     if system in RETRIEVING:
@@ -231,7 +232,7 @@ def made(
         from pipeline.models.decoding import Decoding
 
         decoding = decoding or Decoding(best=best)
-        rows, config = _written(model, titles, contents, langs, decoding), asdict(decoding)
+        rows, config = _written(model, titles, contents, langs, decoding, first), asdict(decoding)
     told = ",".join(f"{name}:{value}" for name, value in sorted(config.items()))
     return Made(rows, config, f"{system}|model:{model.model_id[:12]}|{told}|undertone:{__version__}")
 
@@ -252,11 +253,12 @@ def _retrieved(
 
 def _written(
     model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], langs: Sequence[str],
-    decoding: "Decoding",
+    decoding: "Decoding", first: int,
 ) -> pl.DataFrame:  # fmt: skip
     from pipeline.training import commenters
 
-    found = commenters.candidates(commenters.load(model.tensors(), model.config, device()), titles, contents, decoding)
+    by = commenters.load(model.tensors(), model.config, device())
+    found = commenters.candidates(by, titles, contents, decoding, first=first)
     rows = [
         (row, joined(one.words, langs[row]), one.words, one.log_probability, None)
         for row, several in enumerate(found) for one in several if one.words
@@ -265,12 +267,12 @@ def _written(
 
 
 def joined(words: Sequence[str], lang: str) -> str:
-    """Words as text: with blanks between them, in Chinese only between two of Latin letters or digits."""
+    """Words as text: with blanks between them, in Chinese only between two of letters or digits of other writing."""
     if lang not in ("zh", "ja", "und"):
         return " ".join(words)
     text = ""
     for word in words:
-        apart = text and _WORD.fullmatch(text[-1]) and _WORD.match(word)
+        apart = text and _APART.fullmatch(text[-1]) and _APART.match(word)
         text += f" {word}" if apart else word
     return text
 
@@ -305,10 +307,9 @@ def comment(
 
 def _with_comments(rows: pl.DataFrame, found: pl.DataFrame, signature: str) -> pl.DataFrame:
     """The rows, each as often as there are comments on it, and once where there is none."""
-    said = found.select("row", "score", comment="text", signature=pl.lit(signature))
-    return rows.with_row_index("row").cast({"row": pl.Int64}).join(
-        said, on="row", how="left", maintain_order="left_right"
-    ).drop("row")  # fmt: skip
+    said = found.select("score", comment="text", signature=pl.lit(signature), **{_ROW: "row"})
+    rows = rows.drop("comment", "score", "signature", strict=False).with_row_index(_ROW).cast({_ROW: pl.Int64})
+    return rows.join(said, on=_ROW, how="left", maintain_order="left_right").drop(_ROW)
 
 
 def decoding(**given: Any) -> "Decoding":
@@ -335,7 +336,7 @@ def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any]
         start: model to begin with, a folder or a hub name with @revision.
         changes: to the recipe of `training.seq2seq`.
     """
-    told = data.articles.select("article_id", "split", text=_whole("title"), context=_whole("content"))
+    told = data.articles.select("article_id", "split", text="said_title", context="said_content")
     rows = data.comments.select("article_id", meaning="text").join(told, on="article_id", how="inner")
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})
 
@@ -346,19 +347,18 @@ def _by_pretrained(rows: pl.DataFrame, folder: str, decoding: "Decoding | None",
     from pipeline.models.decoding import Decoding
 
     model, how = seq2seq.load(Path(folder).expanduser()), decoding or Decoding(best=best)
+    facts = json.loads((Path(folder).expanduser() / "facts.json").read_text(encoding="utf-8"))
+    longest, keep = (
+        facts.get("recipe", {}).get(name, default) for name, default in (("source", 256), ("keep", "start"))
+    )
     texts = rows["title"].fill_null("").to_list()
-    found = seq2seq.candidates(model, texts, rows["content"].to_list(), how, keep="start")
+    found = seq2seq.candidates(model, texts, rows["content"].to_list(), how, longest=longest, keep=keep)
     said = [
         (row, one.text, one.log_probability) for row, several in enumerate(found) for one in several if one.text.strip()
     ]
     told = ",".join(f"{name}:{value}" for name, value in sorted(asdict(how).items()))
     frame = pl.DataFrame(said, schema={name: MADE[name] for name in ("row", "text", "score")}, orient="row")
     return frame, f"{PRETRAINED}|model:{model.revision[:12]}|{told}|undertone:{__version__}"
-
-
-def _whole(column: str) -> pl.Expr:
-    """Words as the text they were cut from, but for its blanks."""
-    return pl.col(column).map_elements(lambda words: joined(words, "zh"), return_dtype=pl.String)
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -376,12 +376,11 @@ def generate(
     if system == HUMAN:
         return _real(day, run_id)
     model = opened(ref, known(system), day)
-    articles = threads.threads("test")
-    parts = []
-    for part in articles.iter_slices(_CHUNK):
+    articles, parts = _tested(day, system, run_id), []
+    for number, part in enumerate(articles.iter_slices(_CHUNK)):
         found = made(
             model, part["title_tokens"].to_list(), part["content_tokens"].to_list(), part["lang"].to_list(), decoding,
-            similar=similar,
+            similar=similar, first=number * _CHUNK,
         )  # fmt: skip
         about = part.with_row_index("row").cast({"row": pl.Int64}).select("row", *THREAD)
         parts.append(
@@ -396,13 +395,22 @@ def generate(
 def _real(day: str, run_id: str) -> int:
     """The real comments that are kept apart from the references, one a test article (AAC-26)."""
     chosen = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
-    said = threads.with_tokens(threads.comments()).select(*COMMENT, "text", "tokens")
-    rows = chosen.join(said, on=COMMENT, how="inner").sort(COMMENT).collect()
-    told = rows.select(
+    articles = _tested(day, HUMAN, run_id)
+    told = threads.cut_comments(chosen).select(
         *THREAD, "text", "tokens", found_in=pl.concat_str(COMMENT, separator="/"), score=pl.lit(None, pl.Float64),
         model_id=pl.lit(None, pl.String), config=pl.lit("{}"), signature=pl.lit(f"{HUMAN}|undertone:{__version__}"),
     )  # fmt: skip
-    return _keep(day, HUMAN, told, threads.threads("test"), run_id)
+    return _keep(day, HUMAN, told, articles, run_id)
+
+
+def _tested(day: str, system: str, run_id: str) -> pl.DataFrame:
+    """The test articles; where there are none, what the system made before goes before Missing is raised."""
+    try:
+        return threads.threads("test")
+    except Missing:
+        none = empty("generated_comments")
+        _keep(day, system, none.drop("system", "generated_id"), empty("threads"), run_id)
+        raise
 
 
 def _keep(day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str) -> int:
@@ -412,7 +420,8 @@ def _keep(day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run
         system=pl.lit(system), generated_id=key.map_elements(_digest, return_dtype=pl.String),
         score=pl.col("score").round(6),
     ).select(TABLES["generated_comments"].schema.column_names())  # fmt: skip
-    for source in articles["source"].unique().sort():
+    before = warehouse.scan("generated_comments", pl.col("system") == system).select(pl.col("source").unique())
+    for source in pl.concat([articles["source"], before.collect()["source"]]).unique().sort():
         mine = pl.col("source") == source
         where = {**warehouse.slice_of(source=source), "system": system}
         warehouse.overwrite("generated_comments", where, found.filter(mine), run_id)

@@ -33,7 +33,7 @@ def inputs(day: str) -> page.Commenting:
         categories=commenting.categories(threads_).rename({"count": "n"}),
         grades=_grades(),
         kappa=_there(lambda: grading.agreement("references")),
-        correlations=_there(lambda: overlap.table(day)),
+        correlations=None if judged is None else overlap.correlated(judged, overlap.ratings()),
         scatter=None if judged is None else judged.select("metric", "is_weighted", "value", "grade"),
         sensitivity=None if judged is None else overlap.sensitivity(),
         systems=overlap.by_system(),

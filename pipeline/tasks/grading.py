@@ -20,7 +20,7 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.label import assignment, exchange, label_studio, quality, simulated, studio_client
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks import funnel, labels, texts
+from pipeline.tasks import funnel, labels, texts, threads
 from pipeline.tasks.labels import Studio, Tool
 from pipeline.tasks.threads import COMMENT, THREAD
 
@@ -61,8 +61,7 @@ def comments(kind: Kind) -> pl.DataFrame:
     """
     if kind == "references":
         rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
-        said = warehouse.scan("comments").sort("day").unique(COMMENT, keep="last").select(*COMMENT, "text")
-        rows = rows.join(said, on=COMMENT, how="inner")
+        rows = rows.join(threads.comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
     else:
         rows = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
     about = texts.articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
@@ -75,13 +74,15 @@ def comments(kind: Kind) -> pl.DataFrame:
 
 
 def select(kind: Kind, day: str, run_id: str = "cli") -> int:
-    """Give the comments of a set to its project; the tasks in all. Those that were given before stay."""
+    """Give the comments of a set to its project; the tasks in all. Those that were given before stay.
+
+    What was withdrawn on request does not come back.
+    """
     rows = comments(kind)
-    asked = quality.tasks(rows.select("item_id", "title", "content", "text"))
-    told = asked.drop("text", "context", "lang").join(
-        asked.select("item_id", "context").join(rows, on="item_id"), on="item_id", how="inner", maintain_order="left"
-    )
+    asked = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
+    told = asked.join(rows, on="item_id", how="inner", maintain_order="left")
     fresh = told.with_columns(project=pl.lit(project(kind)), day=pl.lit(parse_day(day)))
+    fresh = fresh.filter(~pl.col("task_id").is_in(labels.withdrawn(project(kind)).implode()))
 
     def with_known(present: pl.LazyFrame) -> pl.DataFrame:
         there = present.collect()
@@ -93,7 +94,7 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
 
 
 def tasks_of(kind: Kind) -> pl.DataFrame:
-    """The tasks of a set in the order of their ids, with item_id.
+    """The tasks of a set that show a comment and its article as they are now, in the order of their ids, with item_id.
 
     Raises:
         Missing: none were given out.
@@ -101,7 +102,8 @@ def tasks_of(kind: Kind) -> pl.DataFrame:
     rows = warehouse.scan("label_tasks", pl.col("project") == project(kind)).sort("task_id").collect()
     if not rows.height:
         raise Missing(f"no {kind} were given to raters: `undertone commenting rate {kind}`")
-    return rows.with_columns(item_id=pl.concat_str(COMMENT, separator="/"))
+    now = quality.tasks(comments(kind).select("item_id", "title", "content", "text"))
+    return rows.join(now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left")
 
 
 def folder_of(kind: Kind) -> Path:
@@ -112,22 +114,48 @@ def folder_of(kind: Kind) -> Path:
 def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
     """Write tasks.jsonl, the guidelines, and for each rater named a sheet of the tasks that are theirs; how many tasks.
 
-    Two raters get each task (AAC-08); `assigned.csv` keeps who got which.
+    Two raters get each task (AAC-08); `assigned.csv` in the set's own folder keeps who got which.
+
+    Raises:
+        BadInput: a sheet is there already, which may hold grades.
     """
     tasks = tasks_of(kind)
     labels.named(raters)
+    if there := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
+        raise BadInput(f"{there[0]}: is there and may hold grades; put it aside, or give another folder")
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     guide = quality.guidelines(lang)
     (folder / "guidelines.md").write_text(guide, encoding="utf-8")
     if raters:
-        dealt = folder / "assigned.csv"  # tasks that come later are dealt besides
-        given = pl.read_csv(dealt, schema=assignment.ASSIGNED) if dealt.is_file() else None
-        whose = assignment.assign(tasks["task_id"], raters, given=given)
-        whose.write_csv(dealt)
+        whose = _dealt(_assigned(kind), tasks["task_id"], raters)
         for rater in raters:
             mine = tasks.join(whose.filter(rater_id=rater), on="task_id", how="semi", maintain_order="left")
             exchange.write_wide(folder / f"{rater}.xlsx", mine, rater, lang=lang, guidelines=guide, form=quality.FORM)
     return exchange.write_tasks(folder / "tasks.jsonl", tasks, form=quality.FORM)
+
+
+def _assigned(kind: Kind) -> Path:
+    """Where it is kept who got which tasks."""
+    return folder_of(kind) / "assigned.csv"
+
+
+def _dealt(path: Path, task_ids: pl.Series, raters: Sequence[str]) -> pl.DataFrame:
+    """Who gets which tasks; what the file tells of earlier ones stays, and tasks that came later are dealt besides."""
+    if len(raters) < assignment.PER_TASK:
+        raise BadInput(f"{assignment.PER_TASK} people grade each comment; name as many, found {len(raters)}")
+    given = None
+    if path.is_file():
+        given = pl.read_csv(path, infer_schema=False)
+        if given.columns != list(assignment.ASSIGNED):
+            raise BadInput(
+                f"{path}: expected columns {', '.join(assignment.ASSIGNED)}, found {', '.join(given.columns)}"
+            )
+    whose = assignment.assign(task_ids, raters, given=given)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    whose.write_csv(draft)
+    draft.replace(path)
+    return whose
 
 
 def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None = None, run_id: str = "cli") -> int:
@@ -189,7 +217,10 @@ def collect(
 
 def _fetched(kind: Kind, tasks: pl.DataFrame, paths: Sequence[Path], tool: Tool, at: Studio | None) -> pl.DataFrame:
     if tool == "simulated":
-        before = labels.labels_of(project(kind)).filter(tool="simulated").select(list(assignment.ASSIGNED)).unique()
+        if labels.labels_of(project(kind)).filter(pl.col("tool") != simulated.TOOL).height:
+            raise BadInput(f"people have graded these {kind}: simulated raters would add nothing")
+        before = labels.labels_of(project(kind)).select(list(assignment.ASSIGNED)).unique()
+        before = before.join(tasks, on="task_id", how="semi")
         return simulated.grade(tasks, RATERS, assignment.assign(tasks["task_id"], RATERS, given=before))
     if tool == "label_studio":
         with labels.connected(at) as client, tempfile.TemporaryDirectory() as scratch:
@@ -199,27 +230,79 @@ def _fetched(kind: Kind, tasks: pl.DataFrame, paths: Sequence[Path], tool: Tool,
     looked = folder_of(kind) / "labels"
     lying = sorted(p for p in looked.glob("*") if p.is_file() and p.name[0] not in ".~") if not paths else list(paths)
     none = pl.DataFrame(schema=exchange.COLUMNS)
-    return pl.concat([none, *(exchange.read(path, tasks, form=quality.FORM) for path in lying)])
+    return pl.concat([none, *(_read_sheet(kind, path, tasks) for path in lying)])
+
+
+def _read_sheet(kind: Kind, path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Grades of a file; where sheets were dealt, by those alone who got the tasks."""
+    found = exchange.read(path, tasks, form=quality.FORM)
+    if not (dealt := _assigned(kind)).is_file():
+        return found
+    strange = found.join(pl.read_csv(dealt, infer_schema=False), on=list(assignment.ASSIGNED), how="anti")
+    if strange.height:
+        task_id, rater = strange.select("task_id", "rater_id").row(0)
+        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {strange.height - 1} others")
+    return found
 
 
 def publish(kind: Kind, run_id: str = "cli") -> int:
-    """Make the grades of a set those of its labels; how many comments have enough. The others wait."""
-    tasks, said = tasks_of(kind), labels.labels_of(project(kind))
-    found = quality.grades(said, tasks)
-    tool = pl.lit(",".join(said["tool"].unique().sort()) or "file")
-    enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK)
+    """Make the grades of a set those of its labels; how many comments have enough. The others wait.
+
+    Who graded a comment that has its grades stays one of its raters. Where people graded, simulated raters do not
+    count.
+    """
+    tasks, name = tasks_of(kind), project(kind)
+    said, made_up = _labels(name)
+    there = warehouse.scan("comment_grades", pl.col("project") == name).collect()
+    before = there.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
+    found = quality.grades(said, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
+    tools = said.group_by("task_id", "rater_id").agg(pl.col("tool").first())
+    by = found.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
+    tool = by.join(tasks.select("item_id", "task_id"), on="item_id").join(tools, on=["task_id", "rater_id"])
+    tool = tool.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
+    enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK).join(tool, on="item_id", how="inner")
     rows = enough.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner")
-    rows = rows.with_columns(
-        pl.col("grades").cast(pl.List(pl.Float64)), project=pl.lit(project(kind)), tool=tool
-    ).select(empty("comment_grades").columns)
-    warehouse.overwrite("comment_grades", warehouse.slice_of(project=project(kind)), rows, run_id)
-    gone = found.dropped.select(
-        "reason", source=pl.lit(project(kind)), row_key=pl.concat_str("task_id", "rater_id", separator="/")
-    )
-    day = min(tasks["day"]).isoformat()
-    kept = int(found.grades["n"].sum())
-    funnel.tell(project(kind), day, labels.origin(project(kind)), STEP, kept, gone, {}, run_id)
+    rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)), project=pl.lit(name))
+    rows = rows.select(there.columns).sort(COMMENT)
+    if not rows.equals(there.sort(COMMENT)):
+        warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows, run_id)
+        gone = pl.concat([
+            found.dropped.select("task_id", "rater_id", "reason"),
+            made_up.select("task_id", "rater_id", reason=pl.lit("simulated")),
+        ])  # fmt: skip
+        gone = gone.select("reason", source=pl.lit(name), row_key=pl.concat_str("task_id", "rater_id", separator="/"))
+        kept = int(found.grades["n"].sum())
+        funnel.tell(name, min(tasks["day"]).isoformat(), labels.origin(name), STEP, kept, gone, {}, run_id)
     return rows.height
+
+
+def _labels(name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The labels of a project that count, and those of simulated raters, which do not where people graded."""
+    said = labels.labels_of(name)
+    is_made_up = pl.col("tool") == simulated.TOOL
+    real = said.filter(~is_made_up)
+    return (real, said.filter(is_made_up)) if real.height else (said, said.clear())
+
+
+def graded() -> pl.LazyFrame:
+    """Grades of all projects: the columns of `comment_grades`; of a comment that people graded no made-up ones."""
+    made_up = pl.col("tool").str.contains(simulated.TOOL, literal=True)
+    return warehouse.scan("comment_grades").filter(made_up == made_up.min().over(COMMENT))
+
+
+def prune(run_id: str = "cli") -> None:
+    """Take out grades of comments that are there no more: generated anew, or erased."""
+    real = warehouse.scan("comments").select(COMMENT)
+    made = warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id")
+    there = pl.concat([real, made]).unique()
+    rows = warehouse.scan("comment_grades")
+    for name in rows.join(there, on=COMMENT, how="anti").select(pl.col("project").unique().sort()).collect()["project"]:
+
+        def those_there(present: pl.LazyFrame) -> pl.LazyFrame:
+            columns = present.collect_schema().names()
+            return present.join(there, on=COMMENT, how="semi").select(columns)
+
+        warehouse.replace("comment_grades", warehouse.slice_of(project=name), those_there, run_id)
 
 
 def bring(path: Path, name: str, run_id: str = "cli") -> int:
@@ -233,10 +316,17 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
     Raises:
         BadInput: naming file, row and field.
     """
+    if name in map(project, KINDS):
+        raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
     rows = [_read(row, f"{path}, row {chunk.first + n}") for chunk in chunks(path, "utf-8-sig")
             for n, row in enumerate(chunk.rows)]  # fmt: skip
     found = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
     there = warehouse.scan("comments").select(COMMENT).unique().collect()
+    if (twice := found.filter(pl.struct("source", "thread_id", "comment_id", "rater_id").is_duplicated())).height:
+        told = "/".join(twice.select("thread_id", "comment_id").row(0))
+        raise BadInput(
+            f"{path}: rater {twice['rater_id'][0]!r} graded {told} twice; expected a row for each `rater_id`"
+        )
     if found["source"].null_count():
         sources = there.join(found, on=["thread_id", "comment_id"], how="semi")["source"].unique().sort().to_list()
         if len(sources) > 1:
@@ -255,6 +345,8 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
 
 def _read(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, float]:
     for name in ("thread_id", "comment_id", "grade"):
+        if name not in row:
+            raise BadInput(f"{where}: no column {name!r}; there are {', '.join(row)}")
         if row.get(name) in (None, ""):
             raise BadInput(f"{where}, field {name!r}: expected a value, found none")
     try:
@@ -264,7 +356,13 @@ def _read(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, f
     if not LOW <= grade <= HIGH:
         raise BadInput(f"{where}, field 'grade': expected a number from {LOW} to {HIGH}, found {row['grade']!r:.40}")
     source, rater = row.get("source"), row.get("rater_id")
-    return source and str(source), str(row["thread_id"]), str(row["comment_id"]), str(rater or "unnamed"), grade
+    return (
+        str(source) if source else None,
+        str(row["thread_id"]),
+        str(row["comment_id"]),
+        str(rater or "unnamed"),
+        grade,
+    )
 
 
 def agreement(kind: Kind) -> pl.DataFrame:
@@ -275,15 +373,16 @@ def agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics import agreement
 
-    found = quality.grades(labels.labels_of(project(kind)), tasks_of(kind)).grades
+    found = quality.grades(_labels(project(kind))[0], tasks_of(kind)).grades
     codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
         told = agreement.interval(f"weighted_kappa_{name}", codes)
         rows.append((name, told.value, told.low, told.high, len(codes)))
-    return pl.DataFrame(rows, schema=["weights", "value", "low", "high", "n"], orient="row")
+    schema = {"weights": pl.String, **dict.fromkeys(("value", "low", "high"), pl.Float64), "n": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
 def summary(kind: Kind) -> quality.Summary:
     """What the grades of a set come to, as the paper tells it of its own (AAC-10)."""
-    return quality.summary(quality.grades(labels.labels_of(project(kind)), tasks_of(kind)).grades)
+    return quality.summary(quality.grades(_labels(project(kind))[0], tasks_of(kind)).grades)

@@ -81,8 +81,7 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
     kept, gone = selection.select(rows, rules, cluster)  # the same words in another context are another task (CSD-01)
     fresh, same = selection.tasks(kept, project)
-    taken_out = warehouse.scan("dropped", (pl.col("origin") == origin(project)) & (pl.col("step") == "withdraw"))
-    is_out = pl.col("task_id").is_in(taken_out.select("row_key").collect()["row_key"].implode())
+    is_out = pl.col("task_id").is_in(withdrawn(project).implode())
     out = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
     fresh = fresh.filter(~is_out)
 
@@ -100,6 +99,12 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
         config = {name: value for name, value in rules._asdict().items() if value is not None}
         funnel.tell(source, day, origin(project), "select", number, mine, config, run_id)
     return count
+
+
+def withdrawn(project: str) -> pl.Series:
+    """Ids of tasks that were taken out of a project on request, and do not come back."""
+    taken_out = warehouse.scan("dropped", (pl.col("origin") == origin(project)) & (pl.col("step") == "withdraw"))
+    return taken_out.select("row_key").collect()["row_key"]
 
 
 def nothing_selected(project: str, day: str) -> Missing:
@@ -310,9 +315,7 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
         answered = counted.select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
         late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
         fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
-        other = known.join(fresh.select(*_GIVEN, now="value", at="labelled_at"), on=_GIVEN, how="inner")
-        untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
-        replaced = other.filter(untimed & (pl.col("now") != pl.col("value"))).select(_GIVEN).unique()
+        replaced = _replaced(known, fresh)
         once, repeated = stages.without_repeats(pl.concat([known.join(replaced, on=_GIVEN, how="anti"), fresh]))
         reasons = (
             (late, "after_adjudication"), (known.join(replaced, on=_GIVEN, how="semi"), "superseded"),
@@ -334,17 +337,30 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
     return count
 
 
+def _replaced(known: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
+    """Which of the labels there are say something else now, and times do not tell that they are later."""
+    other = known.join(fresh.select(*_GIVEN, now="value", at="labelled_at"), on=_GIVEN, how="inner")
+    untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
+    return other.filter(untimed & (pl.col("now") != pl.col("value"))).select(_GIVEN).unique()
+
+
 def keep(project: str, rows: pl.DataFrame, run_id: str = "cli") -> int:
     """Add labels of a project that has one stage to those there are; how many there are.
 
-    Of two by one rater about one thing the later counts.
+    Of two by one rater about one thing the later counts, and where times do not tell, the one that came now. What is
+    there already writes nothing.
     """
 
     def with_known(present: pl.LazyFrame) -> pl.DataFrame:
         known = present.select(list(exchange.COLUMNS)).collect()
-        once, _ = stages.without_repeats(pl.concat([known, rows.select(known.columns)]).unique(maintain_order=True))
+        fresh = rows.select(known.columns)
+        known = known.join(_replaced(known, fresh), on=_GIVEN, how="anti")
+        once, _ = stages.without_repeats(pl.concat([known, fresh]).unique(maintain_order=True))
         return once.with_columns(project=pl.lit(project)).select(empty("labels").columns)
 
+    there = warehouse.scan("labels", pl.col("project") == project)
+    if with_known(there).sort(_GIVEN).equals(there.collect().sort(_GIVEN)):
+        return int(there.select(pl.len()).collect().item())
     return warehouse.replace("labels", warehouse.slice_of(project=project), with_known, run_id)
 
 

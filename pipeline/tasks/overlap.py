@@ -19,7 +19,7 @@ from pipeline.metrics.overlap import scoring, weights
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import threads
+from pipeline.tasks import grading, threads
 from pipeline.tasks.threads import COMMENT, THREAD
 from pipeline.text import segment
 
@@ -29,6 +29,7 @@ NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
 TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6
 STUDY = "correlation"
+LEAST = 10  # articles that an interval over them stands on
 PRESET = weights.DEFAULT
 
 COEFFICIENTS = ("spearman", "pearson")
@@ -131,7 +132,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _json(path: Path, number: int, line: str) -> Any:
     try:
         return json.loads(line)
-    except json.JSONDecodeError as why:
+    except (json.JSONDecodeError, RecursionError) as why:  # the latter of a thousand brackets
         raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from why
 
 
@@ -150,10 +151,10 @@ def references(preset: str = PRESET) -> pl.DataFrame:
     if preset not in weights.PRESETS:
         raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
-    said = threads.with_tokens(threads.comments()).select(*COMMENT, "tokens")
-    grades = warehouse.scan("comment_grades").group_by(COMMENT).agg(pl.col("grade").mean())
-    every = rows.join(said, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
-    found = every.filter(pl.col("tokens").list.len() > 0).sort(*THREAD, "place").collect()
+    said = threads.cut_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
+    graded_ = grading.graded().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
+    every = rows.collect().join(said, on=COMMENT, how="inner").join(graded_, on=COMMENT, how="left")
+    found = every.sort(*THREAD, "place")
     graded = found.drop_nulls("grade")
     key = graded.select(pl.concat_str(THREAD, separator="/")).to_series().to_list()
     weighed = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
@@ -172,15 +173,18 @@ def measure(
         Missing: nothing was generated, or its articles have no references.
     """
     parse_day(day)
+    grading.prune(run_id)
     rows, metrics = _material(preset, names)
-    if source:
-        rows = rows.filter(pl.col("source") == source)
     counts = {}
-    for (name,), part in rows.partition_by("source", as_dict=True, maintain_order=True).items():
+    there = warehouse.scan("metric_scores").select(pl.col("source").unique()).collect()["source"]
+    for name in [source] if source else pl.concat([rows["source"], there]).unique().sort():
+        part = rows.filter(pl.col("source") == name)
         told = pl.concat(
             [_signed(_scored(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
         )
-        counts[str(name)] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=str(name)), told, run_id)
+        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), told, run_id)
+    if not rows.height:
+        raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts
 
 
@@ -189,9 +193,7 @@ def _material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Met
     refs = references(preset)
     made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
     rows = made.join(refs, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
-    if not rows.height:
-        raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
-    return rows, built(names, _each(refs["tokens"]))
+    return rows, built(names, _each(refs["tokens"])) if rows.height else []
 
 
 def built(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
@@ -202,6 +204,8 @@ def built(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> lis
     """
     if unknown := [name for name in names if name not in overlap.METRICS]:
         raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
+    if len(set(names)) < len(names):
+        raise BadInput(f"metrics should be named once, found {', '.join(names)}")
     return [metric._replace(name=name) for name, metric in zip(names, overlap.of(names, references_), strict=True)]
 
 
@@ -224,7 +228,8 @@ def _scored(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl
 
 def _signed(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
     """Rows of `metric_scores`."""
-    tail = f"weights:{preset if weighted else 'none'}|tokens:table"
+    cut = "+".join(sorted({threads.named(by) for by in threads.tokenizers().values()}))
+    tail = f"weights:{preset if weighted else 'none'}|tokens:{cut}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{tail}" for metric in metrics}
     return rows.with_columns(
         pl.col("value").round(DECIMALS), is_weighted=pl.lit(weighted),
@@ -263,10 +268,9 @@ def judged() -> pl.DataFrame:
     Raises:
         Missing: there are none.
     """
-    grades = warehouse.scan("comment_grades").group_by(COMMENT).agg(pl.col("grade").mean())
-    rows = warehouse.scan("metric_scores").join(
-        grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner"
-    )
+    key = [*THREAD, "generated_id"]
+    grades = _of_generated().group_by(key).agg(pl.col("grade").mean()).lazy()
+    rows = warehouse.scan("metric_scores").join(grades, on=key, how="inner")
     found = rows.select(
         "grade", "metric", "is_weighted", "value", item_id=pl.concat_str(*THREAD, "generated_id", separator="/"),
         group=pl.concat_str(THREAD, separator="/"),
@@ -279,11 +283,20 @@ def judged() -> pl.DataFrame:
 
 def ratings() -> pl.DataFrame:
     """Single grades of what commenters made: item_id, rater_id, grade."""
-    rows = warehouse.scan("comment_grades").join(
-        warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id"), on=COMMENT, how="semi"
-    )
-    told = rows.select("grades", rater_id="raters", item_id=pl.concat_str(COMMENT, separator="/")).collect()
-    return told.explode("grades", "rater_id").select("item_id", "rater_id", grade="grades")
+    item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
+    told = _of_generated().select(item_id, "project", "grades", "raters").explode("grades", "raters")
+    return told.select("item_id", rater_id=pl.concat_str("project", "raters", separator="/"), grade="grades")
+
+
+def _of_generated() -> pl.DataFrame:
+    """Grades of what commenters made; a real comment has those of the comment that it is too."""
+    made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "system", "found_in").collect()
+    grades = grading.graded().collect()
+    own = made.join(grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner", coalesce=False)
+    told = grades.with_columns(found_in=pl.concat_str(COMMENT, separator="/")).drop(THREAD)
+    of_real = made.filter(pl.col("system") == "human").join(told, on="found_in", how="inner")
+    columns = [*THREAD, "generated_id", "project", "grade", "grades", "raters"]
+    return pl.concat([own.select(columns), of_real.select(columns)])
 
 
 def correlated(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -295,18 +308,21 @@ def correlated(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.Dat
 
     Returns:
         metric, is_weighted, coefficient, value, low, high, p, n; and of weighted ones how much more they correlate than
-        the plain: difference, difference_low, difference_high.
+        the plain: difference, difference_low, difference_high. Of fewer than `LEAST` articles there are no intervals.
     """
     named = correlation.table(rows.with_columns(name()))
     keys = dict(rows.select(name().alias("key"), pl.struct("metric", "is_weighted")).unique().iter_rows())
-    wide = rows.with_columns(name()).pivot("metric", index=["item_id", "group", "grade"], values="value")
+    by = {key[0]: part for key, part in rows.with_columns(name()).partition_by("metric", as_dict=True).items()}
     found: list[dict[str, Any]] = []
     for row in named.iter_rows(named=True):
         key = keys[row["metric"]]
         plain = key["metric"]
         gap = None
-        if key["is_weighted"] and plain in wide.columns:
-            gap = correlation.difference(wide[row["metric"]], wide[plain], wide["grade"], wide["group"])._asdict()
+        if key["is_weighted"] and plain in by:
+            both = by[row["metric"]].join(
+                by[plain].select("item_id", plain="value"), on="item_id", maintain_order="left"
+            )
+            gap = correlation.difference(both["value"], both["plain"], both["grade"], both["group"])._asdict()
         for coefficient in COEFFICIENTS:
             more = {"difference": coefficient, "difference_low": f"{coefficient}_low",
                     "difference_high": f"{coefficient}_high"}  # fmt: skip
@@ -321,7 +337,9 @@ def correlated(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.Dat
             {"metric": "human", "is_weighted": False, "coefficient": coefficient, "n": half.n,
              "value": getattr(half, coefficient)} for coefficient in COEFFICIENTS
         ]  # fmt: skip
-    return pl.DataFrame(found, schema=CORRELATED, orient="row")
+    told = pl.DataFrame(found, schema=CORRELATED, orient="row")
+    ends = [pl.lit(None, pl.Float64).alias(name) for name in CORRELATED if name.endswith(("low", "high"))]
+    return told if rows["group"].n_unique() >= LEAST else told.with_columns(ends)
 
 
 def correlations(day: str, run_id: str = "cli") -> int:
@@ -336,7 +354,7 @@ def correlations(day: str, run_id: str = "cli") -> int:
     parts.append(_numbers(found, "_difference", "difference", "difference_low", "difference_high"))
     rows = pl.concat(parts).with_columns(
         study=pl.lit(STUDY), day=pl.lit(when), model_id=pl.lit(None, pl.String), run=pl.lit(0, pl.Int64),
-        setting=pl.lit(json.dumps({"weights": _preset()})), effective_count=pl.lit(None, pl.Int64),
+        setting=pl.lit(json.dumps({"weights": preset_of()})), effective_count=pl.lit(None, pl.Int64),
     )  # fmt: skip
     return warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
 
@@ -352,7 +370,7 @@ def _numbers(
     )  # fmt: skip
 
 
-def _preset() -> str:
+def preset_of() -> str:
     """How grades became the weights of the scores that there are."""
     found = warehouse.scan("metric_scores", pl.col("is_weighted")).select(pl.col("signature").first()).collect()
     told = next(iter(found["signature"]), None) or ""
@@ -440,26 +458,33 @@ def of_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.D
     Raises:
         BadInput: naming file and field.
     """
-    rows = pl.concat([pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in chunks(path)])
+    rows = pl.concat(
+        [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in chunks(path)],
+        how="diagonal_relaxed",
+    )
     for column in filter(None, (grade, group)):
         if column not in rows.columns:
             raise BadInput(f"{path}: no column {column!r}; there are {', '.join(rows.columns)}")
-    numbers = rows.with_columns(pl.exclude(group or "").cast(pl.Float64, strict=False))
-    metrics = [c for c in rows.columns if c not in (grade, group) and not numbers[c].null_count()]
+    if grade == group:
+        raise BadInput(f"{path}: grades and articles should be in two columns, not both in {grade!r}")
+    given = {column: rows[column].cast(pl.Float64, strict=False) for column in rows.columns if column != group}
+    metrics = {
+        column: values for column, values in given.items() if column != grade and values.count() * 2 > len(values)
+    }
     if not metrics:
-        raise BadInput(f"{path}: expected columns of numbers beside {grade!r}, found none without gaps")
-    wrong = numbers[grade].is_null().arg_true()
-    if len(wrong):
-        raise BadInput(
-            f"{path}, row {wrong[0] + 1}, field {grade!r}: expected a number, found {rows[grade][wrong[0]]!r}"
-        )
-    wide = numbers.with_row_index("item_id").select(
-        "item_id", pl.col(group) .alias("group") if group else pl.col("item_id").alias("group"), grade=pl.col(grade),
-        **{metric: pl.col(metric) for metric in metrics if metric != "grade"},
-    )  # fmt: skip
-    long = wide.unpivot(metrics, index=["item_id", "group", "grade"], variable_name="metric", value_name="value")
-    return correlated(
-        long.with_columns(
-            is_weighted=pl.col("metric").str.starts_with("w_"), metric=pl.col("metric").str.strip_prefix("w_")
-        )
+        raise BadInput(f"{path}: expected columns of numbers beside {grade!r}, found none")
+    for column, values in {grade: given[grade], **metrics}.items():
+        wrong = (~values.is_finite().fill_null(value=False)).arg_true()
+        if len(wrong):
+            found = f"{rows[column][wrong[0]]!r:.40}"
+            raise BadInput(f"{path}, row {wrong[0] + 1}, field {column!r}: expected a number, found {found}")
+    groups = (
+        rows[group].cast(pl.String).fill_null("") if group else pl.int_range(rows.height, eager=True).cast(pl.String)
     )
+    items = {"item_id": pl.int_range(rows.height, eager=True), "group": groups, "grade": given[grade]}
+    long = pl.concat([
+        pl.DataFrame({**items, "value": values}).with_columns(
+            metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_"))
+        ) for column, values in metrics.items()
+    ])  # fmt: skip
+    return correlated(long)

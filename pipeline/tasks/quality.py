@@ -1,6 +1,8 @@
 """The scorer of comments as tasks: grades or upvotes to a model, a model to scores of any corpus (AAC-34)."""
 
 import json
+import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +13,7 @@ import polars as pl
 from pipeline import __version__, settings, warehouse
 from pipeline.collect.rows import chunks
 from pipeline.errors import BadInput, Missing
+from pipeline.examples.splits import NAMES, draws
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks import shelf, texts
@@ -24,8 +27,11 @@ Target = Literal["grade", "upvotes"]
 TARGETS: dict[str, Target] = {"quality": "grade", "upvotes": "upvotes"}
 """What a scorer learns, by its kind, which is the metric of its scores too."""
 
+log = logging.getLogger(__name__)
 DECIMALS = 6
 _ROWS = ["text", "title", "content", "article_id", "target", "split"]
+RANGES: dict[str, tuple[float, float]] = {"grade": (1, 5), "upvotes": (0, math.inf)}
+LEAST = 10  # articles that an interval over them stands on
 SHARES = (0.8, 0.9)  # of the articles up to which they are for training, and for validation
 
 
@@ -50,26 +56,40 @@ def read(path: Path, kind: str) -> pl.DataFrame:
     for chunk in chunks(path, "utf-8-sig"):
         for number, row in enumerate(chunk.rows, chunk.first):
             for name in ("text", wanted):
+                if name not in row:
+                    raise BadInput(f"{path}, row {number}: no column {name!r}; there are {', '.join(row)}")
                 if row.get(name) in (None, ""):
                     raise BadInput(f"{path}, row {number}, field {name!r}: expected a value, found none")
-            try:
-                target = float(row[wanted])
-            except (TypeError, ValueError):
+            target = _number(row[wanted])
+            low, high = RANGES[wanted]
+            if not low <= target <= high:
                 found = f"{row[wanted]!r:.40}"
-                raise BadInput(f"{path}, row {number}, field {wanted!r}: expected a number, found {found}") from None
+                span = f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number of {low:g} or more"
+                raise BadInput(f"{path}, row {number}, field {wanted!r}: expected {span}, found {found}")
+            if row.get("split") not in (None, "", *NAMES):
+                raise BadInput(
+                    f"{path}, row {number}, field 'split': expected {', '.join(NAMES)}, found {row['split']!r:.40}"
+                )
             told = (row.get(name) for name in ("title", "content", "article_id", "split"))
             rows.append((str(row["text"]), *(None if value in (None, "") else str(value) for value in told), target))
     schema = {**dict.fromkeys(("text", "title", "content", "article_id", "split"), pl.String), "target": pl.Float64}
     return _with_split(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _with_split(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with a split by article; what is of no article is dealt one by one."""
+    """Rows whose split is not given with one by article; what is of no article is dealt one by one."""
     if not rows["split"].null_count():
         return rows
-    key = pl.coalesce("article_id", "text").hash(seed=42) / float(2**64)
-    split = pl.when(key < SHARES[0]).then(pl.lit("train")).when(key < SHARES[1]).then(pl.lit("validation"))
-    return rows.with_columns(split=split.otherwise(pl.lit("test")))
+    key = draws(rows.select(pl.coalesce("article_id", "text")).to_series())
+    drawn = pl.when(key < SHARES[0]).then(pl.lit("train")).when(key < SHARES[1]).then(pl.lit("validation"))
+    return rows.with_columns(split=pl.coalesce("split", drawn.otherwise(pl.lit("test"))))
 
 
 def of_tables(kind: str) -> pl.DataFrame:
@@ -144,10 +164,15 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     best = _best(grading.baselines(rows.with_columns(unit), draws=0)) if (rows["split"] == "train").any() else _NO_BEST
     told = found.join(best, on="metric", how="left", maintain_order="left")
     parts = [told.select("metric", "value", "baseline", "baseline_name", pair_count="n")]
-    parts += [
-        told.select(metric=pl.format("{}_{}", "metric", pl.lit(end)), value=end, pair_count="n")
-        for end in ("low", "high")
-    ]
+    has_interval = test["article_id"].n_unique() >= LEAST or test["article_id"].null_count() >= LEAST
+    parts += (
+        []
+        if not has_interval
+        else [
+            told.select(metric=pl.format("{}_{}", "metric", pl.lit(end)), value=end, pair_count="n")
+            for end in ("low", "high")
+        ]
+    )
     every = pl.concat(parts, how="diagonal").drop_nulls("value")
     return shelf.numbers(every.with_columns(split=pl.lit("test"), subset=pl.lit("all"), epoch=pl.lit(0, pl.Int64)))
 
@@ -178,7 +203,10 @@ def train_file(
 def train(
     day: str, kind: str, *, profile: str | None = None, changes: Mapping[str, Any] | None = None, run_id: str = "cli"
 ) -> str:
-    """Train on the tables into the registry, in force from that day on; the model's id."""
+    """Train on the tables into the registry, in force from that day on; the model's id.
+
+    But not one that could not be measured, as there are too few articles for a test part.
+    """
     from pipeline.training import registry
 
     parse_day(day)
@@ -189,8 +217,17 @@ def train(
         "encoder": config.get("encoder") or "none", "encoder_revision": config.get("encoder_revision") or "none",
         "config": json.dumps(told, sort_keys=True), "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=True)
+    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=bool(found.height))
     return model_id
+
+
+def train_if_graded(day: str, run_id: str = "cli") -> str | None:
+    """A scorer of quality as `train` makes it; None, with a warning, where people graded too little to learn from."""
+    try:
+        return train(day, "quality", run_id=run_id)
+    except (Missing, BadInput) as why:
+        log.warning("no scorer: %s", why)
+        return None
 
 
 def opened(kind: str, ref: str | None = None, day: str | None = None) -> "Model":

@@ -86,7 +86,8 @@ def cut(part: Part) -> Staged:
         )
         for chunk in rows.iter_slices(_CHUNK)
     ]
-    return warehouse.stage("threads", pl.concat(made))
+    none = empty("threads").drop("comment_count", "like_count", "split", "reason")  # a share by hash may be empty
+    return warehouse.stage("threads", pl.concat([none, *(part.select(none.columns) for part in made)]))
 
 
 def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.Series:
@@ -95,10 +96,16 @@ def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.
     return pl.Series(found, dtype=pl.List(pl.String))
 
 
-def comments(source: str | None = None) -> pl.LazyFrame:
-    """Comments of all days, each once as it was collected last: the columns of `comments`."""
-    where = pl.lit(value=True) if source is None else pl.col("source") == source
-    return warehouse.scan("comments", where).sort("day").unique(COMMENT, keep="last")
+def comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:
+    """Comments of all days, each once as it was collected last: the columns of `comments`.
+
+    Args:
+        only: those wanted, by columns of `COMMENT`; all by default.
+    """
+    rows = warehouse.scan("comments")
+    if only is not None:
+        rows = rows.join(only, on=only.collect_schema().names(), how="semi")
+    return rows.sort("day").unique(COMMENT, keep="last")
 
 
 def with_tokens(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -112,8 +119,36 @@ def with_tokens(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.join(by, on="lang", how="left").join(cut_, on=key, how="left").drop(key[1:])
 
 
-def publish(staged: Sequence[Staged], day: str, by: Rules | None = None, run_id: str = "cli") -> dict[str, int]:
+def cut_comments(only: pl.LazyFrame) -> pl.DataFrame:
+    """Comments that are wanted with their words, in the order of their ids: the columns of `comments`, and tokens.
+
+    Raises:
+        Missing: some were not cut into words.
+    """
+    rows = with_tokens(comments(only)).sort(COMMENT).collect()
+    _whole(rows)
+    return rows
+
+
+def _whole(rows: pl.DataFrame) -> None:
+    """Missing where tokens are null."""
+    uncut = rows.filter(pl.col("tokens").is_null())
+    if uncut.height:
+        days = ", ".join(map(str, uncut["day"].unique().sort().head(5)))
+        raise Missing(f"{uncut.height} comments were not cut into words: `undertone tokenize --day DAY` for {days}")
+
+
+def publish(
+    staged: Sequence[Staged], day: str, by: Rules | None = None, run_id: str = "cli", only: str | None = None
+) -> dict[str, int]:
     """Make the threads of each source and their references exactly these; articles by part, or by why left out.
+
+    Args:
+        staged: what `cut` wrote.
+        day: of the run.
+        by: the rules; the paper's by default.
+        run_id: of Airflow.
+        only: the source that the shares are of; a source that has no articles any more is emptied with the others.
 
     Raises:
         Missing: comments were not cut into words.
@@ -124,7 +159,7 @@ def publish(staged: Sequence[Staged], day: str, by: Rules | None = None, run_id:
     sizes = {"title_words": pl.col("title_tokens").list.len(), "content_words": pl.col("content_tokens").list.len()}
     told = cut_.select(*THREAD, "category", **sizes).cast(dict.fromkeys(sizes, pl.Int64)).collect()
     found = commenting.corpus(told, _counted(told), by)
-    for source in told["source"].unique().sort():
+    for source in [only] if only else _sources(told["source"]):
         mine = pl.col("source") == source
         parts = found.threads.filter(mine).select(*THREAD, "comment_count", "like_count", "split", "reason")
         rows = cut_.filter(mine).join(parts.lazy(), on=THREAD, how="inner")
@@ -132,25 +167,30 @@ def publish(staged: Sequence[Staged], day: str, by: Rules | None = None, run_id:
         warehouse.overwrite("threads", where, rows.select(TABLES["threads"].schema.column_names()), run_id)
         warehouse.overwrite("reference_comments", where, found.references.filter(mine), run_id)
         gone = found.dropped.filter(mine)
-        funnel.tell(source, day, ORIGIN, STEP, parts.height - gone.height, gone, by._asdict(), run_id)
-    kept = found.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
-    return dict(kept.value_counts().sort("part").iter_rows())
+        kept = parts["split"].count()
+        funnel.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id)
+    every = found.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
+    return dict(every.value_counts().sort("part").iter_rows())
 
 
 def _counted(threads: pl.DataFrame) -> pl.DataFrame:
-    """The comments of articles with the number of their words: source, thread_id, comment_id, words, like_count."""
-    rows = with_tokens(comments().join(threads.lazy().select(THREAD), on=THREAD, how="semi"))
-    found = rows.select(*COMMENT, "day", "like_count", words=pl.col("tokens").list.len().cast(pl.Int64)).collect()
-    uncut = found.filter(pl.col("words").is_null())
-    if uncut.height:
-        days = ", ".join(map(str, uncut["day"].unique().sort().head(5)))
-        raise Missing(f"{uncut.height} comments were not cut into words: `undertone tokenize --day DAY` for {days}")
-    return found.drop("day")
+    """The comments of some sources with the number of their words: source, thread_id, comment_id, words, like_count."""
+    rows = with_tokens(comments(threads.lazy().select("source").unique()))
+    count = pl.col("tokens").list.len().cast(pl.Int64)
+    found = rows.select(*COMMENT, "day", "like_count", tokens=count).collect()
+    _whole(found)
+    return found.drop("day").rename({"tokens": "words"})
+
+
+def _sources(found: pl.Series) -> list[str]:
+    """Sources that are found or in the table."""
+    there = warehouse.scan("threads").select(pl.col("source").unique()).collect()["source"]
+    return pl.concat([found, there]).unique().sort().to_list()
 
 
 def build(day: str, by: Rules | None = None, only: str | None = None, run_id: str = "cli") -> dict[str, int]:
     """All of it in one process, for the command line."""
-    return publish([cut(part) for part in plan(only=only)], day, by, run_id)
+    return publish([cut(part) for part in plan(only=only)], day, by, run_id, only)
 
 
 def threads(*splits: str) -> pl.DataFrame:
@@ -168,15 +208,14 @@ def threads(*splits: str) -> pl.DataFrame:
 
 
 def thread_comments(*splits: str) -> pl.DataFrame:
-    """Comments of threads of some parts with their words, in the order of their ids; without words they are left out.
+    """Comments of threads of some parts with their words, in the order of their ids: source, thread_id, comment_id,
+    text, tokens.
 
-    Returns:
-        source, thread_id, comment_id, text, lang, like_count, tokens, split.
+    Raises:
+        Missing: some were not cut into words.
     """
     wanted = pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
-    parts = warehouse.scan("threads", wanted).select(*THREAD, "split")
-    rows = with_tokens(comments().join(parts, on=THREAD, how="inner")).filter(pl.col("tokens").list.len() > 0)
-    return rows.select(*COMMENT, "text", "lang", "like_count", "tokens", "split").sort(COMMENT).collect()
+    return cut_comments(warehouse.scan("threads", wanted).select(THREAD)).select(*COMMENT, "text", "tokens")
 
 
 def statistics() -> pl.DataFrame:
@@ -190,22 +229,38 @@ def statistics() -> pl.DataFrame:
         raise Missing("there is no corpus; make it: `undertone commenting build`")
     drawn = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT).collect()
     tested = rows.filter(pl.col("split") == "test").select(THREAD)
-    counted = _counted(rows)
+    counted = with_tokens(comments(rows.lazy().select(THREAD))).select(
+        *COMMENT, "like_count", words=pl.col("tokens").list.len().cast(pl.Int64)
+    ).drop_nulls("words").collect()  # fmt: skip
     of_test = counted.join(tested, on=THREAD, how="semi").join(drawn, on=COMMENT, how="semi")
     return commenting.statistics(rows, pl.concat([counted.join(tested, on=THREAD, how="anti"), of_test]))
 
 
+def vocabulary() -> int:
+    """How many different words the articles of the corpus and their comments have (AAC-06)."""
+    kept = warehouse.scan("threads", pl.col("split").is_not_null())
+    parts = [kept.select(word=name) for name in ("title_tokens", "content_tokens")]
+    parts.append(with_tokens(comments(kept.select(THREAD))).select(word="tokens"))
+    every = pl.concat([part.explode("word").unique() for part in parts])
+    return int(every.select(pl.col("word").n_unique()).collect(engine="streaming").item())
+
+
 def told(found: pl.DataFrame) -> pl.DataFrame:
-    """Statistics as rows: split, metric, value, paper (null where the paper tells none)."""
+    """Statistics as rows, with the vocabulary: split, metric, value, paper (null where the paper tells none)."""
     names = [name for name in found.columns if name != "split" and not name.startswith("paper_")]
     absent = [pl.lit(None).alias(f"paper_{name}") for name in names if f"paper_{name}" not in found.columns]
     every = found.with_columns(absent)
-    return pl.concat([
-        every.select(
-            "split", metric=pl.lit(name), value=pl.col(name).cast(pl.Float64),
-            paper=pl.col(f"paper_{name}").cast(pl.Float64),
-        ) for name in names
-    ])  # fmt: skip
+    parts = [
+        every.select("split", metric=pl.lit(name), value=pl.col(name).cast(pl.Float64),
+                     paper=pl.col(f"paper_{name}").cast(pl.Float64)) for name in names
+    ]  # fmt: skip
+    words = {
+        "split": "all",
+        "metric": "vocabulary",
+        "value": float(vocabulary()),
+        "paper": float(commenting.VOCABULARY),
+    }
+    return pl.concat([*parts, pl.DataFrame([words])])
 
 
 def shown(found: pl.DataFrame) -> pl.DataFrame:

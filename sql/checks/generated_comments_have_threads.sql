@@ -1,4 +1,4 @@
--- A generated comment, and each score of one, stands on an article of the corpus.
+-- A generated comment, and each score of one, stands on a test article of the corpus.
 select s.source, s.thread_id, s.generated_id
 from (
     select source, thread_id, generated_id, true as is_there from generated_comments
@@ -8,6 +8,6 @@ from (
     left join generated_comments as g
         on g.source = m.source and g.thread_id = m.thread_id and g.generated_id = m.generated_id
 ) as s
-left join threads as t on t.source = s.source and t.thread_id = s.thread_id
+left join threads as t on t.source = s.source and t.thread_id = s.thread_id and t.split = 'test'
 where t.thread_id is null or not s.is_there
 group by s.source, s.thread_id, s.generated_id;

@@ -1,10 +1,10 @@
 -- Comments that commenters found or wrote for test articles, and a real one beside (AAC-21, AAC-26).
--- Key: source, thread_id, generated_id. Partitioned by source.
+-- Key: source, thread_id, generated_id. Partitioned by source, system.
 create table generated_comments (
     source varchar not null, -- Site or corpus the row comes from
     thread_id varchar not null, -- threads.thread_id
     generated_id varchar not null, -- Hash of article, system and text
-    system varchar not null, -- ir_t, ir_tc, seq2seq, att, att_tc, pretrained; human for a real one
+    system varchar not null, -- ir_t, ir_tc, seq2seq, att, att_tc; human for a real one
     model_id varchar, -- models.model_id; null for human
     text varchar not null, -- The comment
     tokens varchar[] not null, -- Its words in order

@@ -4,7 +4,7 @@ with reasons as (
     select source, day, origin, step, reason,
         case when step in (
             'pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw', 'cloze_targets', 'cloze_items',
-            'threads'
+            'threads', 'generate', 'grades'
         ) then step else 'collect' end as run_step,
         count(*) as row_count
     from dropped

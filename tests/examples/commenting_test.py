@@ -208,7 +208,7 @@ def test_a_share_that_leaves_nothing_to_train_on(share: float) -> None:
 
 def test_the_papers_numbers() -> None:
     """Table 2 adds up to the whole; 27 comments of 198,112 articles are not the 4.5 million told (errata E12)."""
-    assert sum(TABLE_2[name].articles for name in commenting.SPLITS) == TABLE_2["all"].articles == 198_112
+    assert sum(TABLE_2[name].articles for name in ("train", "validation", "test")) == TABLE_2["all"].articles == 198_112
     assert TABLE_2["all"].articles * 27 == 5_349_024 != commenting.COMMENTS_TOLD
     assert PAPER.test * PAPER.references == 43_470  # "over 43K"
     assert (PAPER.test, PAPER.validation) == (TABLE_2["test"].articles, TABLE_2["validation"].articles)
@@ -259,84 +259,6 @@ def test_words_are_counted(size: int) -> None:
     assert found.schema == {"id": pl.String, "title_words": pl.Int64, "words": pl.Int64}
     assert seen == {"周日", "闭馆", "好", "[doge]", "！", "开门"}
     assert commenting.counted(texts.clear(), names, list).schema == found.schema
-
-
-# ------------------------------------------------------------------------------------------------------------- pairs
-
-WORDS = pl.DataFrame(
-    [("a", "c1", ["x"] * 51), ("b", "c2", ["y"] * 50), ("a", "c3", ["z"]), ("b", "c4", []), ("c", "c5", ["w"]),
-     ("a", "c6", None)],
-    {"thread_id": pl.String, "comment_id": pl.String, "words": pl.List(pl.String)}, orient="row",
-).with_columns(source=pl.lit("news"))  # fmt: skip
-READ = pl.DataFrame(
-    {"source": "news", "thread_id": ["a", "b", "c"], "title": [["A"], ["B"], ["C"]], "content": [["aa"], [], ["cc"]]}
-)
-PARTS = READ.select("source", "thread_id", split=pl.Series(["train", "train", "test"]))
-
-
-def learned(**options: Any) -> tuple[list[Any], list[Any]]:
-    """Comments and their lengths, and what was dropped, of all pairs."""
-    found = [*commenting.training_pairs(PARTS, READ, WORDS, **options)]
-    rows, dropped = (pl.concat(frames) for frames in zip(*found, strict=True))
-    assert dropped.schema == pl.Schema(commenting.DROPPED)
-    return rows.select("comment_id", pl.col("comment").list.len()).rows(), dropped.select("reason", "row_key").rows()
-
-
-def test_long_comments_are_cut_or_left_out() -> None:
-    """50 words are kept; 51 are cut to 50 by default (appendix C.1), or left out with a reason (section 5; E12)."""
-    empty = [("no_words", "b/c4"), ("no_words", "a/c6")]
-    assert learned() == ([("c1", 50), ("c2", 50), ("c3", 1)], empty)
-    assert learned(long_comments="discard") == ([("c2", 50), ("c3", 1)], [("too_long", "a/c1"), *empty])
-    assert learned(most_words=1)[0] == [("c1", 1), ("c2", 1), ("c3", 1)]
-    assert learned(split="test") == ([("c5", 1)], [])
-
-
-def test_a_pair_holds_the_article() -> None:
-    """Title, content and comment as words, an article for each of its comments, in the order of the comments."""
-    (found,) = commenting.training_pairs(PARTS, READ, WORDS)
-    assert found.rows.columns == ["source", "thread_id", "comment_id", "title", "content", "comment"]
-    assert found.rows["title"].to_list() == [["A"], ["B"], ["A"]]
-    assert found.rows["content"].to_list() == [["aa"], [], ["aa"]]
-    assert found.rows["comment"][2].to_list() == ["z"]
-
-
-def test_pairs_come_a_part_at_a_time() -> None:
-    """Frames of comments are read one after the other, as they are asked for, and give what one frame gives."""
-    read: list[int] = []
-
-    def frames() -> Any:
-        for part in WORDS.iter_slices(2):
-            read.append(part.height)
-            yield part
-
-    pairs = commenting.training_pairs(PARTS, READ, frames())
-    assert read == []
-    assert next(pairs).rows["comment_id"].to_list() == ["c1", "c2"]
-    assert read == [2]
-    assert [part.rows.height for part in pairs] == [1, 0]
-
-
-def test_one_comment_an_article() -> None:
-    """One of each is drawn, in any order of rows the same, over seeds all of them; only those make pairs (AAC-23)."""
-    ids = WORDS.filter(pl.col("words").list.len() > 0)
-    drawn = {seed: commenting.one_each(ids, seed) for seed in range(20)}
-    for seed, one in drawn.items():
-        assert one["thread_id"].to_list() == ["a", "b", "c"]
-        assert_frame_equal(commenting.one_each(ids.reverse(), seed), one)
-    assert {one["comment_id"][0] for one in drawn.values()} == {"c1", "c3"}
-    assert learned(only=drawn[0])[0] == [row for row in learned()[0] if row[0] in {*drawn[0]["comment_id"]}]
-
-
-def test_options_are_checked_at_once() -> None:
-    """Another split or way with long comments, and an article without words, is told before anything is read."""
-    for options, told in (({"split": "dev"}, "split should be one of train"), ({"long_comments": "keep"}, "long_comm")):
-        with pytest.raises(BadInput, match=told):
-            commenting.training_pairs(PARTS, READ, WORDS, **options)
-    with pytest.raises(BadInput, match="articles: no words of news/b, which is in train"):
-        commenting.training_pairs(PARTS, READ[::2], WORDS)
-
-
-# --------------------------------------------------------------------------------------------------------- real data
 
 
 def test_real_posts(data: Path) -> None:

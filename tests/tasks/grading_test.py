@@ -1,5 +1,6 @@
 """Grades of comments as tasks: comments to people, their grades to a table."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -8,9 +9,10 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import exchange, quality
-from pipeline.tasks import commenters, grading
+from pipeline.tasks import collect, commenters, grading, release
 
 DAY = sample.DAY
+LATER = "2026-11-20"
 RATERS = ("anna", "ben", "chen", "dora", "eve")
 
 
@@ -29,7 +31,7 @@ def filled_in(folder: Path, rater: str, grade: int) -> Path:
     return path
 
 
-def test_each_comment_goes_to_two_of_five(given: Path) -> None:
+def test_each_comment_goes_to_two_of_five(given: Path, tmp_path: Path) -> None:
     """Sheets together hold every task twice, never twice for one rater, and about as many each (AAC-08)."""
     grading.export("references", given, RATERS)
     sheets = {rater: pl.read_excel(given / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
@@ -37,8 +39,10 @@ def test_each_comment_goes_to_two_of_five(given: Path) -> None:
     every = pl.concat(sheets.values())
     assert set(every.value_counts()["count"]) == {2}
     assert all(sheet.n_unique() == len(sheet) for sheet in sheets.values())
-    grading.export("references", given, RATERS)
-    assert {rater: set(pl.read_excel(given / f"{rater}.xlsx", sheet_id=1)["task_id"]) for rater in RATERS} == {
+    with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
+        grading.export("references", given, RATERS)
+    grading.export("references", tmp_path, RATERS)
+    assert {rater: set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) for rater in RATERS} == {
         rater: set(sheet) for rater, sheet in sheets.items()
     }
 
@@ -125,3 +129,124 @@ def test_bad_grades_are_refused(corpus: Path, tmp_path: Path, line: str, message
     with pytest.raises(BadInput, match=message):
         grading.bring(path, "imported")
     assert warehouse.snapshot("comment_grades") is None
+
+
+def edited(corpus: Path, thread_id: str, change: str) -> None:
+    """The sample collected again on a later day, with another body of one article."""
+    path = corpus.parent / "edited.jsonl"
+    lines = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in lines if line["article_id"] == thread_id]
+    lines[0]["content"] += change
+    path.write_text(json.dumps(lines[0], ensure_ascii=False) + "\n", encoding="utf-8")
+    collect.import_files([path], "sample_news", LATER, mapping=sample.THREAD_COLUMNS)
+
+
+def test_an_edited_article_is_graded_anew(given: Path) -> None:
+    """Grades of what is no longer shown do not count; the comments of that article wait for new ones, no others."""
+    grading.look("references", "simulated")
+    thread_id = warehouse.scan("reference_comments").collect()["thread_id"][0]
+    edited(given.parents[1], thread_id, "后来又改了一句。")
+    assert grading.give("references", LATER, "files") == 162
+    assert grading.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
+    assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
+
+
+def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
+    """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
+    commenters.generate(DAY, commenters.HUMAN)
+    grading.give("candidates", DAY, "simulated")
+    grading.look("candidates", "simulated")
+    where = warehouse.slice_of(source="sample_news", system=commenters.HUMAN)
+    some = warehouse.scan("generated_comments").head(4).collect()
+    warehouse.overwrite("generated_comments", where, some)
+    assert warehouse.run_check("grades_have_comments")
+    grading.prune()
+    assert not warehouse.run_check("grades_have_comments")
+    assert grading.collect("candidates") == {"tasks": 4, "graded": 4, "waiting": 0}
+
+
+def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path) -> None:
+    """Of three who graded the first two count; when the first changes their mind, the third is still late."""
+    task_id = grading.tasks_of("references")["task_id"][0]
+    rows = [("anna", 1, 10), ("ben", 3, 11), ("chen", 5, 12), ("anna", 2, 13)]
+    for place, (rater, grade, hour) in enumerate(rows):
+        path = tmp_path / f"{place}.csv"
+        told = f"{task_id},{rater},quality,{grade},2026-11-19T{hour}:00:00Z"
+        path.write_text(f"task_id,rater_id,field,value,labelled_at\n{told}\n", encoding="utf-8")
+        grading.collect("references", [path])
+    row = warehouse.scan("comment_grades").collect().row(0, named=True)
+    assert (row["raters"], row["grades"]) == (["anna", "ben"], [2.0, 3.0])
+    late = warehouse.scan("dropped", pl.col("reason") == "late").collect()
+    assert late["row_key"].to_list() == [f"{task_id}/chen"]
+
+
+def test_people_count_before_simulated_raters(given: Path) -> None:
+    """Once people grade a set what was made up for it does not count, and each grade says whose it is."""
+    grading.look("references", "simulated")
+    grading.export("references", given, RATERS[:2])
+    grading.collect("references", [filled_in(given, "anna", 4), filled_in(given, "ben", 4)])
+    with pytest.raises(BadInput, match="people have graded these references"):
+        grading.collect("references", tool="simulated")
+    rows = warehouse.scan("comment_grades").collect()
+    assert (set(rows["tool"]), set(rows["grade"])) == ({"file"}, {4.0})
+    assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
+
+
+def test_what_was_withdrawn_does_not_come_back(given: Path) -> None:
+    """A task taken out on request is not given again, and its grade goes."""
+    grading.look("references", "simulated")
+    gone = warehouse.scan("label_tasks").collect().row(0, named=True)
+    release.withdraw([gone["row_id"]])
+    assert grading.give("references", DAY, "files") == 161
+    grading.look("references", "files")
+    assert gone["comment_id"] not in set(
+        warehouse.scan("comment_grades", pl.col("thread_id") == gone["thread_id"]).collect()["comment_id"]
+    )
+
+
+def test_a_grade_can_be_corrected(given: Path) -> None:
+    """A sheet sent again with another grade and no times replaces what it said before."""
+    grading.export("references", given, RATERS[:2])
+    for grade in (3, 4):
+        grading.collect("references", [filled_in(given, rater, grade) for rater in RATERS[:2]])
+    assert set(warehouse.scan("comment_grades").collect()["grade"]) == {4.0}
+
+
+def test_grades_of_strangers_are_refused(given: Path) -> None:
+    """Where sheets were dealt a grade by somebody who did not get the task is named; so is a sheet without grades."""
+    grading.export("references", given, RATERS[:2])
+    path = filled_in(given, "anna", 3)
+    rows = pl.read_csv(path)
+    rows.with_columns(rater_id=pl.lit("zoe")).write_csv(path)
+    with pytest.raises(BadInput, match=r"anna.csv: task \w+ was not given to rater 'zoe', nor 161 others"):
+        grading.collect("references", [path])
+    rows.drop("quality").write_csv(path)
+    with pytest.raises(BadInput, match="no column of what was asked; expected quality"):
+        grading.collect("references", [path])
+
+
+def test_a_look_without_news_writes_nothing(given: Path) -> None:
+    """Asking a tool again and again leaves no snapshots behind."""
+    grading.look("references", "simulated")
+    before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
+    grading.look("references", "simulated")
+    assert {name: warehouse.snapshot(name) for name in before} == before
+
+
+def test_too_few_raters_are_told(given: Path) -> None:
+    """One rater cannot give two grades; a foreign file of assignments is named."""
+    with pytest.raises(BadInput, match="2 people grade each comment; name as many, found 1"):
+        grading.export("references", given, RATERS[:1])
+    (given / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"assigned.csv: expected columns task_id, rater_id, found task, who"):
+        grading.export("references", given, RATERS)
+
+
+def test_own_grades_are_not_overwritten_by_imported_ones(corpus: Path, tmp_path: Path) -> None:
+    """Imported grades cannot go under the name of raters' own, nor twice by one rater."""
+    path = tmp_path / "grades.csv"
+    path.write_text("thread_id,comment_id,grade\na01,a01-01,4\na01,a01-01,5\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="choose another name"):
+        grading.bring(path, "quality_references")
+    with pytest.raises(BadInput, match="rater 'unnamed' graded a01/a01-01 twice"):
+        grading.bring(path, "imported")

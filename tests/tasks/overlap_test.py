@@ -63,6 +63,7 @@ def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path)
         ("r.jsonl", "[]\n" * 3, r"r.jsonl, line 1: expected a JSON list of references, found \[\]"),
         ("w.jsonl", "[1]\n[1]\n[1]\n", "row 1, weights: expected a list of 2"),
         ("w.jsonl", "[1, 2]\n[1]\n[1]\n", "row 1, weights: expected numbers between 0 and 1, found 2"),
+        ("r.jsonl", "[" * 100_000 + "\n", r"r.jsonl, line 1: expected JSON"),
         ("w.jsonl", "1\n1\n1\n", r"w.jsonl, line 1: expected a JSON list of weights"),
     ],
 )
@@ -77,6 +78,8 @@ def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
     """Metrics and tokenizers are named where there is no such."""
     with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
         overlap.of_files(*files, names=["blue"])
+    with pytest.raises(BadInput, match="metrics should be named once"):
+        overlap.of_files(*files, names=["bleu_1", "bleu_1"])
     with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):
         overlap.of_files(*files, tokenize="spacy")
 
@@ -86,28 +89,14 @@ def graded(corpus: Path) -> Path:
     """The sample's corpus with real comments beside, all graded by the sample's own grades."""
     commenters.generate(DAY, commenters.HUMAN)
     rows = ["thread_id,comment_id,rater_id,grade"]
-    made = warehouse.scan("generated_comments").collect()
-    known = {found.split("/")[2]: key for found, key in made.select("found_in", "generated_id").iter_rows()}
-    told: dict[str, list[str]] = defaultdict(list)
     for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
         article = json.loads(line)
         for comment in article["comments"]:
             for rater, grade in zip("xy", comment["grades"], strict=True):
                 rows.append(f"{article['article_id']},{comment['comment_id']},{rater},{grade}")
-                if comment["comment_id"] in known:
-                    told[known[comment["comment_id"]]].append(str(grade))
     path = corpus.parent / "grades.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
     grading.bring(path, "sample")
-    grades = pl.DataFrame(
-        [("candidates", row["source"], row["thread_id"], row["generated_id"]) for row in made.iter_rows(named=True)],
-        schema=["project", "source", "thread_id", "comment_id"], orient="row",
-    ).with_columns(
-        grades=pl.Series([[float(g) for g in told[key]] for key in made["generated_id"]]), raters=pl.lit(["x", "y"]),
-        tool=pl.lit("file"),
-    ).with_columns(grade=pl.col("grades").list.mean())  # fmt: skip
-    rows_ = grades.select(warehouse.scan("comment_grades").collect_schema().names())
-    warehouse.overwrite("comment_grades", warehouse.slice_of(project="candidates"), rows_)
     return corpus
 
 
@@ -170,6 +159,27 @@ def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
     assert found["difference"][1] == pytest.approx(1 - found["value"][0])
     with pytest.raises(BadInput, match=r"scores.csv: no column 'grade'; there are id, meteor"):
         overlap.of_table(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grade,meteor\n1,0.1\n2,\n3,0.3\n", "row 2, field 'meteor': expected a number, found ''"),
+        ("grade,meteor\n1,0.1\nnan,0.2\n3,0.3\n", "row 2, field 'grade': expected a number, found"),
+        ("grade,name\n1,a\n2,b\n", "expected columns of numbers beside 'grade', found none"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A gap in a metric or a grade is named by row and field."""
+    with pytest.raises(BadInput, match=message):
+        overlap.of_table(written(tmp_path / "t.csv", text))
+
+
+def test_any_names_of_columns_will_do(tmp_path: Path) -> None:
+    """Metrics may be called what the inside calls its own columns."""
+    lines = "\n".join(f"{n % 5},{n},{n % 3},{n}" for n in range(20))
+    found = overlap.of_table(written(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n"), "human")
+    assert set(found["metric"]) == {"item_id", "group", "grade"}
 
 
 def test_weights_raise_correlation_on_real_comments(data: Path) -> None:

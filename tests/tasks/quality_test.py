@@ -85,7 +85,11 @@ def test_made_up_grades_teach_nothing(corpus: Path) -> None:
     [
         ("text,grade\nfine,\n", "row 2, field 'grade': expected a value, found none"),
         ("text,grade\n,3\n", "row 2, field 'text': expected a value, found none"),
-        ("text,grade\nfine,good\n", "row 2, field 'grade': expected a number, found 'good'"),
+        ("text,grade\nfine,nan\n", "row 2, field 'grade': expected a number from 1 to 5, found 'nan'"),
+        ("text,grade,split\nfine,3,dev\n", "row 2, field 'split': expected train, validation, test, found 'dev'"),
+        ("text,grade\nfine,7\n", "row 2, field 'grade': expected a number from 1 to 5, found '7'"),
+        ("text,score\nfine,3\n", "row 2: no column 'grade'; there are text, score"),
+        ("text,grade\nfine,good\n", "row 2, field 'grade': expected a number from 1 to 5, found 'good'"),
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -94,3 +98,13 @@ def test_bad_rows_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=message):
         quality.read(path, "quality")
+
+
+def test_splits_that_are_given_stay(tmp_path: Path) -> None:
+    """Only rows without a split are dealt one, by their article and whatever the order."""
+    path = tmp_path / "graded.csv"
+    rows = [f"text {n},{n % 5 + 1},a{n},{'test' if n < 9 else ''}" for n in range(60)]
+    path.write_text("text,grade,article_id,split\n" + "\n".join(rows), encoding="utf-8")
+    found = quality.read(path, "quality")
+    assert set(found.head(9)["split"]) == {"test"}
+    assert set(found.tail(51)["split"]) == {"train", "validation", "test"}

@@ -1,5 +1,6 @@
 """The commenting corpus as tasks: the sample's articles with comments to parts and references."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +8,8 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import Missing
-from pipeline.tasks import collect, segment, threads
+from pipeline.tables import empty
+from pipeline.tasks import collect, commenters, overlap, segment, threads
 from pipeline.tasks.threads import Rules
 
 DAY = sample.DAY
@@ -36,8 +38,8 @@ def test_the_sample_is_divided(corpus: Path) -> None:
 def test_any_number_of_shards_gives_the_same(corpus: Path) -> None:
     """Cut in one share or in many, and again, the same rows come out."""
     before = [table(name) for name in ("threads", "reference_comments")]
-    parts = threads.plan(rows_per_shard=7)
-    assert len(parts) == 4
+    parts = threads.plan(rows_per_shard=1)  # of which some are empty
+    assert len(parts) == 26
     threads.publish([threads.cut(part) for part in parts], DAY, Rules(share=0.25))
     for frame, name in zip(before, ("threads", "reference_comments"), strict=True):
         assert frame.equals(table(name))
@@ -84,3 +86,42 @@ def test_statistics_stand_beside_the_papers(corpus: Path) -> None:
     assert test["content_words"]["paper"] is None
     shown = threads.shown(threads.statistics())
     assert shown.filter(metric="articles")["test"].item() == "6 (1610)"
+
+
+def test_comments_that_are_cut_no_more_are_missing(corpus: Path) -> None:
+    """Where tokens are gone, comments are not left out silently: the message names the days."""
+    warehouse.overwrite("tokens", warehouse.slice_of(source="sample_news"), empty("tokens"))
+    with pytest.raises(Missing, match=f"for {DAY}"):
+        threads.thread_comments("train")
+    with pytest.raises(Missing, match=f"162 comments were not cut into words: .* for {DAY}"):
+        overlap.references()
+    assert threads.statistics()["comments"].to_list() == [0, 0, 0, 0]
+
+
+def test_a_source_that_is_gone_leaves_nothing(corpus: Path) -> None:
+    """Articles of a source that are erased take its threads and references along, and what was generated for them."""
+    other = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()[-3:]]
+    path = corpus.parent / "other.jsonl"
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in other), encoding="utf-8")
+    collect.import_files([path], "other_news", DAY, mapping=sample.THREAD_COLUMNS)
+    segment.run(DAY)
+    threads.build(DAY, Rules(share=0.25))
+    assert set(table("threads")["source"]) == {"sample_news", "other_news"}
+    commenters.generate(DAY, commenters.HUMAN)
+    for name in ("articles", "comments"):
+        warehouse.overwrite(name, warehouse.slice_of(source="sample_news"), empty(name))
+    threads.build(DAY, Rules(share=0.25))
+    assert set(table("threads")["source"]) == {"other_news"}
+    assert table("reference_comments").height == 0
+    with pytest.raises(Missing, match="no articles of test"):
+        commenters.generate(DAY, commenters.HUMAN)
+    assert table("generated_comments").height == 0
+
+
+def test_comments_without_an_article_are_told_of(corpus: Path) -> None:
+    """A comment whose article is gone is in `dropped`, and in the funnel with its reason."""
+    rows = warehouse.scan("articles").filter(pl.col("thread_id") != "a03").collect()
+    warehouse.overwrite("articles", warehouse.slice_of(source="sample_news"), rows)
+    threads.build(DAY, Rules(share=0.25))
+    found = warehouse.query("select reason, row_count from funnel where step = 'threads' order by reason")
+    assert dict(found.rows()) == {"few_comments": 1, "no_article": 33, "short_content": 1}
