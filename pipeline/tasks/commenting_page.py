@@ -30,7 +30,7 @@ def inputs(day: str) -> page.Commenting:
     made = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     return page.Commenting(
         statistics=_there(lambda: threads.told(threads.statistics())),
-        categories=commenting.categories(threads_).rename({"count": "n"}),
+        categories=commenting.categories(threads_).rename({"count": "n"}) if threads_["category"].count() else None,
         grades=_grades(),
         kappa=_there(lambda: grading.agreement("references")),
         correlations=None if judged is None else overlap.correlated(judged, overlap.ratings()),

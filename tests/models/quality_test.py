@@ -130,7 +130,7 @@ def test_scores_are_within_what_was_learnt_from() -> None:
 
 def test_absent_article_columns_are_null_ones(caplog: pytest.LogCaptureFixture) -> None:
     """Without title and content a comment is scored by itself, and that is said."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="pipeline")
     alone = scores(scorer(), ROWS.select("text"))
     assert "5 of 5 comments have no article" in caplog.text
     assert (alone == scores(scorer(), ROWS.with_columns(title=None, content=pl.lit("")))).all()

@@ -144,7 +144,7 @@ def test_the_penalty_is_chosen_on_the_validation_part() -> None:
 
 def test_of_many_comments_some_are_drawn(caplog: pytest.LogCaptureFixture) -> None:
     """No more of a part than the recipe takes, so that memory is bounded; how many is said and kept."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="pipeline")
     config = fit(graded(), recipe_of("undertone", most=30, **SMALL)).config
     assert config["row_counts"] == {"train": 30, "validation": 27}
     assert "30 of 54 comments of the train part are drawn" in caplog.text
