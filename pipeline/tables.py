@@ -321,7 +321,7 @@ class GeneratedComments(dy.Schema):
     source = _source()
     thread_id = dy.String(min_length=1, description="threads.thread_id")
     generated_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of article, system and text")
-    system = dy.String(regex=SOURCE, description="ir_t, ir_tc, seq2seq, att, att_tc; human for a real one")
+    system = dy.String(regex=SOURCE, description="ir_t, ir_tc, seq2seq, att, att_tc, pretrained; human for a real one")
     model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="models.model_id; null for human")
     text = dy.String(min_length=1, description="The comment")
     tokens = dy.List(dy.String(), description="Its words in order")

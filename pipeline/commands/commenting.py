@@ -92,19 +92,23 @@ def generate(
     system: Annotated[
         list[str] | None, typer.Option(help="A commenter in force, or human for real comments; all by default.")
     ] = None,
+    pretrained: Annotated[
+        Path | None, typer.Option(help="Folder of a fitted encoder-decoder, which comments instead.")
+    ] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
     """Have commenters comment on the test articles, beside a real comment each, into `generated_comments`.
 
-    Example: `undertone commenting generate`
+    Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
     from pipeline.tasks import commenters
 
     when, made = day or today(), []
-    for name in system or commenters.in_force(when):
+    ref = str(pretrained) if pretrained else None
+    for name in [commenters.PRETRAINED] if ref else system or commenters.in_force(when):
         with console.working(f"{name} is commenting"):
-            count = again(partial(commenters.generate, when, name, run_id=this_run()))
+            count = again(partial(commenters.generate, when, name, ref=ref, run_id=this_run()))
         made.append({"system": name, "comments": count})
     show(pl.DataFrame(made), as_json)
 

@@ -22,7 +22,7 @@ from pipeline.examples.sources.files import table
 from pipeline.examples.splits import draws
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import funnel, recovery, shelf, threads
+from pipeline.tasks import funnel, recovery, shelf, texts, threads
 from pipeline.tasks.threads import COMMENT, THREAD
 from pipeline.text.language import language
 
@@ -295,7 +295,8 @@ def comment(
         The rows with comment, score and signature; a row for each comment, of an article that got none one with nulls.
     """
     if ref and (Path(ref).expanduser() / "facts.json").is_file():  # as `models.seq2seq` writes its folders
-        return _with_comments(rows, *_by_pretrained(rows, ref, decoding, best))
+        fitted_, _ = _by_pretrained(rows, ref, decoding, best)
+        return _with_comments(rows, fitted_.rows, fitted_.signature)
     model = opened(ref, system)
     told = rows.with_columns(pl.col("title", "content").fill_null(""))
     whole = told.select(text=pl.concat_str("title", "content", separator=" "))
@@ -341,24 +342,36 @@ def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any]
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})
 
 
-def _by_pretrained(rows: pl.DataFrame, folder: str, decoding: "Decoding | None", best: int) -> tuple[pl.DataFrame, str]:
-    """Comments by a folder of `fit_pretrained` (row, text, score), and what made them."""
+def _by_pretrained(
+    rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None, best: int = 1
+) -> tuple[Made, str]:
+    """Comments by a folder of `fit_pretrained`, and the folder's hash.
+
+    Args:
+        rows: title, content.
+        folder: as `models.seq2seq` writes it; a title and a body are read as they were in its training.
+        decoding: how comments are written; beam search by default.
+        best: comments an article.
+    """
     from pipeline.models import seq2seq
     from pipeline.models.decoding import Decoding
 
     model, how = seq2seq.load(Path(folder).expanduser()), decoding or Decoding(best=best)
-    facts = json.loads((Path(folder).expanduser() / "facts.json").read_text(encoding="utf-8"))
-    longest, keep = (
-        facts.get("recipe", {}).get(name, default) for name, default in (("source", 256), ("keep", "start"))
-    )
-    texts = rows["title"].fill_null("").to_list()
-    found = seq2seq.candidates(model, texts, rows["content"].to_list(), how, longest=longest, keep=keep)
-    said = [
-        (row, one.text, one.log_probability) for row, several in enumerate(found) for one in several if one.text.strip()
-    ]
-    told = ",".join(f"{name}:{value}" for name, value in sorted(asdict(how).items()))
-    frame = pl.DataFrame(said, schema={name: MADE[name] for name in ("row", "text", "score")}, orient="row")
-    return frame, f"{PRETRAINED}|model:{model.revision[:12]}|{told}|undertone:{__version__}"
+    facts = json.loads((Path(folder).expanduser() / "facts.json").read_text(encoding="utf-8")).get("recipe", {})
+    titles = rows["title"].fill_null("").to_list()
+    found = seq2seq.candidates(
+        model, titles, rows["content"].to_list(), how, longest=facts.get("source", seq2seq.SOURCE),
+        keep=facts.get("keep", "start"),
+    )  # fmt: skip
+    said: list[tuple[Any, ...]] = [
+        (row, one.text, [], one.log_probability, None)
+        for row, several in enumerate(found) for one in several if one.text.strip()
+    ]  # fmt: skip
+    told = pl.DataFrame(said, schema=MADE, orient="row")
+    config = asdict(how)
+    shown = ",".join(f"{name}:{value}" for name, value in sorted(config.items()))
+    signature = f"{PRETRAINED}|model:{model.revision[:12]}|{shown}|undertone:{__version__}"
+    return Made(told.with_columns(_cut(told, "text").alias("tokens")), config, signature), model.revision
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -375,6 +388,8 @@ def generate(
     parse_day(day)
     if system == HUMAN:
         return _real(day, run_id)
+    if system == PRETRAINED:
+        return _pretrained(day, ref, decoding, run_id)
     model = opened(ref, known(system), day)
     articles, parts = _tested(day, system, run_id), []
     for number, part in enumerate(articles.iter_slices(_CHUNK)):
@@ -401,6 +416,22 @@ def _real(day: str, run_id: str) -> int:
         model_id=pl.lit(None, pl.String), config=pl.lit("{}"), signature=pl.lit(f"{HUMAN}|undertone:{__version__}"),
     )  # fmt: skip
     return _keep(day, HUMAN, told, articles, run_id)
+
+
+def _pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_id: str) -> int:
+    """Comments of a fitted encoder-decoder, which reads articles as they were written."""
+    if folder is None:
+        raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; say which")
+    articles = _tested(day, PRETRAINED, run_id)
+    about = texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text").collect()
+    rows = articles.select(THREAD).join(about, on=THREAD, how="left", maintain_order="left")
+    found, model_id = _by_pretrained(rows, folder, decoding)
+    where = rows.with_row_index("row").cast({"row": pl.Int64}).select("row", *THREAD)
+    told = found.rows.join(where, on="row").with_columns(
+        model_id=pl.lit(model_id), signature=pl.lit(found.signature),
+        config=pl.lit(json.dumps(found.config, sort_keys=True)),
+    )  # fmt: skip
+    return _keep(day, PRETRAINED, told, articles, run_id)
 
 
 def _tested(day: str, system: str, run_id: str) -> pl.DataFrame:

@@ -4,7 +4,7 @@ create table generated_comments (
     source varchar not null, -- Site or corpus the row comes from
     thread_id varchar not null, -- threads.thread_id
     generated_id varchar not null, -- Hash of article, system and text
-    system varchar not null, -- ir_t, ir_tc, seq2seq, att, att_tc; human for a real one
+    system varchar not null, -- ir_t, ir_tc, seq2seq, att, att_tc, pretrained; human for a real one
     model_id varchar, -- models.model_id; null for human
     text varchar not null, -- The comment
     tokens varchar[] not null, -- Its words in order

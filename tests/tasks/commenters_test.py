@@ -83,8 +83,8 @@ def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
     assert said.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
 
 
-def test_a_pretrained_model_is_fitted_and_comments(tmp_path: Path) -> None:
-    """An encoder-decoder of a folder is fitted to the pairs of a file, and its folder comments as any other."""
+def test_a_pretrained_model_is_fitted_and_comments(corpus: Path, tmp_path: Path) -> None:
+    """An encoder-decoder of a folder is fitted to the pairs of a file, and comments on any article, or on the tests."""
     from pipeline.models import seq2seq
 
     data = commenters.of_file(sample.THREADS, sample.THREAD_COLUMNS)
@@ -99,6 +99,13 @@ def test_a_pretrained_model_is_fitted_and_comments(tmp_path: Path) -> None:
     assert said.height == 4
     assert said.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
     assert said.equals(commenters.comment(rows, str(tmp_path / "model"), decoding=how, best=2))
+    short = commenters.decoding(method="sample", longest=6)
+    assert commenters.generate(DAY, "pretrained", ref=str(tmp_path / "model"), decoding=short) == 6
+    made = warehouse.scan("generated_comments").collect()
+    assert set(made["system"]) == {"pretrained"}
+    assert made["model_id"].n_unique() == 1
+    with pytest.raises(BadInput, match="say which"):
+        commenters.generate(DAY, "pretrained")
 
 
 def test_words_are_put_together_as_their_language_has_it() -> None:
