@@ -99,11 +99,16 @@ def tasks_of(kind: Kind) -> pl.DataFrame:
     Raises:
         Missing: none were given out.
     """
+    now = quality.tasks(comments(kind).select("item_id", "title", "content", "text"))
+    return _given(kind).join(now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left")
+
+
+def _given(kind: Kind) -> pl.DataFrame:
+    """All tasks that were given out, also those that show what has changed since: answers to them may still come."""
     rows = warehouse.scan("label_tasks", pl.col("project") == project(kind)).sort("task_id").collect()
     if not rows.height:
         raise Missing(f"no {kind} were given to raters: `undertone commenting rate {kind}`")
-    now = quality.tasks(comments(kind).select("item_id", "title", "content", "text"))
-    return rows.join(now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left")
+    return rows
 
 
 def folder_of(kind: Kind) -> Path:
@@ -226,16 +231,17 @@ def _fetched(kind: Kind, tasks: pl.DataFrame, paths: Sequence[Path], tool: Tool,
         with labels.connected(at) as client, tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
             studio_client.export(client, _project(client, kind), path)
-            return label_studio.from_export(label_studio.read_export(path), tasks, form=quality.FORM).labels
+            told = label_studio.read_export(path)
+        return label_studio.from_export(told, _given(kind), form=quality.FORM).labels
     looked = folder_of(kind) / "labels"
     lying = sorted(p for p in looked.glob("*") if p.is_file() and p.name[0] not in ".~") if not paths else list(paths)
     none = pl.DataFrame(schema=exchange.COLUMNS)
-    return pl.concat([none, *(_read_sheet(kind, path, tasks) for path in lying)])
+    return pl.concat([none, *(_read_sheet(kind, path) for path in lying)])
 
 
-def _read_sheet(kind: Kind, path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
+def _read_sheet(kind: Kind, path: Path) -> pl.DataFrame:
     """Grades of a file; where sheets were dealt, by those alone who got the tasks."""
-    found = exchange.read(path, tasks, form=quality.FORM)
+    found = exchange.read(path, _given(kind), form=quality.FORM)
     if not (dealt := _assigned(kind)).is_file():
         return found
     strange = found.join(pl.read_csv(dealt, infer_schema=False), on=list(assignment.ASSIGNED), how="anti")

@@ -1,4 +1,4 @@
-"""Overlap with weighted references as tasks: of files, of what commenters made, and how far people agree (AAC-11 ff.).
+"""Overlap with weighted references as tasks: of files, of what commenters made, and held against people (AAC-11 to 30).
 
 The weights of references are people's grades of them (`comment_grades`); without grades there are only the plain forms.
 """
@@ -152,8 +152,8 @@ def references(preset: str = PRESET) -> pl.DataFrame:
         raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
     said = threads.cut_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
-    graded_ = grading.graded().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
-    every = rows.collect().join(said, on=COMMENT, how="inner").join(graded_, on=COMMENT, how="left")
+    grades = grading.graded().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
+    every = rows.collect().join(said, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
     found = every.sort(*THREAD, "place")
     graded = found.drop_nulls("grade")
     key = graded.select(pl.concat_str(THREAD, separator="/")).to_series().to_list()

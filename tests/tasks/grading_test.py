@@ -151,6 +151,15 @@ def test_an_edited_article_is_graded_anew(given: Path) -> None:
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
 
 
+def test_a_sheet_of_what_has_changed_is_taken(given: Path) -> None:
+    """Answers to a task whose article changed meanwhile stop nothing: they do not count, and are told of."""
+    grading.export("references", given, RATERS[:2])
+    sheets = [filled_in(given, rater, 3) for rater in RATERS[:2]]
+    edited(given.parents[1], warehouse.scan("reference_comments").collect()["thread_id"][0], "后来又改了一句。")
+    assert grading.collect("references", sheets) == {"tasks": 135, "graded": 135, "waiting": 0}
+    assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
+
+
 def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
     """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
     commenters.generate(DAY, commenters.HUMAN)
