@@ -17,6 +17,7 @@ from pipeline.commands import (
     abstractness,
     cloze,
     commenting,
+    compression,
     console,
     label,
     measures,
@@ -54,6 +55,7 @@ app.command("comment")(commenting.comment)
 app.command("correlate")(commenting.correlate)
 models.train_app.command("quality")(commenting.train_quality)
 models.evaluate_app.command("quality")(commenting.evaluate_quality)
+models.evaluate_app.command("compression")(compression.evaluate)
 measures.score_app.command("quality")(commenting.score_quality)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
