@@ -142,9 +142,9 @@ def commenting() -> None:
 
     @task
     def correlate(day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import overlap
+        from pipeline.tasks import correlations
 
-        return overlap.correlations(day, run_id)
+        return correlations.correlations(day, run_id)
 
     @task
     def page(day: str) -> str:

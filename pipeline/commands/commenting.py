@@ -253,19 +253,19 @@ def correlate(
 
     Examples: `undertone correlate`; `undertone correlate scores.csv --grade human --group article_id`
     """
-    from pipeline.tasks import overlap
+    from pipeline.tasks import correlations
 
     if file:
-        found = overlap.of_table(file, grade, by)
+        found = correlations.of_table(file, grade, by)
     else:
-        again(partial(overlap.correlations, day or today(), this_run()))
-        found = overlap.table(day or today())
-        console.say(f"weights of references: {overlap.preset_of()}")
-    show(found if as_json else overlap.table_4(found), as_json)
+        again(partial(correlations.correlations, day or today(), this_run()))
+        found = correlations.table(day or today())
+        console.say(f"weights of references: {correlations.preset_of()}")
+    show(found if as_json else correlations.table_4(found), as_json)
     if not found["value"].count():
         console.say("nothing can be told: a correlation wants three rows, and scores and grades that differ")
     elif not found["low"].count():
-        console.say(f"intervals want {overlap.LEAST} articles")
+        console.say(f"intervals want {correlations.LEAST} articles")
 
 
 def train(

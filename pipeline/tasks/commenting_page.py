@@ -11,7 +11,7 @@ from pipeline.label import simulated
 from pipeline.metrics import commenting_claims, correlation
 from pipeline.report import commenting as page
 from pipeline.slices import parse_day
-from pipeline.tasks import commenters, grading, overlap, report, texts, threads
+from pipeline.tasks import commenters, correlations, grading, overlap, report, texts, threads
 from pipeline.tasks.threads import COMMENT, THREAD
 
 SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
@@ -25,7 +25,7 @@ def write(day: str) -> str:
 
 def inputs(day: str) -> page.Commenting:
     """What the page shows; what is not there yet is None."""
-    judged = _there(overlap.judged)
+    judged = _there(correlations.judged)
     threads_ = warehouse.scan("threads").select("category", "split").collect()
     made = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     return page.Commenting(
@@ -33,9 +33,9 @@ def inputs(day: str) -> page.Commenting:
         categories=commenting.categories(threads_).rename({"count": "n"}) if threads_["category"].count() else None,
         grades=_grades(),
         kappa=_there(lambda: grading.agreement("references")),
-        correlations=None if judged is None else overlap.correlated(judged, overlap.ratings()),
+        correlations=None if judged is None else correlations.correlated(judged, correlations.ratings()),
         scatter=None if judged is None else judged.select("metric", "is_weighted", "value", "grade"),
-        sensitivity=None if judged is None else overlap.sensitivity(),
+        sensitivity=None if judged is None else correlations.sensitivity(),
         systems=overlap.by_system(),
         examples=None if judged is None else _examples(judged),
         numbers=_evaluated(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline import sample
-from pipeline.tasks import commenters, commenting_page, grading, overlap
+from pipeline.tasks import commenters, commenting_page, correlations, grading, overlap
 
 DAY = sample.DAY
 
@@ -18,7 +18,7 @@ def test_the_page_shows_what_there_is(corpus: Path) -> None:
         grading.give(kind, DAY, "simulated")
         grading.look(kind, "simulated")
     overlap.measure(DAY)
-    overlap.correlations(DAY)
+    correlations.correlations(DAY)
     late = Path(commenting_page.write(DAY)).read_text(encoding="utf-8")
     assert "Whether metrics grade as people do" in late
     assert "simulated raters" not in early

@@ -4,6 +4,7 @@ Iceberg metadata holds absolute paths, so a home cannot be used under another na
 """
 
 import csv
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from filled import filled
 from pipeline import sample, warehouse
-from pipeline.tasks import collect, impscore, labels, pairs, score, segment, threads
+from pipeline.tasks import collect, commenters, grading, impscore, labels, pairs, score, segment, threads
 
 DAY = sample.DAY
 TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
@@ -88,6 +89,22 @@ def corpus_stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def corpus(corpus_stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home with the commenting corpus of the sample."""
     yield from put_back(*corpus_stock, monkeypatch)
+
+
+@pytest.fixture
+def graded(corpus: Path) -> Path:
+    """The sample's corpus with real comments beside, all graded by the sample's own grades."""
+    commenters.generate(DAY, commenters.HUMAN)
+    rows = ["thread_id,comment_id,rater_id,grade"]
+    for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
+        article = json.loads(line)
+        for comment in article["comments"]:
+            for rater, grade in zip("xy", comment["grades"], strict=True):
+                rows.append(f"{article['article_id']},{comment['comment_id']},{rater},{grade}")
+    path = corpus.parent / "grades.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    grading.bring(path, "sample")
+    return corpus
 
 
 @pytest.fixture
