@@ -17,6 +17,7 @@ from pipeline.examples.splits import NAMES, draws
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks import shelf, texts
+from pipeline.tasks.correlations import LEAST
 from pipeline.tasks.threads import COMMENT, THREAD
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 DECIMALS = 6
 _ROWS = ["text", "title", "content", "article_id", "target", "split"]
 RANGES: dict[str, tuple[float, float]] = {"grade": (1, 5), "upvotes": (0, math.inf)}
-LEAST = 10  # articles that an interval over them stands on
 SHARES = (0.8, 0.9)  # of the articles up to which they are for training, and for validation
 
 
