@@ -23,6 +23,7 @@ from pipeline.examples.splits import draws
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks import funnel, recovery, shelf, texts, threads
+from pipeline.tasks.readers import device
 from pipeline.tasks.threads import COMMENT, THREAD
 from pipeline.text.language import language
 
@@ -163,13 +164,6 @@ def _epochs(history: pl.DataFrame, count: int) -> pl.DataFrame:
         for name, (metric, split) in named.items() if name in history.columns
     ]  # fmt: skip
     return shelf.numbers(pl.concat(rows))
-
-
-def device() -> str:
-    """A GPU if there is one."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
