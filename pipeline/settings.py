@@ -5,6 +5,7 @@ work on one machine; `undertone doctor` prints what is in force.
 """
 
 import os
+import re
 from pathlib import Path
 
 # polars plans Iceberg scans with pyiceberg here; said aloud, it does not warn at every scan
@@ -94,8 +95,19 @@ def encoder() -> str:
     return _get("ENCODER", "embedded")
 
 
+def masked_lm(lang: str) -> str:
+    """Masked language model for a language (UNDERTONE_MASKED_LM): `count`, a folder, or a hub name with @revision.
+
+    One for all languages, or several: `en=bert-base-cased@<commit>,zh=bert-base-chinese@<commit>`; those not named have
+    `count`.
+    """
+    given = _get("MASKED_LM", "count")
+    named = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", given))
+    return (named.get(lang) or "count").strip() if named else given
+
+
 def precision() -> str:
-    """Precision of the encoder (UNDERTONE_PRECISION): float32, or bfloat16 where the hardware is fast at it."""
+    """Precision of encoders (UNDERTONE_PRECISION): float32, or bfloat16 where the hardware is fast at it."""
     return _get("PRECISION", "float32")
 
 

@@ -343,6 +343,29 @@ class MetricScores(dy.Schema):
     signature = dy.String(min_length=8, description="Every option of the metric, weights, tokenizer, code version")
 
 
+class Compressions(dy.Schema):
+    """Sentences and comments with the words that were dropped of them, by people and by systems (NDD, section 4)."""
+
+    source = _source()
+    day = dy.Date(description="Day of the comments, or of the run that compressed a data set")
+    item_id = dy.String(min_length=1, description="comments.text_hash, or the item of the data set")
+    system = dy.String(regex=SOURCE, description="ndd, fast_ndd_sc, …, unedited, head, tail, random; gold by people")
+    lang = dy.String(description="zh, en, …")
+    words = dy.List(dy.String(), description="Words in order")
+    rounds = dy.List(dy.Int64(min=0), description="Round in which each was dropped; 0 if it stays")
+    ratio = dy.Float64(min=0, max=1, description="Share of the words that stay, rounded to 6 decimals")
+    signature = dy.String(min_length=4, description="System, model, numbers, code version; `gold` for people's")
+
+    @dy.rule()
+    def a_round_for_each_word(cls) -> pl.Expr:
+        return pl.col("words").list.len() == pl.col("rounds").list.len()
+
+    @dy.rule()
+    def ratio_is_what_stays(cls) -> pl.Expr:
+        stays = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
+        return (pl.col("ratio") - stays).abs() < 1e-6
+
+
 class Models(dy.Schema):
     """Trained models, by content hash."""
 
@@ -375,13 +398,15 @@ class Evaluations(dy.Schema):
 
 
 class Studies(dy.Schema):
-    """Numbers of studies: ablation, sensitivity, data sets, diversity, detection; correlation of metrics with people.
+    """Numbers of studies: what was varied, what was measured, on how many rows, with intervals.
 
-    ImpScore, sections 5.3 and 7; commenting, section 5.
+    ImpScore, sections 5.3 and 7; commenting, section 5; NDD, sections 3 to 5.
     """
 
     study = dy.String(
-        regex="^(ablation|sensitivity|data_sets|diversity|detection|correlation)$", description="Which study"
+        regex="^(ablation|sensitivity|data_sets|diversity|detection|correlation|compression|similarity|pruning|"
+        "predicates|context_shift)$",
+        description="Which study",
     )
     day = dy.Date(description="Day of the run")
     model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="Model applied; null where models are made")
@@ -477,6 +502,7 @@ TABLES: dict[str, Table] = {
     "comment_grades": Table(CommentGrades, ("project", "source", "thread_id", "comment_id"), ("project",)),
     "generated_comments": Table(GeneratedComments, ("source", "thread_id", "generated_id"), ("source", "system")),
     "metric_scores": Table(MetricScores, ("source", "thread_id", "generated_id", "metric", "is_weighted"), ("source",)),
+    "compressions": Table(Compressions, ("source", "day", "item_id", "system"), ("source", "day")),
     "models": Table(Models, ("kind", "day", "model_id"), ("kind",)),
     "evaluations": Table(
         Evaluations, ("kind", "day", "model_id", "metric", "split", "subset", "epoch"), ("kind", "day")

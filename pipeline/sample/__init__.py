@@ -3,7 +3,9 @@
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
 `groups/` graded groups: one intent said in five ways, `summaries.jsonl` articles with a summary, `threads.jsonl`
-articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters.
+articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters, `compressions.jsonl`
+sentences with the words that a shorter one keeps, `trees.conllu` trees of some of them, `similar.jsonl` pairs with how
+similar they are, from 0 to 5.
 """
 
 from pathlib import Path
@@ -16,6 +18,9 @@ DEVICES = FOLDER / "devices.csv"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
 SUMMARIES = FOLDER / "summaries.jsonl"
 THREADS = FOLDER / "threads.jsonl"
+COMPRESSIONS = FOLDER / "compressions.jsonl"
+SIMILAR = FOLDER / "similar.jsonl"
+TREES = FOLDER / "trees.conllu"
 THREAD_COLUMNS = {
     "thread_id": "article_id", "article_title": "title", "article_text": "content", "category": "category",
     "comments": "comments", "comment_id": "comment_id", "text": "text", "like_count": "upvotes",

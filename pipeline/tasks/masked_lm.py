@@ -1,19 +1,202 @@
-"""Masked language models as tasks: texts to an encoder that knows them (task-adaptive pre-training; REC-31)."""
+"""Masked language models as tasks: which one answers for a language, counts of the corpus at hand, and adaptation.
+
+Three kinds stand behind one protocol (`metrics.ndd.model.MaskedModel`): counts of words between their neighbours, the
+embedded default, which shows that the mechanics work and no more; any model of transformers; and an encoder that
+`train` adapted (task-adaptive pre-training; REC-31).
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from pipeline import __version__, settings
-from pipeline.errors import BadInput
+from pipeline import __version__, sample, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.splits import draws
+from pipeline.slices import parse_day
+from pipeline.tasks import shelf
 from pipeline.tasks.readers import device
+from pipeline.text import sentences
+from pipeline.text.language import language
+
+if TYPE_CHECKING:
+    from pipeline.metrics.ndd.model import MaskedModel
+    from pipeline.models.count_lm import CountLM
 
 PROFILE = "embedded"
+COUNT = "count"  # the kind of a model of counts, and what names the one in force
+SAMPLE = "sample"  # the id of counts of the shipped sample
+LANGS = ("en", "zh")
+HELD_OUT = 0.05  # share of the texts that a model of counts is measured on
+
+
+class Opened(NamedTuple):
+    """A model ready to be asked, and what names it in tables."""
+
+    model: "MaskedModel"
+    model_id: str
+
+
+def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> Opened:
+    """A masked language model.
+
+    Args:
+        ref: `count`, counts of the corpus at hand, or where none were made yet of the shipped sample; the id or folder
+            of such counts; a folder of transformers; or a hub name with a pinned revision. By default that of the
+            setting UNDERTONE_MASKED_LM for the language.
+        lang: of the texts.
+        day: counts in force for it; by default the newest.
+        cache: of counts, the share that the other words of a sentence have.
+    """
+    ref = ref or settings.masked_lm(lang)
+    folder = Path(ref).expanduser()
+    if ref == COUNT or re.fullmatch("[0-9a-f]{64}", ref) or _is_counts(folder):
+        model, model_id = _counts(ref, lang, day)
+        from pipeline.models.count_lm import with_cache
+
+        return Opened(with_cache(model, cache) if cache else model, model_id)
+    loaded = _transformer(str(folder) if folder.is_dir() else ref, settings.precision(), device())
+    return Opened(loaded, loaded.revision)
+
+
+def is_counts(found: Opened) -> bool:
+    """Whether a model knows two neighbours and no meaning."""
+    return not hasattr(found.model, "sentence_vectors")
+
+
+@lru_cache(maxsize=2)
+def _transformer(ref: str, precision: str, where: str) -> Any:
+    from pipeline.models import masked_lm
+
+    return masked_lm.load(ref, precision=precision, device=where)
+
+
+def _is_counts(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == COUNT)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
+    from pipeline.models import count_lm
+    from pipeline.training import registry
+
+    if ref == COUNT:
+        ref = _in_force(lang, day) or SAMPLE
+    if ref == SAMPLE:
+        return _of_sample(lang), SAMPLE
+    folder = Path(ref).expanduser()
+    found = registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
+    return count_lm.load(found.tensors(), found.config), found.model_id
+
+
+def _in_force(lang: str, day: str | None) -> str | None:
+    try:
+        return shelf.model_for(kind_of(lang), day)
+    except Missing:  # there are no tables yet
+        return None
+
+
+def kind_of(lang: str) -> str:
+    """What the counts of a language are called among models."""
+    return f"masked_lm_{lang}"
+
+
+@lru_cache(maxsize=4)
+def _of_sample(lang: str) -> "CountLM":
+    from pipeline.models import count_lm
+
+    return count_lm.fit(cut(_sample_texts(lang), lang))
+
+
+def _sample_texts(lang: str) -> list[str]:
+    """Articles, comments and graded sentences of the sample."""
+    found: list[str] = []
+    for path in (sample.SUMMARIES, sample.THREADS, *sample.GROUPS.values()):
+        for line in path.open(encoding="utf-8"):
+            row = json.loads(line)
+            found += [row[name] for name in ("document", "summary", "title", "content") if row.get(name)]
+            found += [comment["text"] for comment in row.get("comments", ())] + row.get("sentences", [])
+    rows = pl.DataFrame({"text": found}).select(pl.col("text").unique(maintain_order=True))
+    return rows.filter(language() == lang)["text"].to_list()
+
+
+def cut(texts: Sequence[str], lang: str) -> Iterator[list[str]]:
+    """The words of each sentence of texts."""
+    return (each.words for text in texts for each in sentences.cut(text, lang))
+
+
+def corpus(lang: str, day: str | None = None) -> list[str]:
+    """Distinct texts of comments and articles in a language, of the days up to one, in order."""
+    until = pl.lit(value=True) if day is None else pl.col("day") <= parse_day(day)
+    comments = warehouse.scan("comments", until).filter(pl.col("lang") == lang).select("text")
+    articles = warehouse.scan("articles", until).filter(pl.col("lang") == lang)
+    parts = [comments, *(articles.select(text=name) for name in ("title", "text", "summary"))]
+    found = pl.concat(parts).drop_nulls().unique().sort("text").collect()["text"]
+    return found.filter(found.str.strip_chars() != "").to_list()
+
+
+def count(lang: str, day: str, run_id: str = "cli") -> str | None:
+    """Count the words of the corpus up to a day; the model's id, or None where there is no text in the language.
+
+    It is in force from that day on. One text in twenty, drawn by its hash, is not counted but told from the rest: the
+    cross entropy in `evaluations`.
+    """
+    from pipeline.models import count_lm
+    from pipeline.training import registry
+
+    texts = corpus(lang, day)
+    is_held = (draws(pl.Series(texts, dtype=pl.String)) < HELD_OUT).to_numpy()
+    if is_held.all():
+        return None
+    counted, held = (list(cut([t for t, out in zip(texts, is_held, strict=True) if out is side], lang))
+                     for side in (False, True))  # fmt: skip
+    model = count_lm.fit(counted)
+    model_id = registry.keep(settings.models(), model.tensors(), model.config())
+    numbers = [
+        {"metric": "word_count", "split": "train", "value": float(sum(map(len, counted))), "pair_count": len(counted)}
+    ]
+    if any(held):
+        told = count_lm.cross_entropy(model, held)
+        numbers += [
+            {"metric": name, "split": "test", "value": value, "pair_count": told.places}
+            for name, value in (("cross_entropy", told.nats), ("accuracy", told.accuracy))
+        ]
+    rows = shelf.numbers(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
+    about = {
+        "encoder": COUNT, "encoder_revision": "none",
+        "data_hash": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        "config": json.dumps({"vocabulary": len(model.words), "pruned": model.pruned}, sort_keys=True),
+        "completion_models": [],
+    }  # fmt: skip
+    shelf.put(kind_of(lang), day, model_id, about, rows, run_id, is_promoted=True)
+    return model_id
+
+
+def count_all(day: str, run_id: str = "cli") -> list[str | None]:
+    """Count each language whose model is of counts; the ids of what was made."""
+    return [count(lang, day, run_id) for lang in LANGS if settings.masked_lm(lang) == COUNT]
+
+
+def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.DataFrame:
+    """Count the words of texts into a folder; sentences, words and the size of the vocabulary."""
+    from pipeline.models import count_lm
+    from pipeline.training import registry
+
+    registry.writable(out)
+    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=language())
+    found = [words for text, own in rows.iter_rows() for words in cut([text], lang or own)]
+    model = count_lm.fit(found)
+    registry.write(out, model.tensors(), model.config())
+    counted = {"sentences": len(found), "words": sum(map(len, found)), "vocabulary": len(model.words)}
+    return pl.DataFrame([counted])
 
 
 def train(

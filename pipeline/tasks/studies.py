@@ -88,9 +88,9 @@ def trained(
         head = heads.fit(rows, None, recipe, encoder, settings.scratch("embeddings"))
         numbers = figure_3(head.triples.filter(pl.col("split") == "test"))
         for metric, value, count in numbers.head(2).iter_rows():
-            found.append(_row(study, day, metric, "test", value, count, setting=cell["setting"], run=cell["run"]))
+            found.append(row(study, day, metric, "test", value, count, setting=cell["setting"], run=cell["run"]))
         done(1)
-    return _frame(found)
+    return framed(found)
 
 
 def sources() -> list[str]:
@@ -126,7 +126,7 @@ def described(
         sampled = pl.DataFrame({"one": texts[drawn[:, 0]], "other": texts[drawn[:, 1]]})
         far = rank.distances(sampled, "one", "other", model)["pragmatic_distance"]
         found += _summary("diversity", day, source, far, model_id)
-    return _frame(found)
+    return framed(found)
 
 
 def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
@@ -167,13 +167,13 @@ def detected(
     model_id = impscore.opened(model).model_id
     setting = {"by": how.model, "source": source}
     found = []
-    for row in told.iter_rows(named=True):
-        others = {"model_id": model_id, "setting": setting, "effective_count": row["effective_count"]}
-        counted = (row["subset"], row["row_count"])
-        for metric, value in (("accuracy", row["accuracy"]), ("other_answers", row["other_count"])):
-            ends = {"low": row["low"], "high": row["high"]} if metric == "accuracy" else {}
-            found.append(_row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
-    return warehouse.stage("studies", _frame(found))
+    for each in told.iter_rows(named=True):
+        others = {"model_id": model_id, "setting": setting, "effective_count": each["effective_count"]}
+        counted = (each["subset"], each["row_count"])
+        for metric, value in (("accuracy", each["accuracy"]), ("other_answers", each["other_count"])):
+            ends = {"low": each["low"], "high": each["high"]} if metric == "accuracy" else {}
+            found.append(row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
+    return warehouse.stage("studies", framed(found))
 
 
 def _problematic(source: str, limit: int | None) -> pl.DataFrame:
@@ -195,8 +195,14 @@ def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli")
     Other studies, and what this run says nothing about, stay.
     """
     rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
-    mine = rows.filter(pl.col("study") == study).collect()
-    about = ["setting", "subset"]
+    return put(study, rows.collect(), day, run_id)
+
+
+def put(
+    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", about: Sequence[str] = ("setting", "subset")
+) -> int:  # fmt: skip
+    """The same of rows at hand; `about` names the columns by which they replace others."""
+    mine = rows.filter(pl.col("study") == study)
 
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
         others = present.join(mine.lazy().select(about).unique(), on=about, how="anti")
@@ -239,16 +245,19 @@ def _summary(study: str, day: str, subset: str, values: pl.Series, model_id: str
     """Mean, deviation and quantiles."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles(values), strict=True)}
-    return [_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
+    return [row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
 
 
-def _row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **others: Any) -> dict[str, Any]:
+def row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **others: Any) -> dict[str, Any]:
+    """A row of `studies`; what else it says goes by the names of the columns, the setting as what it is JSON of."""
     setting = json.dumps(others.pop("setting", {}), sort_keys=True)
-    rounded = None if value is None else round(float(value), 6)
-    return {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "value": rounded,
-            "row_count": count, "setting": setting, "run": 0, **others}  # fmt: skip
+    numbers: dict[str, Any] = {"value": value, **{name: others.pop(name) for name in ("low", "high") if name in others}}
+    rounded = {name: None if each is None else round(float(each), 6) for name, each in numbers.items()}
+    return {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count,
+            "setting": setting, "run": 0, **rounded, **others}  # fmt: skip
 
 
-def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+def framed(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as the table `studies` has them."""
     schema = empty("studies").schema
     return pl.DataFrame(rows, schema=schema, orient="row") if rows else empty("studies")

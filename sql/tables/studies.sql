@@ -1,4 +1,4 @@
--- Numbers of studies: ablation, sensitivity, data sets, diversity, detection; correlation of metrics with people.
+-- Numbers of studies: what was varied, what was measured, on how many rows, with intervals.
 -- Key: study, day, setting, metric, subset, run. Partitioned by study, day.
 create table studies (
     study varchar not null, -- Which study

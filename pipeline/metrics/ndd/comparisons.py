@@ -1,0 +1,53 @@
+"""What the distance is compared with: perplexity, its difference, and the cosine of [CLS] (NDD-01, 02).
+
+The paper's section 2.1 prints the mean of -log p as PPL, with a sum that begins at 0; table 10's values look
+exponentiated. Both are here under their own names.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class SentenceModel(Protocol):
+    """Whatever gives a sentence a vector."""
+
+    def sentence_vectors(self, sentences: Sequence[Sentence]) -> "Tensor":
+        """The state of [CLS] of each sentence, [n, d]."""
+
+
+def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFrame:
+    """How badly a model guesses the words of sentences, each masked alone (section 2.1).
+
+    Returns:
+        log_perplexity, the mean of -log p in nats, and perplexity, its exponential: a row a sentence, null for one
+        without words.
+    """
+    found = [float(np.mean(each)) if len(each) else None for each in model.surprisals(sentences)]
+    told = pl.DataFrame({"log_perplexity": pl.Series(found, dtype=pl.Float64)})
+    return told.with_columns(perplexity=pl.col("log_perplexity").exp())
+
+
+def perplexity_change(model: MaskedModel, ones: Sequence[Sentence], others: Sequence[Sentence]) -> Floats:
+    """ΔPPL: by how much log perplexity rises from the first to the second sentence of each pair, [n]; signed.
+
+    Its absolute value is what pairs are told apart by. It takes as many calls as both sentences have pieces (table 2).
+    """
+    first, second = (perplexity(model, some)["log_perplexity"].to_numpy() for some in (ones, others))
+    change: Floats = second - first
+    return change
+
+
+def cosine(model: SentenceModel, ones: Sequence[Sentence], others: Sequence[Sentence]) -> Floats:
+    """S_C: cosine of the [CLS] states of each pair, [n] in [-1, 1]; a similarity (section 2.1)."""
+    first, second = (model.sentence_vectors(some).double().cpu().numpy() for some in (ones, others))
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    found: Floats = np.einsum("nd,nd->n", first, second) / np.maximum(norms, np.finfo(np.float64).tiny)
+    return found.clip(-1, 1)

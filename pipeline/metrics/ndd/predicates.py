@@ -1,0 +1,321 @@
+"""Predicates are the words without which a sentence is another one (NDD, section 5.2, table 8; NDD-35).
+
+In: sentences as words. Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as
+the sentence thereby moves away from itself. Out: a number a word, and how well the numbers find labelled predicates.
+
+The paper says neither how neighbours are weighted here, nor what its ensemble is, nor over what its AUC is taken: all
+three are arguments or stand side by side. Its English rows cannot be re-run as printed (errata E19).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.metrics.ndd.distance import Divergence, divergences
+from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
+from pipeline.metrics.ndd.weights import MU, balanced, exponential
+
+Edit = Literal["delete", "mask", "stop_word"]
+Weights = Literal["mean", "sum", "balanced", "exponential"]
+Ensemble = Literal["value", "rank"]
+Bools = npt.NDArray[np.bool_]
+
+MASK = "[MASK]"
+"""What stands in place of a masked word unless a caller says otherwise: to a model one more word, that no sentence has.
+
+`models.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `scores`.
+"""
+STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
+"""What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
+LONGEST = 50  # words (footnote 9)
+DRAWS = 1000
+SEED = 42
+
+TABLE_8 = {
+    ("ppl", "delete"): ((36.8, 56.8), (44.5, 60.4), (26.6, 54.5)),
+    ("ppl", "mask"): ((35.9, 56.7), (33.1, 48.5), (25.1, 50.4)),
+    ("ndd", "delete"): ((53.1, 77.0), (62.5, 80.8), (48.8, 77.1)),
+    ("ndd", "mask"): ((48.0, 74.4), (57.3, 80.6), (44.2, 75.0)),
+    ("ndd", "stop_word"): ((49.9, 76.4), (56.4, 78.5), (45.2, 77.2)),
+    ("ndd", "ensemble"): ((54.3, 79.7), (63.1, 83.3), (54.7, 82.8)),
+}
+"""The paper's (mAP, AUC) in percent on CoNLL-2009: English in domain, English out of domain, Spanish.
+
+The text has the ensemble above 80 in AUC, which its first number is not.
+"""
+
+_PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
+
+
+def edited(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
+    """The sentence with each of its words edited in turn: as many sentences as words.
+
+    Args:
+        sentence: its words.
+        edit: delete takes the word out, the others put `word` in its place.
+        word: what is put there.
+    """
+    put = [] if edit == "delete" else [word]
+    return [[*sentence[:at], *put, *sentence[at + 1 :]] for at in range(len(sentence))]
+
+
+def scores(
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", divergence: Divergence = "kl",
+    weights: Weights = "mean", mu: float = MU, stop_word: str | None = None, mask_word: str = MASK,
+) -> list[Floats]:  # fmt: skip
+    """NDD between a sentence and its edit, for each of its words.
+
+    The neighbours are all the other words; the edited place counts nothing, as its word is not in both. The model is
+    asked n times for a sentence of n words, and n (n - 1) times for its edits.
+
+    Args:
+        model: gives the distributions.
+        sentences: each of its words.
+        edit: what is done to a word.
+        lang: of the sentences, for the stop word.
+        divergence: the paper goes on with KL here (footnote 8).
+        weights: of the neighbours. mean and sum rank the words of a sentence alike; as a mean, words of sentences of
+            any length are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`.
+        mu: of balanced and exponential.
+        stop_word: instead of that of `STOP_WORDS`.
+        mask_word: what the model takes for a masked word.
+
+    Returns:
+        Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
+
+    Raises:
+        BadInput: no such edit or weights, or no stop word for the language.
+    """
+    _known("weights", weights, get_args(Weights))
+    word = _word(edit, lang, stop_word, mask_word)
+    found = []
+    for block in _blocks(sentences):
+        texts: list[Sentence] = []
+        ones, others = [], []
+        for sentence in block:
+            number, place = np.nonzero(~np.eye(len(sentence), dtype=bool))
+            moved = place - (place > number) if edit == "delete" else place
+            ones.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
+            others.append(np.stack([len(texts) + 1 + number, moved], axis=1))
+            texts += [sentence, *edited(sentence, edit, word)]
+        apart = divergences(model, texts, np.concatenate(ones), np.concatenate(others), divergence)
+        for sentence, mine in zip(block, np.split(apart, np.cumsum([*map(len, ones)])[:-1]), strict=True):
+            counts = _weights(len(sentence), weights, mu)
+            found.append((mine.reshape(counts.shape) * counts).sum(axis=1))
+    return found
+
+
+def perplexity_scores(
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", stop_word: str | None = None,
+    mask_word: str = MASK,
+) -> list[Floats]:  # fmt: skip
+    """ΔPPL, what the paper compares with: how much less likely a sentence is with a word edited, for each word.
+
+    PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
+    or stop word, too. Arguments and errors are as of `scores`.
+
+    Returns:
+        Of each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted, as
+        nothing is left.
+    """
+    word = _word(edit, lang, stop_word, mask_word)
+    found = []
+    for block in _blocks(sentences):
+        edits = [[one for one in edited(sentence, edit, word) if one] for sentence in block]
+        asked = [[sentence, *several] if several else [] for sentence, several in zip(block, edits, strict=True)]
+        told = iter(model.surprisals([text for texts in asked for text in texts]))
+        for sentence, texts in zip(block, asked, strict=True):
+            mean = np.array([float(np.mean(next(told))) for _ in texts])
+            found.append(mean[1:] - mean[0] if texts else np.zeros(len(sentence)))
+    return found
+
+
+def ensemble(parts: Sequence[Sequence[Floats]], by: Ensemble = "value") -> list[Floats]:
+    """Several edits as one: the mean of what they say of each word; the paper has three, and does not say how.
+
+    Args:
+        parts: of each edit the scores of all sentences.
+        by: value, the scores themselves, which weighs an edit by how far it moves sentences; or rank, the place of a
+            word in its sentence from 0 for the lowest to 1, ties sharing theirs, which weighs all edits alike.
+
+    Raises:
+        BadInput: no such way, nothing given, or scores of different sentences.
+    """
+    from scipy.stats import rankdata
+
+    _known("by", by, get_args(Ensemble))
+    if not parts or len({tuple(map(len, part)) for part in parts}) > 1:
+        raise BadInput(f"expected scores of the same words from every edit, found {[sum(map(len, p)) for p in parts]}")
+
+    def placed(score: Floats) -> Floats:
+        return np.asarray((rankdata(score) - 1) / max(len(score) - 1, 1), np.float64)
+
+    shown = [[placed(score) for score in part] for part in parts] if by == "rank" else parts
+    return [np.mean(of_sentence, axis=0) for of_sentence in zip(*shown, strict=True)]
+
+
+class Selected(NamedTuple):
+    """The sentences that are measured, by number, and those that are not, with the reason."""
+
+    kept: IndexArray
+    dropped: pl.DataFrame  # sentence, reason: no_predicate or too_long
+
+
+def selected(is_predicate: Sequence[Sequence[bool]], longest: int = LONGEST) -> Selected:
+    """Sentences of at most so many words with at least one predicate (footnote 9); best asked before scoring."""
+    reasons = ["too_long" if len(words) > longest else None if any(words) else "no_predicate" for words in is_predicate]
+    rows = pl.DataFrame(
+        {"sentence": range(len(reasons)), "reason": reasons}, {"sentence": pl.Int64, "reason": pl.String}
+    )
+    kept = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
+    return Selected(kept, rows.drop_nulls())
+
+
+def average_precision(score: Floats, is_right: Bools) -> float:
+    """Mean precision at each recall, words of one score taken together, as scikit-learn has it; NaN with none right.
+
+    Scores that are all the same have the share of words that are right.
+
+    Args:
+        score: [n].
+        is_right: [n].
+    """
+    order = np.argsort(-score, kind="stable")
+    ends = np.flatnonzero(np.diff(score[order], append=np.nan) != 0)
+    hits = np.cumsum(is_right[order])[ends]
+    return float(np.diff(hits, prepend=0) @ (hits / (ends + 1)) / hits[-1]) if is_right.any() else np.nan
+
+
+def auc(score: Floats, is_right: Bools, times: Floats | None = None) -> float:
+    """Chance that a word that is right has the higher score of the two, a tie half; NaN with none or all right.
+
+    Args:
+        score: [n].
+        is_right: [n].
+        times: how often each word counts, [n]; once by default.
+    """
+    return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if times is None else times)
+
+
+def _auc(place: IndexArray, is_right: Bools, times: Floats) -> float:
+    right, wrong = (np.bincount(place, times * which) for which in (is_right, ~is_right))
+    total = right.sum() * wrong.sum()
+    return float(right @ (np.cumsum(wrong) - wrong / 2) / total) if total else np.nan
+
+
+def evaluate(
+    scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *, longest: int = LONGEST, draws: int = DRAWS,
+    seed: int = SEED,
+) -> pl.DataFrame:  # fmt: skip
+    """How well scores find predicates, with percentile bootstrap intervals of 95 % over sentences.
+
+    - map: the mean over sentences of `average_precision`.
+    - auc_pooled: `auc` over the words of all sentences together.
+    - auc_mean: the mean over sentences of theirs, of those with words of both kinds.
+
+    What a scorer has to beat is what constant scores have.
+
+    Args:
+        scores: of each sentence [words].
+        is_predicate: of each sentence as many.
+        longest: see `selected`.
+        draws: bootstrap samples; with 0 no interval, null.
+        seed: of the samples.
+
+    Returns:
+        metric, value, low, high, n (sentences it is of), words, no_predicate, too_long (sentences left out): a row a
+        measure, null where there is nothing to measure.
+
+    Raises:
+        BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
+            no sentence is left.
+    """
+    kept, dropped = selected(is_predicate, longest)
+    _check(scores, is_predicate)
+    if not len(kept):
+        raise BadInput(f"none of {len(scores)} sentences has a predicate and at most {longest} words; expected some")
+    said = [(np.asarray(scores[at], np.float64), np.asarray(is_predicate[at], bool)) for at in kept]
+    sizes = np.array([len(score) for score, _ in said])
+    owner, is_right = np.repeat(np.arange(len(said)), sizes), np.concatenate([right for _, right in said])
+    place = np.unique(np.concatenate([score for score, _ in said]), return_inverse=True)[1]
+    precision = np.array([average_precision(*each) for each in said])
+    areas = np.array([auc(*each) for each in said])
+    measured = np.array([
+        (_mean(precision, times), _auc(place, is_right, times[owner]), _mean(areas, times))
+        for times in _drawn(len(said), draws, seed)
+    ])  # fmt: skip
+    reasons = dropped["reason"].to_list()
+    counts = int(sizes.sum()), reasons.count("no_predicate"), reasons.count("too_long")
+    of = {"map": len(said), "auc_pooled": len(said), "auc_mean": int(np.isfinite(areas).sum())}
+    rows = [
+        (name, column[0], *_bounds(column[1:]), n, *counts)
+        for (name, n), column in zip(of.items(), measured.T, strict=True)
+    ]
+    schema: dict[str, pl.DataType] = {"metric": pl.String(), **dict.fromkeys(("value", "low", "high"), pl.Float64())}
+    schema |= dict.fromkeys(("n", "words", "no_predicate", "too_long"), pl.Int64())
+    return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
+
+
+def _drawn(count: int, draws: int, seed: int) -> Iterator[Floats]:
+    """How often each sentence is in the sample: first in the whole one, once, then in those drawn."""
+    rng, odds = np.random.default_rng(seed), np.full(count, 1 / count)
+    yield np.ones(count)
+    yield from (rng.multinomial(count, odds).astype(np.float64) for _ in range(draws))
+
+
+def _mean(values: Floats, times: Floats) -> float:
+    """Mean of values that stand some times each, but for those that are none."""
+    known = ~np.isnan(values)
+    total = times[known].sum()
+    return float(values[known] @ times[known] / total) if total else np.nan
+
+
+def _bounds(values: Floats) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
+    return float(low), float(high)
+
+
+def _check(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:
+    if len(scores) != len(is_predicate):
+        raise BadInput(f"expected scores of {len(is_predicate)} sentences, found {len(scores)}")
+    for number, (score, words) in enumerate(zip(scores, is_predicate, strict=True), 1):
+        if len(score) != len(words):
+            raise BadInput(f"sentence {number}: expected a score for each of {len(words)} words, found {len(score)}")
+        if len(wrong := np.flatnonzero(~np.isfinite(score))):
+            raise BadInput(f"sentence {number}, word {wrong[0] + 1}: expected a number, found {score[wrong[0]]}")
+
+
+def _word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -> str:
+    _known("edit", edit, get_args(Edit))
+    if edit != "stop_word":
+        return mask_word
+    if stop_word is None and lang not in STOP_WORDS:
+        raise BadInput(f"no stop word for {lang!r}; there are some for {', '.join(STOP_WORDS)}: give `stop_word`")
+    return stop_word if stop_word is not None else STOP_WORDS[lang]
+
+
+def _known(name: str, value: str, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise BadInput(f"{name}: expected one of {', '.join(values)}, found {value!r}")
+
+
+def _blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
+    """Sentences whose edits have few enough words to be gone through at once."""
+    ends = np.cumsum([len(sentence) ** 2 for sentence in sentences]) // _PAIRS
+    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
+    return (sentences[start:end] for start, end in pairwise(cuts) if end > start)
+
+
+def _weights(size: int, weights: Weights, mu: float) -> Floats:
+    """What each neighbour of each edited word counts: [words, words - 1]."""
+    count = max(size - 1, 0)
+    if weights in ("mean", "sum"):
+        return np.full((size, count), 1 / max(count, 1) if weights == "mean" else 1.0)
+    form = balanced if weights == "balanced" else exponential
+    return np.array([form(size, at, at + 1, mu) for at in range(size)]).reshape(size, count)

@@ -1,0 +1,79 @@
+"""What each neighbour of a deleted span counts (NDD, appendix C; NDD-05, 17 to 20; errata E17).
+
+A span of a sentence is (start, end), from 0, the end not included; its neighbours are the words left of it and those
+right of it, in order. d is the number of words between a neighbour and the span. The paper says once that weights go
+inversely with nearness; its formula μ^d has the near ones heavier, as here.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.metrics.ndd.model import Floats
+
+MU = 0.9  # fixed in the paper (NDD-17)
+
+
+def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
+    """μ^d of each neighbour, [length - (end - start)]; the total is less where the span is at an end."""
+    return mu ** np.concatenate(_sides(length, start, end))
+
+
+def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
+    """μ^d + μ^(d + m), m the number of neighbours on the other side: the same total for every place of the span (E17).
+
+    The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which is what the paper's own formula is said to give and does
+    not.
+    """
+    left, right = _sides(length, start, end)
+    return np.concatenate([mu**left + mu ** (left + len(right)), mu**right + mu ** (right + len(left))])
+
+
+def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
+    """a'_k = a_k + a_(n' - k) μ^n' as appendix C prints it, k from 1 among the n' neighbours; a_0 is before the first.
+
+    For twelve words and a span of two the totals vary by more than a quarter (E17).
+    """
+    neighbours = length - (end - start)
+    k = np.arange(1, neighbours + 1)
+
+    def plain(place: "np.typing.NDArray[np.int64]") -> Floats:
+        return mu ** np.where(place <= start, start - place, place - start - 1).astype(np.float64)
+
+    return plain(k) + plain(neighbours - k) * mu**neighbours
+
+
+def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
+    """As the released code has it: μ^d + μ^(d + n' - d'), d' the distance of the neighbour as far from the other end.
+
+    For twelve words and a span of two the totals go from 10.67 to 11.68 (E17).
+    """
+    d = np.concatenate(_sides(length, start, end))
+    return mu**d + mu ** (d + len(d) - d[::-1])
+
+
+def adjacent(length: int, start: int, end: int, mu: float = MU) -> Floats:
+    """Those of `balanced` for the words that touch the span, 0 for all others: Fast NDD (section 4.2; NDD-20)."""
+    whole = balanced(length, start, end, mu)
+    whole[: max(start - 1, 0)] = 0
+    whole[start + 1 :] = 0
+    return whole
+
+
+def decay(length: int, start: int, end: int, nu: float) -> Floats:
+    """b: ν^k of the k-th word, from 0, among the neighbours; below 1 later words are dropped more easily (NDD-19).
+
+    Counted in what remains, as the released code does, so that what a word counts does not hang on the span before it.
+    """
+    return np.float64(nu) ** np.arange(length - (end - start))
+
+
+def _sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
+    """The distances of the neighbours left of the span, and of those right of it."""
+    return np.arange(start - 1, -1, -1, dtype=np.float64), np.arange(length - end, dtype=np.float64)
+
+
+WEIGHTS: dict[str, Callable[..., Floats]] = {
+    "balanced": balanced, "exponential": exponential, "printed": printed, "released": released,
+}  # fmt: skip
+"""Weights of all neighbours by name."""

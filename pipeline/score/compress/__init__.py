@@ -1,0 +1,1 @@
+"""Text compression by what is lost when words are dropped (NDD, section 4)."""

@@ -1,0 +1,139 @@
+"""What dropping a span costs: NDD, and what it is compared with behind the same search (NDD-18 to 20, 31, 32)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pipeline.metrics.ndd import comparisons, weights
+from pipeline.metrics.ndd.comparisons import SentenceModel
+from pipeline.metrics.ndd.distance import Divergence, blocks, divergences
+from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
+from pipeline.metrics.ndd.weights import MU
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Scorer = Callable[[Sequence[Sentence], Sequence[IndexArray]], list[Floats]]
+"""Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing."""
+
+_ASKS = 1 << 17  # neighbours that are gone through at a time
+
+
+class TokenModel(Protocol):
+    """Whatever gives each piece of a sentence a vector."""
+
+    def states(self, sentences: Sequence[Sentence]) -> "Iterator[tuple[int, Tensor]]":
+        """Rows of the sentences, in any order, and the states of each one's pieces with those around it, [t, d]."""
+
+
+def ndd(
+    model: MaskedModel, *, divergence: Divergence = "kl", weighting: str = "balanced", mu: float = MU, nu: float = 1.0,
+    is_fast: bool = False,
+) -> Scorer:  # fmt: skip
+    """NDD of a sentence and what remains of it: Σ a b F over the words that remain (section 4, appendix C).
+
+    The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
+    of their neighbours. Fast NDD has one or two neighbours a span.
+
+    Args:
+        model: gives the distributions.
+        divergence: kl in section 4.2.
+        weighting: of `metrics.ndd.weights.WEIGHTS`.
+        mu: of the weights.
+        nu: decay for later words; below 1 these are dropped more easily.
+        is_fast: only the words that touch the span count.
+    """
+    of = weights.adjacent if is_fast else weights.WEIGHTS[weighting]
+
+    def some(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        every, one, other, weight, owner, span = [*sentences], [], [], [], [], 0
+        for number, (words, candidates) in enumerate(zip(sentences, spans, strict=True)):
+            length = len(words)
+            for start, end in candidates.tolist():
+                counts = of(length, start, end, mu) * weights.decay(length, start, end, nu)
+                there = np.flatnonzero(counts)
+                before = there + (there >= start) * (end - start)
+                one.append(np.stack([np.full(len(there), number), before], axis=1))
+                other.append(np.stack([np.full(len(there), len(every)), there], axis=1))
+                weight.append(counts[there])
+                owner.append(np.full(len(there), span))
+                every.append([*words[:start], *words[end:]])
+                span += 1
+        if not span:
+            return [np.empty(0) for _ in spans]
+        apart = divergences(model, every, np.concatenate(one), np.concatenate(other), divergence)
+        costs = np.bincount(np.concatenate(owner), np.concatenate(weight) * apart, span)
+        return np.split(costs, np.cumsum([len(each) for each in spans])[:-1])
+
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        """As many sentences at once as are quick to go through and small to hold."""
+        asks = [len(each) * (2 if is_fast else len(words)) for words, each in zip(sentences, spans, strict=True)]
+        found: list[Floats] = []
+        for start, end in blocks(asks, _ASKS):
+            found += some(sentences[start:end], spans[start:end])
+        return found
+
+    return score
+
+
+def perplexity(model: MaskedModel) -> Scorer:
+    """By how much log perplexity rises: PPL Deleter, as the paper implements it again (NDD-31; after Niu et al., 2019).
+
+    Fluent sentences come out of it, whatever they say.
+    """
+
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        found = []
+        for words, candidates in zip(sentences, spans, strict=True):
+            told = comparisons.perplexity(model, [words, *remains(words, candidates)])["log_perplexity"].to_numpy()
+            found.append(told[1:] - told[0])
+        return found
+
+    return score
+
+
+def cosine(model: SentenceModel) -> Scorer:
+    """1 - S_C: how far the vector of [CLS] turns (appendix E; NDD-32)."""
+
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        found = []
+        for words, candidates in zip(sentences, spans, strict=True):
+            rest = remains(words, candidates)
+            vectors = model.sentence_vectors([words, *rest]).double().cpu().numpy()
+            norms = np.linalg.norm(vectors, axis=1)
+            found.append(1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny))
+        return found
+
+    return score
+
+
+def bertscore(model: TokenModel) -> Scorer:
+    """1 - F of pieces matched greedily by the cosine of their states (Zhang et al., 2020; appendix E; NDD-32).
+
+    Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
+    """
+
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        found = []
+        for words, candidates in zip(sentences, spans, strict=True):
+            states = dict(model.states([words, *remains(words, candidates)]))
+            whole, costs = _unit(states[0]), []
+            for row in range(1, len(states)):
+                near = _unit(states[row]) @ whole.T
+                precision, recall = (float(near.amax(dim=side).mean()) for side in (1, 0))
+                costs.append(1 - 2 * precision * recall / (precision + recall))
+            found.append(np.array(costs, np.float64))
+        return found
+
+    return score
+
+
+def _unit(states: "Tensor") -> "Tensor":
+    found: Tensor = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    return found
+
+
+def remains(words: Sentence, spans: IndexArray) -> list[Sentence]:
+    """What remains of a sentence without each span."""
+    return [[*words[:start], *words[end:]] for start, end in spans.tolist()]

@@ -1,0 +1,161 @@
+"""Compression by dropping spans, in rounds, whatever scores them (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
+
+A round scores every span of what is left of a sentence, takes those that cost at most the threshold, of each two that
+overlap the cheaper one, and drops them. What is left after any round is a compression. With dependency trees only whole
+subtrees are dropped.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.score.compress import spans as finding
+from pipeline.score.compress.scorers import Scorer
+from pipeline.text import trees
+
+LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with trees (section 4.2; NDD-17)
+THRESHOLD = 1.0  # what a span may cost, N_max (section 4.2)
+ROUNDS = 5
+
+Tree = Sequence[int]
+"""Heads of a sentence's words, from 0; -1 at the root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The numbers of a search."""
+
+    longest: int | None = None  # L_max; by default 9 with trees, 5 without
+    threshold: float = THRESHOLD
+    rounds: int = ROUNDS  # at most; a search for a ratio takes as many as it needs
+    ratio: float | None = None  # share of the words that is to be kept; then the threshold is where it begins
+    is_released: bool = False  # the released code's range of spans, and its way with those that overlap
+
+
+class Compression(NamedTuple):
+    """What became of a sentence."""
+
+    rounds: IndexArray
+    """The round in which each word was dropped, 0 where it stays: [n]."""
+    spans: list[tuple[int, int, int]]
+    """Round, start and end of each span that was dropped, in places of what was left before that round."""
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Which words stay: [n]."""
+        return self.after(int(self.rounds.max(initial=0)))
+
+    def after(self, number: int) -> npt.NDArray[np.bool_]:
+        """Which words stay after so many rounds: [n]."""
+        stays: npt.NDArray[np.bool_] = (self.rounds == 0) | (self.rounds > number)
+        return stays
+
+
+class _Left(NamedTuple):
+    """What is left of a sentence."""
+
+    at: IndexArray  # places in the sentence
+    heads: Tree | None
+
+
+def compress(
+    sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None,
+    heads: Sequence[Tree] | None = None, done: Callable[[int], None] = lambda _: None,
+) -> list[Compression]:  # fmt: skip
+    """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
+
+    With a ratio each sentence keeps round(ratio · n) words, at least one: no span longer than what is still too much is
+    taken, and where nothing costs as little as the threshold that is doubled, so that the cheapest go first.
+
+    Args:
+        sentences: each of its words.
+        scorer: what dropping a span costs; all sentences of a round are scored in one call.
+        search: the numbers.
+        heads: of each sentence's words, -1 at the root; then only whole subtrees are dropped.
+        done: told the number of sentences that are finished.
+
+    Returns:
+        One for each sentence. At least one word is kept of a sentence that has any.
+
+    Raises:
+        ValueError: a ratio outside (0, 1], or numbers below what they can be.
+    """
+    search = search or Search()
+    _check(search)
+    longest = search.longest or (LONGEST if heads is None else LONGEST_SUBTREE)
+    left = [_Left(np.arange(len(words)), None if heads is None else heads[at]) for at, words in enumerate(sentences)]
+    wanted = [_words(len(words), search.ratio) for words in sentences]
+    found = [Compression(np.zeros(len(words), np.int64), []) for words in sentences]
+    limits = np.full(len(sentences), search.threshold)
+    active, number = _unfinished(range(len(sentences)), left, wanted), 0
+    done(len(sentences) - len(active))
+    while active and (search.ratio is not None or number < search.rounds):
+        number += 1
+        candidates = [_candidates(left[at], longest, wanted[at], search.is_released) for at in active]
+        now = [[sentences[at][place] for place in left[at].at] for at in active]
+        costs = scorer(now, candidates)
+        going = []
+        for at, spans, cost in zip(active, candidates, costs, strict=True):
+            chosen, limits[at] = _chosen(spans, cost, limits[at], len(left[at].at) - wanted[at], search)
+            if chosen.any():
+                left[at] = _dropped(found[at], left[at], spans[chosen], number)
+                going.append(at)
+        before, active = len(active), _unfinished(going, left, wanted)
+        done(before - len(active))
+    return found
+
+
+def _check(search: Search) -> None:
+    if search.ratio is not None and not 0 < search.ratio <= 1:
+        raise ValueError(f"ratio should be above 0 and at most 1, not {search.ratio}")
+    if search.rounds < 1 or (search.longest is not None and search.longest < 1):
+        raise ValueError(f"rounds and longest should be at least 1, not {search.rounds} and {search.longest}")
+    if not np.isfinite(search.threshold):
+        raise ValueError(f"threshold should be a number, not {search.threshold}")
+
+
+def _words(length: int, ratio: float | None) -> int:
+    """How many words are to be kept at least."""
+    return min(length, 1) if ratio is None else min(length, max(1, int(ratio * length + 0.5)))
+
+
+def _unfinished(some: Sequence[int], left: Sequence[_Left], wanted: Sequence[int]) -> list[int]:
+    return [at for at in some if len(left[at].at) > wanted[at]]
+
+
+def _candidates(left: _Left, longest: int, wanted: int, is_released: bool) -> IndexArray:
+    """Spans that may be dropped and leave as many words as are wanted."""
+    length = len(left.at)
+    spans = (
+        finding.every(length, longest, is_released=is_released) if left.heads is None else trees.subtrees(left.heads)
+    )
+    size = spans[:, 1] - spans[:, 0]
+    return spans[(size <= longest) & (size <= length - wanted)]
+
+
+def _chosen(
+    spans: IndexArray, costs: Floats, limit: float, words: int, search: Search
+) -> tuple[npt.NDArray[np.bool_], float]:
+    """Spans to be dropped, of together at most so many words, and the limit they were found under."""
+    if not len(spans):
+        return np.zeros(0, bool), limit
+    if search.ratio is not None and costs.min() > limit:
+        limit = max(2 * limit, float(costs.min()))
+    cheap = costs <= limit
+    chosen = np.zeros(len(spans), bool)
+    chosen[cheap] = finding.disjoint(spans[cheap], costs[cheap], is_released=search.is_released)
+    return finding.afforded(spans, costs, chosen, words), limit
+
+
+def _dropped(found: Compression, left: _Left, spans: IndexArray, number: int) -> _Left:
+    """What is left without some spans, which are put down."""
+    stays = np.ones(len(left.at), bool)
+    for start, end in spans.tolist():
+        stays[start:end] = False
+        found.spans.append((number, start, end))
+    found.rounds[left.at[~stays]] = number
+    return _Left(left.at[stays], None if left.heads is None else trees.without(left.heads, stays).tolist())

@@ -1,0 +1,58 @@
+"""Texts cut into sentences of words, and written again with some of the words alone (NDD, section 4)."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipeline.text import segment, tagging
+
+SPACED = frozenset({"en", "ko"})  # languages that `text.language` knows with blanks between words
+_SENTENCE = re.compile(r"[^。！？!?；;\n]+[。！？!?；;…\"'”’）)】》」]*|[。！？!?；;…]+")
+
+
+class Cut(NamedTuple):
+    """A sentence."""
+
+    words: list[str]
+    blanks: list[bool]  # whether a blank stands before each word
+
+
+def cut(text: str, lang: str) -> list[Cut]:
+    """The sentences of a text; nothing but blanks is left out.
+
+    English as treebanks cut it (do n't), by `tagging.sentences`; other languages after their marks, words by jieba.
+
+    Args:
+        text: as it stands.
+        lang: as `text.language` tells it.
+    """
+    if lang in SPACED:
+        return [
+            _of([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]]) for spans in tagging.sentences(text)
+        ]
+    by = segment.tokenizer("jieba").cut
+    found = [_of(segment.words(part, by), part) for part in _SENTENCE.findall(text)]
+    return [each for each in found if each.words]
+
+
+def _of(words: list[str], text: str) -> Cut:
+    """Words with the blanks that stand before them in their text."""
+    blanks, at = [], 0
+    for word in words:
+        place = text.find(word, at)
+        blanks.append(at < place)
+        at = max(place, at) + len(word)
+    return Cut(words, [False, *blanks[1:]])
+
+
+def written(sentence: Cut, kept: Sequence[bool]) -> str:
+    """The words that are kept as text, with blanks as they were; a mark keeps to the word before it."""
+    found: list[str] = []
+    is_apart = False
+    for word, blank, stays in zip(sentence.words, sentence.blanks, kept, strict=True):
+        is_apart |= blank
+        if stays:
+            is_close = not blank and not any(map(str.isalnum, word))
+            found.append(f" {word}" if is_apart and found and not is_close else word)
+            is_apart = False
+    return "".join(found)

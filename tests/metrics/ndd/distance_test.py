@@ -1,0 +1,137 @@
+"""The distance itself."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import DIVERGENCES, distances, divergences, explained
+from pipeline.metrics.ndd.neighbours import aligned
+from tests.masked import WORDS, Drawn
+
+SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6)
+LOGITS = st.lists(st.floats(-9, 9), min_size=WORDS, max_size=WORDS)
+
+
+def probabilities(logits: list[float]) -> torch.Tensor:
+    """Log probabilities in double precision."""
+    return torch.tensor(logits, dtype=torch.float64).log_softmax(dim=0)
+
+
+@given(LOGITS, LOGITS)
+def test_hellinger_is_the_root_of_one_minus_the_overlap(one: list[float], other: list[float]) -> None:
+    """H² = 1 - Σ √(q q'), in [0, 1] and the same from both sides (NDD-06)."""
+    q, r = probabilities(one), probabilities(other)
+    found = distance.hellinger(q, r)
+    overlap = (q.exp() * r.exp()).sqrt().sum()
+    assert float(found**2) == pytest.approx(float(1 - overlap), abs=1e-9)
+    assert 0 <= found <= 1
+    assert float(found) == float(distance.hellinger(r, q))
+
+
+def test_hellinger_reaches_both_bounds() -> None:
+    """0 of equal distributions, 1 of those without a common word (NDD-06)."""
+    one, other = torch.tensor([0.0, -math.inf]), torch.tensor([-math.inf, 0.0])
+    assert distance.hellinger(one, one) == 0
+    assert distance.hellinger(one, other) == 1
+
+
+def test_kl_takes_the_first_distribution_as_the_one_that_approximates() -> None:
+    """KL(q' ‖ q) of q = (.5, .5) and q' = (.9, .1) is .9 ln 1.8 + .1 ln .2 = 0.3681, the reverse 0.5108 (NDD-07)."""
+    q, r = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
+    assert float(distance.kl(q, r)) == pytest.approx(0.3681, abs=5e-5)
+    assert float(distance.kl_reversed(q, r)) == pytest.approx(0.5108, abs=5e-5)
+
+
+@given(LOGITS, LOGITS)
+def test_kl_is_never_negative(one: list[float], other: list[float]) -> None:
+    """Rounding takes it below 0 nowhere, and it is 0 of a distribution with itself."""
+    q, r = probabilities(one), probabilities(other)
+    assert distance.kl(q, r) >= 0
+    assert distance.kl(q, q) == 0
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=4), st.sampled_from(sorted(DIVERGENCES)))
+def test_distance_is_the_weighted_sum_over_neighbours(pairs: list[tuple[list[str], list[str]]], kind: str) -> None:
+    """Written out from the formula of section 2.2, a word at a time, it is the same (NDD-04)."""
+    model, expected = Drawn(), []
+
+    def at(words: list[str], place: int) -> torch.Tensor:
+        rows = model.distributions([words], np.array([0]), np.array([place]))
+        return next(rows)[1][0].double()
+
+    for one, other in pairs:
+        places = aligned(one, other).tolist() or [[-1, -1], [len(one), len(other)]]
+        each = [float(DIVERGENCES[kind](at(one, i), at(other, j))) for i, j in places]
+        expected.append(sum(each) / len(each))
+    ones, others = [list(side) for side in zip(*pairs, strict=True)]
+    assert distances(model, ones, others, divergence=kind) == pytest.approx(expected, abs=1e-5)  # type: ignore[arg-type]
+
+
+@given(SENTENCES)
+@settings(max_examples=25)
+def test_a_sentence_is_at_no_distance_from_itself(words: list[str]) -> None:
+    """Whatever the divergence and the weights (NDD-04)."""
+    for kind in DIVERGENCES:
+        for weights in ("mean", "sum", "distance"):
+            assert distances(Drawn(), [words], [words], divergence=kind, weights=weights) == [0]  # type: ignore[arg-type]
+
+
+@given(SENTENCES, SENTENCES)
+@settings(max_examples=40)
+def test_mean_of_hellinger_is_symmetric_and_at_most_one(one: list[str], other: list[str]) -> None:
+    """The distance of section 3 has both properties, also where no word is shared (NDD-04)."""
+    there, back = distances(Drawn(), [one, other], [other, one])
+    assert there == pytest.approx(back, abs=1e-6)
+    assert 0 <= there <= 1
+
+
+def test_without_a_shared_word_what_stands_around_is_compared() -> None:
+    """The only neighbours are before and behind the sentences (section 3, r = 0; NDD-09)."""
+    rows = explained(Drawn(), ["a"], ["b", "c"])
+    assert rows.select("word", "place", "place_other").rows() == [("[CLS]", -1, -1), ("[SEP]", 1, 2)]
+
+
+def test_weights_fall_with_distance_from_what_differs() -> None:
+    """With `distance` the words next to the change count 1, those a word farther μ."""
+    rows = explained(Drawn(), ["a", "b", "x", "c", "d"], ["a", "b", "y", "c", "d"], weights="distance", mu=0.5)
+    assert rows["weight"].to_list() == [0.5, 1, 1, 0.5]
+
+
+def test_shares_add_up_to_the_distance() -> None:
+    """The explanation is of the same number."""
+    one, other = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
+    rows = explained(Drawn(), one, other, divergence="kl", weights="sum")
+    assert rows["share"].sum() == pytest.approx(distances(Drawn(), [one], [other], divergence="kl", weights="sum")[0])
+
+
+def test_a_first_sentence_is_asked_about_once() -> None:
+    """Compared with three others, its four words cost four calls, and each neighbour of the others one (table 2)."""
+    model, sentences = Drawn(), [list("abcd"), list("bcd"), list("acd"), list("abd")]
+    one = np.array([(0, k) for gone in range(3) for k in range(4) if k != gone])
+    other = np.array([(1 + gone, k) for gone in range(3) for k in range(3)])
+    divergences(model, sentences, one, other, "kl")
+    assert model.asked == 4 + 9
+
+
+@given(st.integers(1, 9))
+@settings(max_examples=9)
+def test_what_is_held_at_a_time_changes_nothing(held: int) -> None:
+    """Blocks of first distributions of any size give the same divergences from the same calls."""
+    rng = np.random.default_rng(held)
+    sentences = [list("abcd"), list("bcda"), list("aabb")]
+    one, other = (np.stack([rng.integers(0, 3, 20), rng.integers(-1, 5, 20)], axis=1) for _ in range(2))
+    model = Drawn()
+    found = divergences(model, sentences, one, other, "hellinger", held=held)
+    assert found == pytest.approx(divergences(Drawn(), sentences, one, other, "hellinger"))
+    assert model.asked == len(np.unique(one, axis=0)) + 20
+
+
+def test_no_pairs_have_no_distances() -> None:
+    """Nothing in, nothing out."""
+    assert distances(Drawn(), [], []).shape == (0,)

@@ -1,0 +1,278 @@
+"""Predicates by NDD: a model with known distributions, mAP and AUC against scikit-learn, and sentences left out."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from pipeline.errors import BadInput
+from pipeline.metrics.ndd import predicates
+from pipeline.metrics.ndd.distance import distances
+from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.metrics.ndd.predicates import auc, average_precision, edited, ensemble, evaluate, scores, selected
+
+LIKELY = {"": 0.5, "dogs": 0.9, "chase": 0.2, "cats": 0.6, "[MASK]": 0.3, "a": 0.7, "的": 0.7, "that": 0.8}
+"""Of the first of two words of a vocabulary, by the word that stands left of the mask; the stand-in knows no more."""
+TEXT = ("dogs", "chase", "cats")
+
+
+class Left:
+    """A masked model whose distributions depend on the word to the left alone; it counts what it is asked."""
+
+    signature = "left"
+
+    def __init__(self) -> None:
+        self.asks: list[tuple[tuple[str, ...], int]] = []
+
+    def distributions(
+        self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
+    ) -> Iterator[tuple[IndexArray, torch.Tensor]]:
+        for row, (which, at) in enumerate(zip(sentence.tolist(), place.tolist(), strict=True)):
+            self.asks.append((tuple(sentences[which]), at))
+            first = LIKELY[sentences[which][at - 1] if at else ""]
+            yield np.array([row]), torch.tensor([[first, 1 - first]]).log()
+
+    def surprisals(self, sentences: Sequence[Sentence]) -> list[Floats]:
+        """Of each word minus the logarithm of what it is taken for after the word to its left."""
+        return [np.array([-math.log(LIKELY[left]) for left in ("", *words[:-1])]) for words in sentences]
+
+
+def kl(q: float, other: float) -> float:
+    """Σ q' log(q' / q) of two distributions over two words, by their first."""
+    return other * math.log(other / q) + (1 - other) * math.log((1 - other) / (1 - q))
+
+
+# ------------------------------------------------------------------------------------------------------------- scores
+
+
+def test_each_edit_by_hand() -> None:
+    """What has another word to its left after the edit diverges: KL of its two distributions, over two neighbours."""
+    model = Left()
+    (deleted,), (masked,), (stopped,) = (scores(model, [TEXT], edit) for edit in ("delete", "mask", "stop_word"))
+    # without dogs, chase is first; without chase, cats stands behind dogs; without cats nothing changes
+    assert deleted == pytest.approx([kl(0.9, 0.5) / 2, kl(0.2, 0.9) / 2, 0], abs=1e-6)
+    assert masked == pytest.approx([kl(0.9, 0.3) / 2, kl(0.2, 0.3) / 2, 0], abs=1e-6)
+    assert stopped == pytest.approx([kl(0.9, 0.7) / 2, kl(0.2, 0.7) / 2, 0], abs=1e-6)
+
+
+def test_weights_by_hand() -> None:
+    """A sum is twice the mean of two; balanced is μ^d + μ^(d + m) with m on the other side (E17), exponential μ^d."""
+    chosen = {name: scores(Left(), [TEXT], "delete", weights=name)[0] for name in ("sum", "balanced", "exponential")}
+    first, second = kl(0.9, 0.5), kl(0.2, 0.9)
+    assert chosen["sum"] == pytest.approx([first, second, 0], abs=1e-6)
+    assert chosen["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
+    assert chosen["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
+    far = scores(Left(), [("cats", "dogs", "chase", "cats")], "mask", weights="exponential", mu=0.5)[0]
+    assert far == pytest.approx([kl(0.6, 0.3), kl(0.9, 0.3), kl(0.2, 0.3), 0], abs=1e-6)
+
+
+def test_what_is_asked_of_the_model() -> None:
+    """There are n (n - 1) + n asks for n words, and none of a word that was put in."""
+    for edit in ("delete", "mask", "stop_word"):
+        model = Left()
+        scores(model, [TEXT, ("cats", "chase", "dogs", "dogs")], edit)
+        assert len(model.asks) == (3 + 3 * 2) + (4 + 4 * 3)
+        assert not any(text[at] in ("[MASK]", "a") for text, at in model.asks)
+
+
+def test_it_is_the_distance_of_sentence_and_edit() -> None:
+    """Where no word is repeated, scores are the general NDD with the longest common subsequence as neighbours."""
+    texts = [TEXT, ("chase", "dogs"), ("cats", "dogs", "chase")]
+    for edit, divergence in (("delete", "kl"), ("mask", "hellinger"), ("stop_word", "kl_reversed")):
+        found = scores(Left(), texts, edit, divergence=divergence)
+        for text, mine in zip(texts, found, strict=True):
+            others = edited(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
+            expected = distances(Left(), [text] * len(text), others, divergence=divergence, weights="mean")
+            assert mine == pytest.approx(expected, abs=1e-7)
+
+
+def test_stop_words_go_by_language() -> None:
+    """a, el and our 的; another may be given (footnote 10), and is asked for where a language has none."""
+    zh, that = scores(Left(), [TEXT], "stop_word", lang="zh"), scores(Left(), [TEXT], "stop_word", stop_word="that")
+    assert zh[0][0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
+    assert that[0][0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
+    assert predicates.STOP_WORDS["es"] == "el"
+    with pytest.raises(BadInput, match="no stop word for 'fi'; there are some for en, es, zh"):
+        scores(Left(), [TEXT], "stop_word", lang="fi")
+    assert scores(Left(), [TEXT], "delete", lang="fi")
+
+
+def test_a_stop_word_for_itself_is_no_edit() -> None:
+    """Replacing `a` by `a` leaves the sentence as it is: 0."""
+    assert scores(Left(), [("dogs", "a", "cats")], "stop_word")[0][1] == 0
+
+
+def test_short_sentences() -> None:
+    """A single word has no neighbours and 0, no word at all no score; neither asks the model, and others stay right."""
+    model = Left()
+    assert [each.tolist() for each in scores(model, [("dogs",), ()], "mask")] == [[0.0], []]
+    assert model.asks == []
+    for edit in ("delete", "mask"):
+        found = scores(model, [("dogs",), (), TEXT], edit)
+        assert [each.tolist() for each in found[:2]] == [[0.0], []]
+        assert found[2].tolist() == scores(Left(), [TEXT], edit)[0].tolist()
+    assert scores(Left(), [], "delete") == []
+    told = predicates.perplexity_scores(model, [("dogs",), (), TEXT], "delete")
+    assert [each.tolist() for each in told[:2]] == [[0.0], []]
+
+
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many sentences at once or one by one: the same numbers in the order of the sentences."""
+    texts = [tuple(text) for n in (1, 2, 3) for text in combinations(TEXT, n)]
+    whole, of_perplexity = scores(Left(), texts, "delete"), predicates.perplexity_scores(Left(), texts, "mask")
+    monkeypatch.setattr(predicates, "_PAIRS", 5)
+    for one, other in zip(whole, scores(Left(), texts, "delete"), strict=True):
+        assert one.tolist() == other.tolist()
+    for one, other in zip(of_perplexity, predicates.perplexity_scores(Left(), texts, "mask"), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_perplexity_by_hand() -> None:
+    """ΔPPL is the mean -log p of the edit less that of the sentence; an edit that reads better is below 0."""
+    before = -(math.log(0.5) + math.log(0.9) + math.log(0.2)) / 3
+    (deleted,) = predicates.perplexity_scores(Left(), [TEXT], "delete")
+    assert deleted[0] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2 - before)
+    assert deleted[1] == pytest.approx(-(math.log(0.5) + math.log(0.9)) / 2 - before)
+    (masked,) = predicates.perplexity_scores(Left(), [TEXT], "mask")
+    assert masked[1] == pytest.approx(-(math.log(0.5) + math.log(0.9) + math.log(0.3)) / 3 - before)
+    assert masked[1] < 0
+
+
+@pytest.mark.parametrize(("change", "told"), [({"edit": "swap"}, "edit: expected one"), ({"weights": "w"}, "weights:")])
+def test_unknown_options_are_told(change: dict[str, str], told: str) -> None:
+    """The message names what there is."""
+    with pytest.raises(BadInput, match=told):
+        scores(Left(), [TEXT], **{"edit": "delete", **change})
+
+
+# ----------------------------------------------------------------------------------------------------------- ensemble
+
+
+def test_ensembles_by_hand() -> None:
+    """The mean of values; or of places from 0 to 1, where two that tie share theirs."""
+    one, other = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
+    assert [each.tolist() for each in ensemble([one, other])] == [[15.5, 7.0, 12.0], [3.0]]
+    assert [each.tolist() for each in ensemble([one, other], by="rank")] == [[0.5, 0.375, 0.625], [0.0]]
+    assert [each.tolist() for each in ensemble([one])] == [each.tolist() for each in one]
+    with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
+        ensemble([one, one[:1]])
+    with pytest.raises(BadInput, match="by: expected one of value, rank"):
+        ensemble([one], by="sum")
+
+
+# ----------------------------------------------------------------------------------------------------------- measures
+
+words = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=30)
+sentences = st.lists(words, min_size=1, max_size=8).filter(lambda all_: any(right for one in all_ for _, right in one))
+
+
+@given(words)
+def test_measures_are_scikit_learns(said: list[tuple[int, bool]]) -> None:
+    """Average precision and AUC of scores with ties; undefined where one kind of word is missing."""
+    score, right = np.array([each[0] for each in said], float), np.array([each[1] for each in said])
+    if right.any():
+        assert average_precision(score, right) == pytest.approx(average_precision_score(right, score))
+    else:
+        assert math.isnan(average_precision(score, right))
+    if right.any() and not right.all():
+        assert auc(score, right) == pytest.approx(roc_auc_score(right, score))
+    else:
+        assert math.isnan(auc(score, right))
+
+
+@given(words, st.data())
+def test_auc_of_repeated_words(said: list[tuple[int, bool]], data: st.DataObject) -> None:
+    """A word that counts three times is three words, as in a sample of the bootstrap."""
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(said), max_size=len(said))))
+    score, right = np.array([each[0] for each in said], float), np.array([each[1] for each in said])
+    found, expected = auc(score, right, times), auc(score.repeat(times), right.repeat(times))
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(sentences)
+def test_evaluation_is_scikit_learns(many: list[list[tuple[int, bool]]]) -> None:
+    """Both AUC and mAP of the sentences with a predicate; n is how many sentences a number is of."""
+    score = [np.array([each[0] for each in one], float) for one in many]
+    right = [[each[1] for each in one] for one in many]
+    found = {row["metric"]: row for row in evaluate(score, right, draws=3).iter_rows(named=True)}
+    kept = [(s, r) for s, r in zip(score, right, strict=True) if any(r)]
+    assert found["map"]["value"] == pytest.approx(np.mean([average_precision_score(r, s) for s, r in kept]))
+    assert (found["map"]["n"], found["map"]["no_predicate"]) == (len(kept), len(many) - len(kept))
+    both = [(s, r) for s, r in kept if not all(r)]
+    assert found["auc_mean"]["n"] == len(both)
+    if both:
+        all_scores, all_right = np.concatenate([s for s, _ in kept]), np.concatenate([r for _, r in kept])
+        assert found["auc_pooled"]["value"] == pytest.approx(roc_auc_score(all_right, all_scores))
+        assert found["auc_mean"]["value"] == pytest.approx(np.mean([roc_auc_score(r, s) for s, r in both]))
+    else:
+        assert found["auc_pooled"]["value"] is found["auc_mean"]["value"] is None
+
+
+def test_the_two_auc_differ() -> None:
+    """Each sentence is ranked perfectly, but the second lies below the first: 1 by sentence, 3 of 4 pairs pooled."""
+    found = evaluate([np.array([9.0, 5]), np.array([2.0, 1])], [[True, False], [True, False]], draws=0)
+    assert found["metric"].to_list() == ["map", "auc_pooled", "auc_mean"]
+    assert found["value"].to_list() == [1, 0.75, 1]
+    assert found["low"].null_count() == 3
+
+
+def test_what_constant_scores_have() -> None:
+    """What has to be beaten: the share of predicates as mAP, half as AUC."""
+    found = evaluate([np.zeros(4), np.zeros(2)], [[True, False, False, False], [True, False]], draws=0)
+    assert found["value"].to_list() == [0.375, 0.5, 0.5]
+
+
+def test_intervals_are_of_samples_of_sentences() -> None:
+    """They hold the value, are the same for the same seed, and are a point where all sentences are alike."""
+    rng = np.random.default_rng(1)
+    right = [(rng.random(8) < 0.4).tolist() for _ in range(40)]
+    score = [rng.random(8) + 0.5 * np.array(each) for each in right]
+    found = evaluate(score, right, draws=200)
+    assert (found["low"] < found["value"]).all()
+    assert (found["value"] < found["high"]).all()
+    assert found.equals(evaluate(score, right, draws=200))
+    alike = evaluate([score[0]] * 5, [[True, *[False] * 7]] * 5, draws=20)
+    assert alike["low"].to_list() == pytest.approx(alike["value"].to_list())
+
+
+def test_what_is_left_out_is_counted() -> None:
+    """No predicate, or over 50 words (footnote 9): named by sentence, and counted beside the numbers."""
+    right = [[True, False], [False, False], [True] * 51, [True] + [False] * 49]
+    kept, dropped = selected(right)
+    assert kept.tolist() == [0, 3]
+    assert dropped.rows() == [(1, "no_predicate"), (2, "too_long")]
+    found = evaluate([np.arange(len(each), dtype=float) for each in right], right, draws=0)
+    assert found.select("n", "words", "no_predicate", "too_long").unique().rows() == [(2, 52, 1, 1)]
+    assert found.schema["value"] == pl.Float64
+
+
+@pytest.mark.parametrize(
+    ("score", "right", "told"),
+    [
+        ([[1.0]], [[True, False]], "sentence 1: expected a score for each of 2 words, found 1"),
+        ([[1.0, math.inf]], [[True, False]], "sentence 1, word 2: expected a number, found inf"),
+        ([], [[True]], "expected scores of 1 sentences, found 0"),
+        ([[1.0]], [[False]], "none of 1 sentences has a predicate and at most 50 words"),
+    ],
+)
+def test_bad_scores_are_told(score: list[list[float]], right: list[list[bool]], told: str) -> None:
+    """The message names sentence and word."""
+    with pytest.raises(BadInput, match=told):
+        evaluate([np.array(each) for each in score], right)
+
+
+def test_the_papers_table() -> None:
+    """NDD is above ΔPPL with the same edit everywhere, and the ensemble above each edit (table 8)."""
+    table = {key: np.array(rows) for key, rows in predicates.TABLE_8.items()}
+    for edit in ("delete", "mask"):
+        assert (table["ndd", edit] > table["ppl", edit]).all()
+    for edit in ("delete", "mask", "stop_word"):
+        assert (table["ndd", "ensemble"] > table["ndd", edit]).all()

@@ -1,0 +1,72 @@
+"""Weights of the neighbours of a dropped span."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.metrics.ndd import weights
+
+SPANS = st.integers(2, 20).flatmap(
+    lambda n: st.integers(0, n - 1).flatmap(lambda s: st.tuples(st.just(n), st.just(s), st.integers(s + 1, n)))
+)
+SHARES = st.floats(0.1, 1)
+
+
+def totals(of: str) -> list[float]:
+    """Sums of the weights for twelve words and a span of two, at each place."""
+    return [float(weights.WEIGHTS[of](12, start, start + 2).sum()) for start in range(11)]
+
+
+def test_balanced_weights_have_one_total_wherever_the_span_is() -> None:
+    """It is 13.0264 for twelve words and a span of two, as recomputed in errata E17."""
+    assert totals("balanced") == pytest.approx([13.0264] * 11, abs=5e-5)
+
+
+def test_totals_of_the_other_weights_are_those_of_the_errata() -> None:
+    """E17: plain 6.51 to 8.19; released code 10.67 to 11.68."""
+    assert (min(totals("exponential")), max(totals("exponential"))) == pytest.approx((6.51, 8.19), abs=5e-3)
+    assert (min(totals("released")), max(totals("released"))) == pytest.approx((10.67, 11.68), abs=5e-3)
+
+
+def test_printed_weights_do_not_have_the_total_that_is_claimed() -> None:
+    """E17: as printed they vary by 25 to 29 % of the least."""
+    found = totals("printed")
+    assert 0.2 < max(found) / min(found) - 1 < 0.3
+
+
+@given(SPANS, SHARES)
+def test_balanced_total_depends_on_the_number_of_neighbours_alone(span: tuple[int, int, int], mu: float) -> None:
+    """It is 2 Σ μ^d of d from 0 to n - 1."""
+    length, start, end = span
+    expected = 2 * sum(mu**d for d in range(length - (end - start)))
+    assert weights.balanced(length, start, end, mu).sum() == pytest.approx(expected)
+
+
+@given(SPANS, SHARES)
+def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int, int], mu: float) -> None:
+    """Exponential weights are 1 next to the span and fall by μ a word on either side (NDD-05)."""
+    length, start, end = span
+    for of in weights.WEIGHTS.values():
+        assert of(length, start, end, mu).shape == (length - (end - start),)
+    found = weights.exponential(length, start, end, mu)
+    left, right = found[:start][::-1], found[start:]
+    for side in (left, right):
+        assert side == pytest.approx(mu ** np.arange(len(side)))
+
+
+@given(SPANS, SHARES)
+def test_adjacent_weights_are_the_balanced_ones_of_the_words_that_touch_the_span(
+    span: tuple[int, int, int], mu: float
+) -> None:
+    """All others are 0; a span at an end has one neighbour (NDD-20)."""
+    length, start, end = span
+    found, whole = weights.adjacent(length, start, end, mu), weights.balanced(length, start, end, mu)
+    near = [at for at in (start - 1, start) if 0 <= at < len(whole)]
+    assert found[near] == pytest.approx(whole[near])
+    assert np.delete(found, near).sum() == 0
+
+
+def test_decay_makes_later_words_count_less() -> None:
+    """ν^k of the words that remain, in order (NDD-19)."""
+    assert weights.decay(5, 1, 3, 0.5).tolist() == [1, 0.5, 0.25]

@@ -1,0 +1,124 @@
+"""What dropping a span costs, by each scorer."""
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.metrics.ndd import weights
+from pipeline.metrics.ndd.distance import DIVERGENCES
+from pipeline.score.compress import scorers, spans
+from tests.masked import Drawn
+
+SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
+SPANS = [spans.every(len(words), 3) for words in SENTENCES]
+
+
+def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str) -> float:
+    """NDD of a span from the formula, each distribution asked for anew."""
+    model, total = Drawn(), 0.0
+
+    def at(sentence: list[str], place: int) -> torch.Tensor:
+        return next(model.distributions([sentence], np.array([0]), np.array([place])))[1][0]
+
+    counts = weights.WEIGHTS[of](len(words), start, end) * nu ** np.arange(len(words) - (end - start))
+    rest = words[:start] + words[end:]
+    for place, weight in enumerate(counts):
+        before = place if place < start else place + end - start
+        total += weight * float(DIVERGENCES[kind](at(words, before), at(rest, place)))
+    return total
+
+
+@pytest.mark.parametrize("kind", sorted(DIVERGENCES))
+@pytest.mark.parametrize("of", sorted(weights.WEIGHTS))
+def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
+    """Σ a b F over the words that remain, for every span (section 4.1, appendix C; NDD-04, 18, 19)."""
+    found = scorers.ndd(Drawn(), divergence=kind, weighting=of, nu=0.8)(SENTENCES, SPANS)  # type: ignore[arg-type]
+    for words, candidates, costs in zip(SENTENCES, SPANS, found, strict=True):
+        expected = [plain(words, start, end, 0.8, kind, of) for start, end in candidates.tolist()]
+        assert costs == pytest.approx(expected, rel=1e-4)
+
+
+def test_ndd_asks_n_and_then_each_neighbour_once() -> None:
+    """Calls are n + Σ over spans of their neighbours (table 2; NDD-22)."""
+    model = Drawn()
+    scorers.ndd(model)(SENTENCES, SPANS)
+    neighbours = sum(len(w) - (e - s) for w, each in zip(SENTENCES, SPANS, strict=True) for s, e in each.tolist())
+    assert model.asked == sum(map(len, SENTENCES)) + neighbours
+
+
+def test_fast_ndd_counts_the_words_that_touch_the_span_alone() -> None:
+    """It is NDD whose other weights are 0, and asks for two neighbours a span at most (NDD-20, 22)."""
+    model = Drawn()
+    found = scorers.ndd(model, is_fast=True)(SENTENCES, SPANS)
+    touching = sum((s > 0) + (e < len(w)) for w, each in zip(SENTENCES, SPANS, strict=True) for s, e in each.tolist())
+    assert model.asked <= sum(map(len, SENTENCES)) + touching
+    words = SENTENCES[0]
+    for (start, end), cost in zip(SPANS[0].tolist(), found[0], strict=True):
+        counts = weights.adjacent(6, start, end)
+        single = scorers.ndd(Drawn(), weighting="balanced")
+        assert cost <= single([words], [np.array([[start, end]])])[0][0] + 1e-9
+        assert np.count_nonzero(counts) == (start > 0) + (end < 6)
+
+
+def test_calls_grow_with_the_length_as_table_2_says() -> None:
+    """With spans of any length NDD is cubic, Fast NDD quadratic; with subtrees quadratic and linear (NDD-22)."""
+
+    def calls(length: int, is_fast: bool, is_tree: bool) -> int:
+        words, model = [str(at) for at in range(length)], Drawn()
+        some = np.array([[at, at + 1] for at in range(length)]) if is_tree else spans.every(length, length)
+        scorers.ndd(model, is_fast=is_fast)([words], [some])
+        return model.asked
+
+    for is_fast, is_tree, order in [(False, False, 3), (True, False, 2), (False, True, 2), (True, True, 1)]:
+        growth = calls(16, is_fast, is_tree) / calls(8, is_fast, is_tree)
+        assert order - 0.5 < np.log2(growth) < order + 0.2
+
+
+def test_sentences_are_scored_together_as_alone() -> None:
+    """However many go through at once, each has the same costs."""
+    alone = [scorers.ndd(Drawn())([w], [s])[0] for w, s in zip(SENTENCES, SPANS, strict=True)]
+    for one, other in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_a_sentence_without_spans_costs_nothing() -> None:
+    """It is not asked about."""
+    model = Drawn()
+    found = scorers.ndd(model)([["a"], []], [spans.every(1, 5), spans.every(0, 5)])
+    assert [each.tolist() for each in found] == [[], []]
+    assert model.asked == 0
+
+
+def test_perplexity_is_the_rise_by_the_formula() -> None:
+    """Mean -log p of what remains less that of the sentence, which is asked about once (NDD-31)."""
+    model = Drawn()
+    found = scorers.perplexity(model)([SENTENCES[0]], [SPANS[0]])[0]
+    assert model.asked == 6 + sum(6 - (e - s) for s, e in SPANS[0].tolist())
+    whole = np.mean(Drawn().surprisals([SENTENCES[0]])[0])
+    rest = [np.mean(each) for each in Drawn().surprisals(scorers.remains(SENTENCES[0], SPANS[0]))]
+    assert found == pytest.approx(np.array(rest) - whole)
+
+
+def test_cosine_is_zero_where_the_vector_stays() -> None:
+    """1 - S_C of the first states (NDD-32)."""
+
+    class Turned(Drawn):
+        def sentence_vectors(self, sentences: list[list[str]]) -> torch.Tensor:
+            """With b to the right, without it up."""
+            return torch.tensor([[2.0, 0.0] if "b" in words else [0.0, 1.0] for words in sentences])
+
+    found = scorers.cosine(Turned())([list("abc")], [np.array([[0, 1], [1, 2]])])[0]
+    assert found == pytest.approx([0, 1])
+
+
+def test_bertscore_is_one_less_the_f_of_greedy_matches() -> None:
+    """By hand: three orthogonal pieces, of which the middle one goes: P 1, R 2/3, F 0.8 (Zhang et al., 2020)."""
+
+    class Plain(Drawn):
+        def states(self, sentences: list[list[str]]):  # type: ignore[no-untyped-def]
+            """Each word an axis."""
+            for row, words in reversed(list(enumerate(sentences))):
+                yield row, torch.eye(3)[[ord(word) - ord("a") for word in words]] * 7
+
+    found = scorers.bertscore(Plain())([list("abc")], [np.array([[1, 2]])])[0]
+    assert found == pytest.approx([0.2])

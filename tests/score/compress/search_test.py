@@ -1,0 +1,199 @@
+"""Compression by search."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.score.compress import scorers, spans
+from pipeline.score.compress.search import Compression, Search, compress
+from pipeline.text import trees
+from tests.masked import Drawn
+
+WORDS = st.lists(st.sampled_from("abcdef"), max_size=9)
+
+
+def by_letter(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
+    """A span costs the sum of the digits that its words are."""
+    return [
+        np.array([float(sum(map(int, words[s:e]))) for s, e in each.tolist()])
+        for words, each in zip(sentences, candidates, strict=True)
+    ]
+
+
+def plain(words: list[str], search: Search, scorer: scorers.Scorer) -> list[bool]:
+    """A search written from section 4.1 without any batch: pairs of overlapping spans, one after another."""
+    at = list(range(len(words)))
+    for _ in range(search.rounds):
+        now = [words[place] for place in at]
+        every = [(s, e) for s in range(len(now)) for e in range(s + 1, min(s + (search.longest or 5), len(now)) + 1)]
+        every = [span for span in every if span != (0, len(now))]
+        if not every:
+            break
+        costs = dict(zip(every, scorer([now], [np.array(every)])[0].tolist(), strict=True))
+        cheap = [span for span in every if costs[span] <= search.threshold]
+        stay: list[tuple[int, int]] = []
+        for span in sorted(cheap, key=lambda each: (costs[each], each[0] - each[1], each)):
+            if all(span[1] <= start or end <= span[0] for start, end in stay):
+                stay.append(span)
+        gone, room = set(), len(now) - 1
+        for start, end in sorted(stay, key=lambda span: costs[span]):
+            if end - start <= room:
+                gone |= set(range(start, end))
+                room -= end - start
+        if not gone:
+            break
+        at = [place for k, place in enumerate(at) if k not in gone]
+    return [place in at for place in range(len(words))]
+
+
+def test_selected_spans_equal_a_plain_search_on_200_sentences() -> None:
+    """200 sentences of drawn words, with NDD of a model that looks at every word (NDD-14 to 16)."""
+    rng = np.random.default_rng(0)
+    sentences = [[str(w) for w in rng.choice(list("abcdefgh"), rng.integers(1, 9))] for _ in range(200)]
+    search = Search(longest=3, threshold=4.0)
+    found = compress(sentences, scorers.ndd(Drawn()), search)
+    expected = [plain(words, search, scorers.ndd(Drawn())) for words in sentences]
+    assert [each.kept.tolist() for each in found] == expected
+    assert 0 < sum(map(sum, expected)) < sum(map(len, sentences))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(WORDS, max_size=4), st.floats(0, 9), st.integers(1, 5))
+def test_a_compression_keeps_a_word_and_shrinks_by_the_round(
+    sentences: list[list[str]], threshold: float, rounds: int
+) -> None:
+    """Each intermediate output is a part of the one before, down to the last, and never empty (NDD-16)."""
+    search = Search(longest=3, threshold=threshold, rounds=rounds)
+    for words, found in zip(sentences, compress(sentences, scorers.ndd(Drawn()), search), strict=True):
+        steps = [found.after(number) for number in range(rounds + 1)]
+        assert steps[0].all()
+        assert all((after <= before).all() for before, after in pairwise(steps))
+        assert steps[-1].tolist() == found.kept.tolist()
+        assert found.kept.any() == bool(words)
+        assert found.rounds.max(initial=0) <= rounds
+
+
+def test_dropped_spans_are_told_in_places_of_their_round() -> None:
+    """Going over what was left before each round gives the same words back."""
+    words = list("1905301")
+    found = compress([words], by_letter, Search(longest=2, threshold=1.0))[0]
+    left = list(range(len(words)))
+    for number in range(1, found.rounds.max() + 1):
+        gone = [left[at] for r, s, e in found.spans if r == number for at in range(s, e)]
+        assert sorted(gone) == np.flatnonzero(found.rounds == number).tolist()
+        left = [place for place in left if place not in gone]
+    assert left == np.flatnonzero(found.kept).tolist()
+
+
+def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
+    """What costs at most the threshold goes, the rest stays, and no more rounds than wanted are run."""
+    words = list("0120")
+    assert compress([words], by_letter, Search(threshold=0.5))[0].kept.tolist() == [False, True, True, False]
+    assert compress([words], by_letter, Search(threshold=-1))[0].kept.all()
+    assert compress([words], by_letter, Search(threshold=99, longest=1))[0].kept.sum() == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(WORDS.filter(bool), min_size=1, max_size=4), st.floats(0.05, 1))
+def test_a_ratio_is_met_to_the_word(sentences: list[list[str]], ratio: float) -> None:
+    """Each sentence keeps round(ratio · n) of its words, and at least one."""
+    for words, found in zip(
+        sentences, compress(sentences, scorers.ndd(Drawn()), Search(ratio=ratio, longest=3)), strict=True
+    ):
+        assert found.kept.sum() == max(1, int(ratio * len(words) + 0.5))
+
+
+def test_a_ratio_takes_the_cheapest_first() -> None:
+    """Where costs add up over words, what is left are the dearest ones."""
+    words = list("58361724")
+    found = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
+    assert [word for word, stays in zip(words, found.kept, strict=True) if stays] == list("5867")
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=3))
+def test_more_is_kept_under_a_lower_threshold_in_the_first_round(sentences: list[list[str]]) -> None:
+    """The ratio does not fall when N_max does (NDD-33), where costs add up over words."""
+    digits = [[str(ord(word) - ord("a")) for word in words] for words in sentences]
+    kept = [
+        sum(int(each.kept.sum()) for each in compress(digits, by_letter, Search(threshold=limit, rounds=1, longest=1)))
+        for limit in (4, 2, 1, 0.5, 0)
+    ]
+    assert kept == sorted(kept)
+
+
+@st.composite
+def sentences_with_heads(draw: st.DrawFn) -> tuple[list[str], list[int]]:
+    """A sentence of digits and a random tree over it."""
+    length = draw(st.integers(1, 9))
+    heads, order = [-1] * length, draw(st.permutations(range(length)))
+    for number, at in enumerate(order[1:], 1):
+        heads[at] = order[draw(st.integers(0, number - 1))]
+    return [str(draw(st.integers(0, 3))) for _ in range(length)], heads
+
+
+@settings(max_examples=60, deadline=None)
+@given(sentences_with_heads(), st.floats(0, 9))
+def test_with_trees_only_whole_subtrees_are_dropped(case: tuple[list[str], list[int]], threshold: float) -> None:
+    """What is kept is closed under heads, and the root stays (section 4.2, SC; NDD-21)."""
+    words, heads = case
+    found = compress([words], by_letter, Search(threshold=threshold), [heads])[0]
+    for at, head in enumerate(heads):
+        assert not found.kept[at] or head < 0 or found.kept[head]
+    now, left = heads, list(range(len(words)))
+    for number in range(1, found.rounds.max(initial=0) + 1):
+        allowed = {(s, e) for s, e in trees.subtrees(now).tolist()}
+        gone = [(s, e) for r, s, e in found.spans if r == number]
+        assert set(gone) <= allowed
+        stays = [not any(s <= at < e for s, e in gone) for at in range(len(left))]
+        now, left = trees.without(now, stays), [place for place, keep in zip(left, stays, strict=True) if keep]
+
+
+@settings(max_examples=30, deadline=None)
+@given(sentences_with_heads(), st.floats(0.05, 1))
+def test_with_trees_a_ratio_is_met_to_the_word(case: tuple[list[str], list[int]], ratio: float) -> None:
+    """A tree always has a leaf, so it can be cut to any number of words."""
+    found = compress([case[0]], by_letter, Search(ratio=ratio), [case[1]])[0]
+    assert found.kept.sum() == max(1, int(ratio * len(case[0]) + 0.5))
+
+
+def test_longest_span_is_nine_with_trees_and_five_without() -> None:
+    """Section 4.2 (NDD-17): a subtree of seven words goes in the first round, of ten words none."""
+    seen: list[int] = []
+
+    def told(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
+        seen.append(int((candidates[0][:, 1] - candidates[0][:, 0]).max()))
+        return [np.full(len(candidates[0]), 99.0)]
+
+    chain = list(range(-1, 11))
+    compress([["0"] * 12], told)
+    compress([["0"] * 12], told, None, [chain])
+    assert seen == [5, 9]
+
+
+def test_progress_is_told_for_every_sentence() -> None:
+    """Also for those that had nothing to drop."""
+    told: list[int] = []
+    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), done=told.append)
+    assert sum(told) == 4
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}],
+)
+def test_numbers_that_cannot_be_are_refused(numbers: dict[str, float]) -> None:
+    """A ratio is in (0, 1], rounds and spans have at least one, a threshold is a number."""
+    with pytest.raises(ValueError, match="should be"):
+        compress([["a"]], by_letter, Search(**numbers))  # type: ignore[arg-type]
+
+
+def test_released_range_of_spans_spares_the_last_word() -> None:
+    """As the released code, whose range ends one too early (NDD-14)."""
+    found = compress([list("0000")], by_letter, Search(is_released=True, longest=3))[0]
+    assert isinstance(found, Compression)
+    assert found.kept.tolist()[-1]
+    assert spans.every(4, 3, is_released=True)[:, 1].max() == 3

@@ -1,0 +1,206 @@
+"""Context shift: by hand with a stub, its bounds, batches, long contexts; how it goes with other measures."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.errors import BadInput
+from pipeline.models.count_lm import CountLM, fit, with_cache
+from pipeline.score import context_shift as shift
+from pipeline.score.context_shift import by_word, context_shift, related
+
+CORPUS = [["nice", "hat", "again"], ["the", "soup", "is", "cold"], ["汤", "又", "凉", "了"], ["nice", "soup"]]
+letters = st.sampled_from(["nice", "hat", "soup", "cold", "汤", "x"])
+pairs = st.lists(st.tuples(st.lists(letters, max_size=5), st.lists(letters, max_size=5)), max_size=6)
+
+
+class Stub:
+    """A model of two words: p of the first is one half, or 0.9 behind a context's word "c" anywhere before it."""
+
+    signature = "stub"
+
+    def distributions(
+        self, sentences: Sequence[Sequence[str]], sentence: npt.NDArray[np.int64], place: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[npt.NDArray[np.int64], torch.Tensor]]:
+        """All at once, backwards."""
+        rows = np.arange(len(place))[::-1].copy()
+        first = [0.9 if "c" in sentences[int(sentence[k])][: int(place[k])] else 0.5 for k in rows]
+        yield rows, torch.tensor([[p, 1 - p] for p in first]).log()
+
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[npt.NDArray[np.float64]]:
+        """Nobody asks."""
+        raise NotImplementedError
+
+
+class Silent(Stub):
+    """A model that must not be asked."""
+
+    def distributions(self, *asked: object) -> Iterator[tuple[npt.NDArray[np.int64], torch.Tensor]]:
+        """Never."""
+        raise AssertionError(asked)
+
+
+@pytest.fixture(scope="module")
+def model() -> CountLM:
+    """Counts with a cache, so that all words of a context count."""
+    return with_cache(fit(CORPUS), 0.2)
+
+
+def test_by_hand() -> None:
+    """Of "a c b" behind "c" the first two words expect something else, and b, behind its own c, the same."""
+    apart = np.sqrt(((np.sqrt(0.9) - np.sqrt(0.5)) ** 2 + (np.sqrt(0.5) - np.sqrt(0.1)) ** 2) / 2)
+    comments, contexts = [["a", "c", "b"], ["a", "b"]], [["c"], ["d"]]
+    found = by_word(Stub(), comments, contexts)
+    assert found[0] == pytest.approx([apart, apart, 0], abs=1e-6)
+    assert found[1].tolist() == [0, 0]
+    assert context_shift(Stub(), comments, contexts) == pytest.approx([2 * apart / 3, 0], abs=1e-6)
+    assert context_shift(Stub(), comments, contexts, weights="sum") == pytest.approx([2 * apart, 0], abs=1e-6)
+    toward = 0.9 * np.log(0.9 / 0.5) + 0.1 * np.log(0.1 / 0.5)
+    back = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
+    assert context_shift(Stub(), [["a"]], [["c"]], divergence="kl")[0] == pytest.approx(toward, abs=1e-6)
+    assert context_shift(Stub(), [["a"]], [["c"]], divergence="kl_reversed")[0] == pytest.approx(back, abs=1e-6)
+
+
+def test_no_context_no_words(model: CountLM) -> None:
+    """Without a context it is 0 and no model is asked; without words of its own it is not defined."""
+    assert context_shift(Silent(), [["nice", "hat"], []], [[], ["soup"]]).tolist() == pytest.approx(
+        [0, np.nan], nan_ok=True
+    )
+    found = context_shift(model, [["nice", "hat"], [], []], [[], ["soup"], []])
+    assert found[0] == 0
+    assert np.isnan(found[1:]).all()
+    assert context_shift(model, [], []).shape == (0,)
+    assert [len(each) for each in by_word(model, [["nice", "hat"], []], [[], ["soup"]])] == [2, 0]
+
+
+@settings(max_examples=30)
+@given(pairs)
+def test_within_bounds(model: CountLM, rows: list[tuple[list[str], list[str]]]) -> None:
+    """Hellinger's mean is in [0, 1]; the sum is the mean times the words; each word's shift makes up its comment's."""
+    comments, contexts = [row[0] for row in rows], [row[1] for row in rows]
+    found, total = (context_shift(model, comments, contexts, weights=weights) for weights in ("mean", "sum"))
+    assert found.shape == (len(rows),)
+    assert np.isnan(found).tolist() == [not comment for comment in comments]
+    there = found[~np.isnan(found)]
+    assert ((there >= 0) & (there <= 1)).all()
+    assert total == pytest.approx(found * [len(comment) for comment in comments], nan_ok=True)
+    words = by_word(model, comments, contexts)
+    assert [each.mean() if len(each) else np.nan for each in words] == pytest.approx(found, nan_ok=True)
+
+
+@settings(max_examples=30)
+@given(pairs, st.integers(1, 7))
+def test_a_batch_equals_single_ones(model: CountLM, rows: list[tuple[list[str], list[str]]], asks: int) -> None:
+    """Comments together, in small blocks and alone have the same shift."""
+    comments, contexts = [row[0] for row in rows], [row[1] for row in rows]
+    whole = context_shift(model, comments, contexts)
+    alone = [context_shift(model, [comment], [context])[0] for comment, context in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shift, "_ASKS", asks)
+        blocks = context_shift(model, comments, contexts)
+    assert np.array_equal(whole, alone, equal_nan=True)
+    assert np.array_equal(whole, blocks, equal_nan=True)
+
+
+def test_only_the_last_words_of_a_context_count() -> None:
+    """A word further back than those kept changes nothing, one among them does."""
+    far = ["c", *["d"] * 64]
+    assert context_shift(Stub(), [["a"]], [far]) == 0
+    assert context_shift(Stub(), [["a"]], [far[:-1]]) > 0
+    assert context_shift(Stub(), [["a"]], [far], words=65) > 0
+    assert context_shift(Stub(), [["a"]], [["c", "d"]], words=1) == 0
+
+
+def test_a_context_that_is_repeated_counts_more(model: CountLM) -> None:
+    """With a cache, by a model of counts, each word shifts; without one only the word next to the context."""
+    comment, context = ["hat", "the", "soup"], ["汤", "又", "凉"]
+    assert (by_word(model, [comment], [context])[0] > 0).all()
+    assert (by_word(with_cache(model, 0), [comment], [context])[0] > 0).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"contexts": []}, "a context for each of 1 comments, found 0"),
+        ({"divergence": "cosine"}, "found 'cosine', 64"),
+        ({"words": 0}, "1 word or more, found 'hellinger', 0"),
+        ({"weights": "distance"}, "expected mean or sum, found 'distance'"),
+    ],
+)
+def test_bad_input(model: CountLM, options: dict[str, object], found: str) -> None:
+    """A context too few, an unknown divergence or weight and no words to keep are refused."""
+    given_ = {"comments": [["nice"]], "contexts": [["hat"]], **options}
+    with pytest.raises(BadInput, match=found):
+        context_shift(model, **given_)  # type: ignore[arg-type]
+
+
+def frame(count: int = 300) -> pl.DataFrame:
+    """Comments whose shift falls with their length, and measures that go with the one or the other."""
+    rng = np.random.default_rng(4)
+    length = rng.integers(1, 40, count)
+    own = rng.normal(size=count)
+    return pl.DataFrame({
+        "context_shift": own - length / 10, "word_count": length, "implicitness": own + rng.normal(size=count),
+        "terseness": -length + rng.normal(size=count), "subtext": rng.normal(size=count) > 0,
+        "post": rng.integers(0, 20, count).astype(str),
+    })  # fmt: skip
+
+
+def test_at_equal_length() -> None:
+    """The partial correlation is that of the three plain ones, and parts what goes with length from what does not."""
+    rows = frame().with_columns(letters=-2 * pl.col("word_count"))
+    found = related(rows, ["implicitness", "terseness", "subtext", "word_count", "letters"], draws=200)
+    assert found["metric"].to_list() == ["implicitness", "terseness", "subtext", "word_count", "letters"]
+    for metric, plain, partial in found.select("metric", "spearman", "partial").head(3).iter_rows():
+        xy, xz, yz = (
+            stats.spearmanr(rows[one], rows[other]).statistic
+            for one, other in [("context_shift", metric), ("context_shift", "word_count"), (metric, "word_count")]
+        )
+        assert plain == pytest.approx(xy)
+        assert partial == pytest.approx((xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2)))
+    own, terse, chance, length, other_length = found.iter_rows(named=True)
+    assert own["partial"] > own["spearman"] + 0.1
+    assert own["partial_low"] < own["partial"] < own["partial_high"]
+    assert terse["spearman"] > 0.5
+    assert abs(terse["partial"]) < 0.2
+    assert chance["low"] < 0 < chance["high"]
+    assert (length["partial"], other_length["partial"], length["n"]) == (None, None, 300)
+    assert other_length["spearman"] == pytest.approx(-length["spearman"])
+
+
+def test_whole_groups_are_drawn() -> None:
+    """Comments ten times the same are as many answers as groups: the interval is as wide as that of one of each."""
+    once = frame(60).with_columns(post=pl.int_range(60).cast(pl.String))
+    many = pl.concat([once] * 10)
+    single, copied, grouped = (
+        related(rows, ["implicitness"], group=group, draws=300)
+        for rows, group in ((once, None), (many, None), (many, "post"))
+    )
+    wide = [(each["high"] - each["low"])[0] for each in (single, copied, grouped)]
+    assert wide[2] == pytest.approx(wide[0], rel=0.2)
+    assert wide[1] < wide[2] / 2
+
+
+def test_rows_without_a_value_are_left_out() -> None:
+    """Null, NaN and no group leave a comment out of what they are missing in; too few or constant ones give null."""
+    rows = frame(20).with_columns(
+        context_shift=pl.when(pl.int_range(pl.len()) == 0).then(float("nan")).otherwise("context_shift"),
+        subtext=pl.when(pl.int_range(pl.len()) > 2).then("subtext"), constant=1,
+    )  # fmt: skip
+    found = related(rows, ["implicitness", "subtext", "constant"], draws=20)
+    assert found["n"].to_list() == [19, 17, 19]
+    assert found.row(2)[1:7] == (None,) * 6
+    grouped = rows.with_columns(post=pl.when(pl.int_range(pl.len()) != 5).then("post"))
+    assert related(grouped, ["implicitness"], group="post", draws=20)["n"].to_list() == [18]
+    short = related(rows.head(3), ["implicitness"], draws=20)
+    assert short.row(0)[1:] == (*(None,) * 6, 2)
+    assert related(rows, [], draws=20).is_empty()
+    with pytest.raises(BadInput, match="expected columns dread; there are context_shift"):
+        related(rows, ["dread"])

@@ -1,0 +1,272 @@
+"""Dependency trees: what a file may hold, which spans are subtrees, what is left when they go."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput, Missing
+from pipeline.text import trees
+from pipeline.text.trees import Tree, depths, matched, parser, read, subtrees, without
+
+HEADS = [1, 2, -1, 2, 6, 6, 3, 2]  # Our neighbour sold what the old man left .  (of our own: left hangs on sold)
+
+FILE = """\
+# newdoc
+# sent_id = ours-1
+# text = She didn't sleep.
+1\tShe\tshe\tPRON\t_\tCase=Nom\t4\tnsubj\t_\t_
+2-3\tdidn't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdid\tdo\tAUX\t_\tMood=Ind|Tense=Past\t4\taux\t_\t_
+3\tn't\t_\tPART\t_\t_\t4\tadvmod\t_\t_
+3.1\tever\tever\tADV\t_\t_\t_\t_\t4:advmod\t_
+4\tsleep\tsleep\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
+5\t.\t.\tPUNCT\t_\t_\t4\tpunct\t_\t_
+
+1\tSnow\tsnow\tNOUN\t_\t_\t0\troot\t_\t_
+"""
+TREES = [
+    Tree(("She", "did", "n't", "sleep", "."), (3, 3, 3, -1, 3), ("nsubj", "aux", "advmod", "root", "punct"),
+         ("PRON", "AUX", "PART", "VERB", "PUNCT"), ("she", "do", "", "sleep", "."),
+         ("Case=Nom", "Mood=Ind|Tense=Past", "", "", ""), "ours-1", "She didn't sleep."),
+    Tree(("Snow",), (-1,), ("root",), ("NOUN",), ("snow",), ("",)),
+]  # fmt: skip
+
+
+@st.composite
+def heads(draw: st.DrawFn, largest: int = 12) -> list[int]:
+    """A random tree, mostly not projective: each word but the first hangs on an earlier one, words then shuffled."""
+    size = draw(st.integers(1, largest))
+    above = [-1, *(draw(st.integers(0, word - 1)) for word in range(1, size))]
+    place = draw(st.permutations(range(size)))
+    found = [0] * size
+    for word, head in enumerate(above):
+        found[place[word]] = place[head] if head >= 0 else -1
+    return found
+
+
+def family(up: list[int], word: int) -> set[int]:
+    """A word with all its descendants, by recursion."""
+    return {word}.union(*(family(up, child) for child, head in enumerate(up) if head == word))
+
+
+def written(tmp_path: Path, *columns: str) -> Path:
+    """A file of a comment and one sentence, by ID and HEAD of each word; the first row is line 2."""
+    rows = [column.split() for column in columns]
+    path = tmp_path / "broken.conllu"
+    path.write_text("# ours\n" + "".join(f"{n}\tw\tw\tX\t_\t_\t{head}\tdep\t_\t_\n" for n, head in rows))
+    return path
+
+
+# reading
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_file_of_trees(tmp_path: Path, ends: str) -> None:
+    """Ranges and empty nodes are passed over; what is _ is empty; comments are of their own sentence alone."""
+    path = tmp_path / "ours.conllu"
+    path.write_text(FILE, encoding="utf-8", newline=ends)
+    assert list(read(path)) == TREES
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (["1 0", "2 _"], r"line 3: field HEAD should be a number from 0 to 2, and not 2, .* found '_'"),
+        (["1 0", "2 3"], r"line 3: field HEAD .* found '3'"),
+        (["1 0", "2 -1"], r"line 3: field HEAD .* found '-1'"),
+        (["1 0", "2 ²"], r"line 3: field HEAD .* found '²'"),
+        (["1 0", f"2 {'9' * 5000}"], r"line 3: field HEAD .* found '9999"),
+        (["1 1", "2 0"], r"line 2: field HEAD .* and not 1, the word itself; found '1'"),
+        (["1 2", "2 1"], r"line 2: .* 0 for one word, the root, found 0"),
+        (["1 0", "2 0"], r"line 2: .* 0 for one word, the root, found 2"),
+        (["1 0", "2 3", "3 2"], r"line 2: .* the heads of word [23] form a cycle"),
+        (["1 0", "3 1"], r"line 3: field ID should be 2"),
+    ],
+)
+def test_a_broken_tree_is_named(tmp_path: Path, columns: list[str], told: str) -> None:
+    """The row of a wrong head, the first row of a sentence that is not one tree."""
+    path = written(tmp_path, *columns)
+    with pytest.raises(BadInput, match=told) as why:
+        list(read(path))
+    assert str(why.value).startswith(f"{path}, line ")
+
+
+def test_a_row_without_its_columns_is_named(tmp_path: Path) -> None:
+    """Nine columns, or no file, are errors as for taggers; trees before the row were given."""
+    path = tmp_path / "short.conllu"
+    path.write_text(FILE + "\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\n")
+    found = read(path)
+    assert [next(found), next(found)] == TREES
+    with pytest.raises(BadInput, match="line 14: expected the 10 columns"):
+        next(found)
+    with pytest.raises(BadInput, match="there is no such file"):
+        next(read(tmp_path / "absent"))
+
+
+def test_trees_are_matched_by_their_words() -> None:
+    """The first tree of the words; a sentence asked twice has it twice, one that no tree has gets None."""
+    other = TREES[1]._replace(sent_id="other")
+    asked = [["Snow"], ["Rain"], list(TREES[0].words), ["Snow"]]
+    assert matched(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
+
+
+# depths and subtrees
+
+
+def test_depths_by_hand() -> None:
+    """Sold is the root, left hangs on it by way of what."""
+    assert depths(HEADS).tolist() == [3, 2, 1, 2, 4, 4, 3, 2]
+    assert depths([]).tolist() == []
+
+
+def test_subtrees_by_hand() -> None:
+    """Our; our neighbour; what the old man left; the; old; the old man; the mark: not the whole, not `old man`."""
+    assert subtrees(HEADS).tolist() == [[0, 1], [0, 2], [3, 7], [4, 5], [4, 7], [5, 6], [7, 8]]
+    assert subtrees([-1]).shape == (0, 2)
+
+
+def test_a_word_apart_from_its_own_has_no_subtree() -> None:
+    """Crossing: `A hearing is set on the matter` with matter on hearing, so that hearing has no span."""
+    assert subtrees([1, 3, 3, -1, 6, 6, 1]).tolist() == [[0, 1], [2, 3], [4, 5], [4, 7], [5, 6]]
+
+
+@given(heads())
+def test_subtrees_are_families_that_stand_together(up: list[int]) -> None:
+    """The spans are those of a recursion over children; each is sorted, once, and closed under descendants."""
+    families = [sorted(family(up, word)) for word in range(len(up))]
+    together = [(each[0], each[-1] + 1) for each in families if each == [*range(each[0], each[-1] + 1)]]
+    found = list(map(tuple, subtrees(up).tolist()))
+    assert found == sorted(set(together) - {(0, len(up))})
+    for start, end in found:
+        assert all(start <= word < end for word, head in enumerate(up) if start <= head < end)
+
+
+@given(heads())
+def test_depths_are_one_below_the_head(up: list[int]) -> None:
+    """One root of depth 1; any other word is one deeper than its head."""
+    deep = depths(up)
+    assert [deep[word] - (deep[head] if head >= 0 else 0) for word, head in enumerate(up)] == [1] * len(up)
+
+
+def test_a_cycle_has_no_depth() -> None:
+    """It is an error, not a loop without end."""
+    with pytest.raises(ValueError, match=r"word [23] form a cycle"):
+        depths([-1, 2, 1])
+
+
+# what is left
+
+
+def test_heads_without_a_subtree() -> None:
+    """Without `the old` two spans of one word are gone; sold, the root, is word 2 as before, left word 4."""
+    kept = [word not in (4, 5) for word in range(8)]
+    assert without(HEADS, kept).tolist() == [1, 2, -1, 2, 3, 2]
+
+
+@given(heads(), st.data())
+def test_what_is_left_hangs_as_it_did(up: list[int], data: st.DataObject) -> None:
+    """Without a subtree, if there is one, each word that stays has the head that it had."""
+    start, end = data.draw(st.sampled_from(subtrees(up).tolist() or [[0, 0]]))
+    stays = [word for word in range(len(up)) if not start <= word < end]
+    left = without(up, [word in stays for word in range(len(up))])
+    assert [stays[head] if head >= 0 else -1 for head in left] == [up[word] for word in stays]
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"), [([1, 1, 1, 0, 0, 0, 1, 1], "word 7 is kept"), ([1] * 7, "expected for each of 8 words")]
+)
+def test_what_was_dropped_must_be_subtrees(kept: list[int], told: str) -> None:
+    """A word whose head is gone is an error, so are lists that do not go together."""
+    with pytest.raises(ValueError, match=told):
+        without(HEADS, [*map(bool, kept)])
+
+
+# stanza, which has no models here: its own document, made by hand
+
+
+class Pretended:
+    """Stanza's pipeline, by which each word hangs on the one before."""
+
+    calls: list[int]
+
+    def __init__(self, language: str, **options: Any) -> None:
+        wanted = {"tokenize_pretokenized": True, "download_method": None, "use_gpu": False}
+        assert options.items() >= wanted.items()
+        self.processors = dict.fromkeys(options["processors"].split(",") if language == "en" else ["tokenize"])
+        Pretended.calls = []
+
+    def __call__(self, sentences: list[list[str]]) -> Any:
+        from stanza.models.common.doc import Document
+
+        self.calls.append(len(sentences))
+        return Document([
+            [{"id": (i,), "text": word, "upos": "X", "head": i - 1, "deprel": "dep" if i > 1 else "root"} for i, word
+             in enumerate(words, 1)] for words in sentences
+        ])  # fmt: skip
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that passes for one of stanza's models."""
+    (tmp_path / "resources.json").write_text("{}")
+    monkeypatch.setattr("stanza.Pipeline", Pretended)
+    return tmp_path
+
+
+def test_stanza_gives_trees_of_our_words(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words stay whole, even with a blank; heads count from 0; sentences go in chunks, and come as they are taken."""
+    monkeypatch.setattr(trees, "CHUNK", 2)
+    found = parser(models, "en")(words for words in [["New York", "."], ["no"], ["!"]])
+    assert Pretended.calls == []
+    assert next(found) == Tree(("New York", "."), (-1, 0), ("root", "dep"), ("X", "X"), ("", ""), ("", ""))
+    assert Pretended.calls == [2]
+    assert [tree.words for tree in found] == [("no",), ("!",)]
+    assert Pretended.calls == [2, 1]
+
+
+@pytest.mark.parametrize("words", [[], ["a", " "]])
+def test_stanza_is_not_asked_for_nothing(models: Path, words: list[str]) -> None:
+    """A sentence without words, or a blank one, is an error with its number."""
+    with pytest.raises(BadInput, match="sentence 2: expected words"):
+        list(parser(models, "en")([["a"], words]))
+
+
+def test_stanza_without_models_is_missing(tmp_path: Path) -> None:
+    """No list of models, or a list without its models: the error says how to get them; nothing is downloaded."""
+    with pytest.raises(Missing, match=r"has no models.*stanza\.download\('en'"):
+        parser(tmp_path, "en")
+    (tmp_path / "resources.json").write_text('{"en": {"lang_name": "English"}}')
+    with pytest.raises(Missing, match=r"not complete.*stanza\.download"):
+        parser(tmp_path, "en")
+
+
+def test_stanza_without_a_parser_is_missing(models: Path) -> None:
+    """Stanza leaves out a model that its list does not name; its pipeline would give words without heads."""
+    with pytest.raises(Missing, match="without pos, lemma, depparse"):
+        parser(models, "zh")
+
+
+# real data
+
+
+def test_the_english_treebank(data: Path) -> None:
+    """UD English EWT's test part has 2,077 sentences of 25,094 words; of 2,051 all words have a span, and 984
+    words have Tense=Past (by awk).
+    """
+    found = list(read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))
+    assert (len(found), sum(len(tree.words) for tree in found)) == (2077, 25094)
+    assert sum(len(subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 2051
+    assert all(tree.sent_id and tree.text for tree in found)
+    assert len({tree.sent_id for tree in found}) == 2077
+    assert sum("Tense=Past" in each for tree in found for each in tree.features) == 984
+
+
+def test_the_chinese_treebank(data: Path) -> None:
+    """UD Chinese GSD's test part has 500 sentences of 12,010 words, 486 of them projective (counted here)."""
+    found = list(read(data / "ud_chinese_gsd" / "zh_gsd-ud-test.conllu"))
+    assert (len(found), sum(len(tree.words) for tree in found)) == (500, 12010)
+    assert sum(len(subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 486
+    assert [found[7]] == matched(found, [found[7].words])
