@@ -22,6 +22,7 @@ from pipeline.commands import (
     label,
     measures,
     models,
+    ndd,
     pairs,
     readers,
     recovery,
@@ -39,6 +40,7 @@ app.add_typer(commenting.app, name="commenting")
 app.add_typer(commenting.metric_app, name="metric")
 app.add_typer(studies.groups_app, name="groups")
 app.add_typer(studies.app, name="study")
+app.add_typer(ndd.ndd_app, name="ndd-study")
 app.add_typer(models.train_app, name="train")
 app.add_typer(models.evaluate_app, name="evaluate")
 app.add_typer(measures.score_app, name="score")
@@ -57,6 +59,10 @@ models.train_app.command("quality")(commenting.train_quality)
 models.evaluate_app.command("quality")(commenting.evaluate_quality)
 models.evaluate_app.command("compression")(compression.evaluate)
 measures.score_app.command("quality")(commenting.score_quality)
+measures.score_app.command("context_shift")(ndd.score_context_shift)
+models.train_app.command("count_lm")(ndd.train_count_lm)
+app.command("ndd")(ndd.ndd)
+app.command("compress")(ndd.compress)
 app.command("recover")(recovery.recover)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)

@@ -27,7 +27,8 @@ _GIVEN: dict[str, Any] = {
     "state": "deleted", "pattern": "same", "subtask": "imperceptibility", "start": 2, "end": 6, "word": "hope",
     "lemma": "hope", "upos": "NOUN", "title_tokens": ["a", "day"], "content_tokens": ["it", "rained"],
     "comment_count": 1, "like_count": 0, "role": "reference", "place": 0, "grade": 3.0, "grades": [3.0, 3.0],
-    "raters": ["r1", "r2"], "system": "att", "is_weighted": True,
+    "raters": ["r1", "r2"], "system": "att", "is_weighted": True, "words": ["cold", "again"], "rounds": [0, 1],
+    "ratio": 0.5,
 }  # fmt: skip
 _ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
 _DIGITS = {

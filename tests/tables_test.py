@@ -17,6 +17,7 @@ TYPES = {
     pl.Boolean(),
     pl.Datetime("us", "UTC"),
     pl.List(pl.String()),
+    pl.List(pl.Int64()),
     pl.List(pl.Float64()),
 }
 
@@ -63,6 +64,9 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("generated_comments", {"model_id": "m1"}, "model_id|regex"),
     ("generated_comments", {"text": ""}, "text|min_length"),
     ("metric_scores", {"value": float("nan")}, "value|nan"),
+    ("compressions", {"rounds": [0, 2, 0, 1]}, "a_round_for_each_word"),
+    ("compressions", {"ratio": 0.75}, "ratio_is_what_stays"),
+    ("compressions", {"rounds": [0, -1]}, "rounds|inner_min"),
     ("models", {"model_id": "m1"}, "model_id|regex"),
     ("evaluations", {"pair_count": -1}, "pair_count|min"),
     ("studies", {"study": "taste"}, "study|regex"),

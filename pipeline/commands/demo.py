@@ -17,6 +17,7 @@ ALL = (
     "csd",
     "recam",
     "commenting",
+    "ndd",
     "studies",
     "score",
     "report",

@@ -8,7 +8,7 @@ embedded default, which shows that the mechanics work and no more; any model of 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipeline.tasks import shelf
 from pipeline.tasks.readers import device
 from pipeline.text import sentences
 from pipeline.text.language import language
+from pipeline.text.lines import json_lines
 
 if TYPE_CHECKING:
     from pipeline.metrics.ndd.model import MaskedModel
@@ -120,27 +121,26 @@ def _sample_texts(lang: str) -> list[str]:
     """Articles, comments and graded sentences of the sample."""
     found: list[str] = []
     for path in (sample.SUMMARIES, sample.THREADS, *sample.GROUPS.values()):
-        for line in path.open(encoding="utf-8"):
-            row = json.loads(line)
+        for _, row in json_lines(path):
             found += [row[name] for name in ("document", "summary", "title", "content") if row.get(name)]
             found += [comment["text"] for comment in row.get("comments", ())] + row.get("sentences", [])
     rows = pl.DataFrame({"text": found}).select(pl.col("text").unique(maintain_order=True))
     return rows.filter(language() == lang)["text"].to_list()
 
 
-def cut(texts: Sequence[str], lang: str) -> Iterator[list[str]]:
+def cut(texts: Iterable[str], lang: str) -> Iterator[list[str]]:
     """The words of each sentence of texts."""
     return (each.words for text in texts for each in sentences.cut(text, lang))
 
 
-def corpus(lang: str, day: str | None = None) -> list[str]:
+def corpus(lang: str, day: str | None = None) -> pl.Series:
     """Distinct texts of comments and articles in a language, of the days up to one, in order."""
     until = pl.lit(value=True) if day is None else pl.col("day") <= parse_day(day)
     comments = warehouse.scan("comments", until).filter(pl.col("lang") == lang).select("text")
     articles = warehouse.scan("articles", until).filter(pl.col("lang") == lang)
     parts = [comments, *(articles.select(text=name) for name in ("title", "text", "summary"))]
     found = pl.concat(parts).drop_nulls().unique().sort("text").collect()["text"]
-    return found.filter(found.str.strip_chars() != "").to_list()
+    return found.filter(found.str.strip_chars() != "")
 
 
 def count(lang: str, day: str, run_id: str = "cli") -> str | None:
@@ -153,11 +153,10 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
     from pipeline.training import registry
 
     texts = corpus(lang, day)
-    is_held = (draws(pl.Series(texts, dtype=pl.String)) < HELD_OUT).to_numpy()
-    if is_held.all():
+    is_held = draws(texts) < HELD_OUT
+    counted, held = (list(cut(texts.filter(side), lang)) for side in (~is_held, is_held))
+    if not any(counted):
         return None
-    counted, held = (list(cut([t for t, out in zip(texts, is_held, strict=True) if out is side], lang))
-                     for side in (False, True))  # fmt: skip
     model = count_lm.fit(counted)
     model_id = registry.keep(settings.models(), model.tensors(), model.config())
     numbers = [

@@ -314,6 +314,7 @@ BENCHES = [
     "senses",
     "cloze",
     "overlap",
+    "ndd",
     "memory",
 ]
 
@@ -339,14 +340,9 @@ def main() -> None:
 
         warehouse.create()
         bench_warehouse(2_000_000)
-    if "agreement" in wanted:  # on its own, as it tells the memory of its process
-        subprocess.run([sys.executable, str(Path(__file__).with_name("agreement_bench.py"))], check=True)
-    if "senses" in wanted:
-        subprocess.run([sys.executable, str(Path(__file__).with_name("senses_bench.py"))], check=True)
-    if "cloze" in wanted:
-        subprocess.run([sys.executable, str(Path(__file__).with_name("cloze_bench.py"))], check=True)
-    if "overlap" in wanted:
-        subprocess.run([sys.executable, str(Path(__file__).with_name("overlap_bench.py"))], check=True)
+    for name in ("agreement", "senses", "cloze", "overlap", "ndd"):  # on their own, as they tell of their processes
+        if name in wanted:
+            subprocess.run([sys.executable, str(Path(__file__).with_name(f"{name}_bench.py"))], check=True)
     if "memory" in wanted:
         small, large = peak(100_000), peak(2_000_000)
         print(

@@ -228,6 +228,28 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     assert (home / "reports" / f"commenting-{DAY}.html").is_file()
 
 
+def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None:
+    """The sample's comments get a context shift, its sentences compressions, the distance tests; again the same."""
+    for dag_id, conf in (("collect", {"day": DAY, "path": "sample", "source": "weibo"}), ("tokenize", {"day": DAY})):
+        assert run(dag_id, **conf).state == "success"
+    before: dict[str, pl.DataFrame] = {}
+    for _ in range(2):
+        done = run("ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=12)
+        assert done.state == "success", states(done)
+        now = contents()
+        for name, frame in before.items():
+            assert frame.equals(now[name]), name
+        before = now
+    assert set(before["models"]["kind"]) >= {"masked_lm_zh"}
+    shifted = before["scores"].filter(metric="context_shift")
+    assert shifted.height == before["comments"].height
+    assert shifted["value"].is_between(0, 1).all()
+    systems = {"gold", "unedited", "head", "tail", "random", "fast_ndd", "fast_ndd_sc"}
+    assert set(before["compressions"]["system"]) == systems  # counts have no states for cosine
+    assert set(before["studies"]["study"]) == {"compression", "similarity", "pruning", "predicates", "context_shift"}
+    assert (home / "reports" / f"ndd-{DAY}.html").is_file()
+
+
 def latent_hatred(folder: Path, count: int = 12) -> Path:
     """Below `folder`, Latent Hatred in its layout with sentences of our own; and something that is no data set."""
     (folder / "latent_hatred").mkdir(parents=True)

@@ -18,6 +18,7 @@ IDS = {
     "impscore",
     "recam",
     "commenting",
+    "ndd",
     "score",
     "report",
     "studies",

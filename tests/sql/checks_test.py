@@ -50,6 +50,7 @@ def clean() -> dict[str, pl.DataFrame]:
         "generated_comments": filled("generated_comments", {"generated_id": MADE}),
         "metric_scores": filled("metric_scores", {"generated_id": MADE}),
         "comment_grades": filled("comment_grades", {"comment_id": "c1"}, {"comment_id": MADE}),
+        "compressions": filled("compressions", {"system": "gold"}, {"system": "ndd"}),
     }
 
 
@@ -90,6 +91,9 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
      ("weibo", "t9", MADE)),
     ("generated_comments_have_threads", "metric_scores", {"thread_id": "t2", "generated_id": MADE},
      ("weibo", "t2", MADE)),
+    ("compressions_have_gold", "compressions", {"item_id": "gone", "system": "ndd"}, ("weibo", DAY, "gone", "ndd")),
+    ("compressions_have_gold", "compressions", {"system": "head", "words": ["cold", "here"]},
+     ("weibo", DAY, "1", "head")),
     ("grades_have_comments", "comment_grades", {"comment_id": "gone"}, ("csd", "weibo", "t1", "gone")),
     ("funnel_adds_up", "comments", {"comment_id": "new", "day": NEXT}, ("weibo", NEXT, "test", 2, 1, 2, 1)),
     ("funnel_adds_up", "dropped", {"day": NEXT}, ("weibo", NEXT, "test", 2, 1, 1, 2)),

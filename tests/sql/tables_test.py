@@ -19,6 +19,7 @@ TYPES = {
     "BOOLEAN": pl.Boolean(),
     "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
     "ARRAY(VARCHAR)": pl.List(pl.String()),
+    "ARRAY(BIGINT)": pl.List(pl.Int64()),
     "ARRAY(DOUBLE)": pl.List(pl.Float64()),
 }
 

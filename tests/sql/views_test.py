@@ -63,11 +63,12 @@ def test_comments_scored_takes_the_newest_model(database: Open) -> None:
     found = con.sql("select * from comments_scored order by comment_id").pl()
     assert found.columns == [
         "source", "day", "thread_id", "comment_id", "parent_id", "lang", "text", "context", "like_count",
-        "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "model_id", "signature",
+        "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "subtext", "context_shift",
+        "model_id", "signature",
     ]  # fmt: skip
     assert found.row(0) == (
-        "weibo", DAY, "t1", "c1", None, "en", "two models", "so?", 3, 0, written, True, "Weather", "news", 0.2, NEW,
-        "sig|new|1",
+        "weibo", DAY, "t1", "c1", None, "en", "two models", "so?", 3, 0, written, True, "Weather", "news", 0.2,
+        None, None, NEW, "sig|new|1",
     )  # fmt: skip
     assert found.select("comment_id", "parent_id", "title", "category", "implicitness", "model_id").rows()[1:] == [
         ("c2", "c1", "y" * 40, None, 0.4, "x"),
@@ -168,6 +169,36 @@ def test_commenter_scores_are_means(database: Open) -> None:
         ("weibo", "att", "human", False, 2.5, 2),
         ("weibo", "att", "meteor", True, 0.3, 2),
     ]
+
+
+def test_comments_scored_have_subtext_and_context_shift_beside(database: Open) -> None:
+    """Each metric's newest value stands in the row of its comment, null where there is none."""
+    rows = {
+        "comments": filled("comments", {}, {}),
+        "scores": filled(
+            "scores",
+            {"comment_id": "c1", "value": 1.5},
+            {"comment_id": "c1", "metric": "context_shift", "value": 0.25},
+            {"comment_id": "c1", "metric": "subtext", "value": 0.75, "model_id": "b"},
+            {"comment_id": "c2", "value": 0.5},
+        ),
+        "models": filled("models"),
+    }
+    found = database(**rows).sql(
+        "select comment_id, implicitness, subtext, context_shift from comments_scored order by all"
+    )
+    assert found.fetchall() == [("c1", 1.5, 0.75, 0.25), ("c2", 0.5, None, None)]
+
+
+def test_compression_by_system_counts_and_averages(database: Open) -> None:
+    """Sentences are counted, ratios averaged, and the most rounds told, by data set, language and system."""
+    rows = filled(
+        "compressions", {"item_id": "1"}, {"item_id": "2", "rounds": [0, 3]}, {"item_id": "1", "system": "gold"}
+    )
+    found = database(compressions=rows).sql(
+        "select source, lang, system, sentence_count, ratio_mean, round_count from compression_by_system order by all"
+    )
+    assert found.fetchall() == [("weibo", "en", "att", 2, 0.5, 3), ("weibo", "en", "gold", 1, 0.5, 1)]
 
 
 def test_holes_count_what_is_missing(database: Open) -> None:

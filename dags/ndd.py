@@ -1,0 +1,136 @@
+"""Comments, data sets and a treebank through NDD: context shift, compressions, tests of the measure, a page.
+
+Counts the words of the corpus where no real masked language model is set (`UNDERTONE_MASKED_LM`), scores how much a
+comment's context changes what its words lead to expect (CSD, section 1), compresses a data set by every system at the
+ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of trees and how it
+finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`, `scores`,
+`compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or
+treebank those of the sample.
+
+**Triage.** *BadInput* in `systems` or `compress`: the file's row and field are named. *Missing* in `compress`: a hub
+model that was not fetched; set HF_HUB_OFFLINE=0 once. A task that waits in *scheduled* wants the pool `gpu`: `airflow
+pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature) show that all runs and are no result.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+
+from house import DAY, HOUSE, SCORES, Tag, the_day
+
+_TEXT = ["null", "string"]
+PARAMS = {
+    "day": DAY,
+    "model": Param(
+        None, type=_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"
+    ),
+    "data": Param(None, type=_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
+    "format": Param(
+        "own", enum=["own", "google", "broadcast", "colloquial"], title="Format", description="Of the data"
+    ),
+    "source": Param("sample", type="string", title="Name", description="That the data set is filed under"),
+    "split": Param(None, type=_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
+    "syntax": Param(None, type=_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
+    "systems": Param(
+        ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"],
+        type="array",
+        items={"type": "string"},
+        title="Systems",
+        description="Beside copying, head, tail and chance",
+    ),
+    "ratio": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=1,
+        title="Ratio",
+        description="Share of the words to keep; empty: that of people",
+    ),
+    "pairs": Param(None, type=_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
+    "treebank": Param(None, type=_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
+    "limit": Param(200, type="integer", minimum=1, title="Sentences", description="Of treebank and tests"),
+}
+
+
+@dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **HOUSE)
+def ndd() -> None:
+    @task
+    def count(day: str, run_id: Any = None) -> list[str | None]:
+        from pipeline.tasks import masked_lm
+
+        return masked_lm.count_all(day, run_id)
+
+    @task(queue="gpu", pool="gpu", outlets=[SCORES])
+    def context_shift(day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> int:
+        from pipeline.tasks import context_shift
+
+        count = context_shift.score_day(day, params["model"], run_id)
+        outlet_events[SCORES].add_partitions(day)
+        return count
+
+    @task(queue="gpu", pool="gpu")
+    def relate(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import context_shift, ndd
+
+        return ndd.put("context_shift", context_shift.related(day, params["model"]), day, run_id)
+
+    @task(queue="gpu", pool="gpu")
+    def systems(params: Any = None) -> list[str]:
+        from pipeline.tasks import ndd
+
+        return ndd.systems(params["systems"], params["model"])
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
+    def compress(system: str, day: str, params: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import ndd
+
+        given = [params[name] for name in ("source", "data", "format", "split", "model", "syntax", "ratio")]
+        return dict(ndd.stage(system, given[0], day, *given[1:]))
+
+    @task
+    def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import ndd
+
+        return ndd.publish(list(staged), params["source"], day, run_id)
+
+    @task
+    def measure(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import ndd
+
+        return ndd.put("compression", ndd.measured(params["source"], day), day, run_id)
+
+    @task(queue="gpu", pool="gpu")
+    def thresholds(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import ndd
+
+        rows = ndd.items(params["data"], params["format"], params["split"])
+        return ndd.put("compression", ndd.ratios(rows, params["source"], day, params["model"]), day, run_id)
+
+    @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
+    def test(study: str, day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks import ndd
+
+        rows = ndd.study_rows(study, day, params["model"], params["pairs"], params["treebank"], params["limit"])
+        return ndd.put(study, rows, day, run_id)
+
+    @task(trigger_rule="none_failed")
+    def page(day: str, params: Any = None) -> str:
+        from pipeline.tasks import ndd_page
+
+        return str(ndd_page.write(day, params["model"]))
+
+    day = the_day()
+    counted = count(day)
+    every = systems()
+    counted >> every
+    shifted = relate(day)
+    counted >> context_shift(day) >> shifted
+    measured = measure(day)
+    publish(compress.partial(day=day).expand(system=every), day) >> measured
+    tested = test.partial(day=day).expand(study=["similarity", "pruning", "predicates"])
+    tried = thresholds(day)
+    counted >> [tested, tried]
+    [shifted, measured, tested, tried] >> page(day)
+
+
+ndd()

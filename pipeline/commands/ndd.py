@@ -1,0 +1,348 @@
+"""Commands about semantic distance and text compression: ndd, compress, score context_shift, studies of NDD."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console, files
+from pipeline.commands.options import Day, Encoding, Json, again, show, tell, today
+from pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    from pipeline.score.compress.search import Search
+    from pipeline.tasks.compress import Numbers
+    from pipeline.tasks.masked_lm import Opened
+
+Masked = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
+    ),
+]
+Lang = Annotated[str | None, typer.Option(help="en or zh; told by the script otherwise.")]
+Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl or kl_reversed.")]
+Syntax = Annotated[
+    Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
+]
+
+ndd_app = typer.Typer(no_args_is_help=True, help="What NDD is worth: compressions of data sets, tests, a page.")
+_PLAIN = Path("stdout.csv")
+
+
+def ndd(
+    one: Annotated[str, typer.Argument(help="A sentence.")],
+    other: Annotated[str, typer.Argument(help="Another one.")],
+    model: Masked = None,
+    lang: Lang = None,
+    divergence: Kind = "hellinger",
+    weights: Annotated[str, typer.Option(help="mean, sum, or distance (μ^distance to what differs).")] = "mean",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Each word that both have, with its divergence and weight.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
+
+    0 for the same sentence; with hellinger and mean at most 1. Perplexity, and with a transformer the cosine of [CLS],
+    stand beside it.
+
+    Examples: `undertone ndd "The soup is hot." "The soup is cold." --explain`;
+    `undertone ndd "我很冷" "我很热" -m bert-base-chinese@<commit>`
+    """
+    from typing import get_args
+
+    from pipeline.metrics.ndd import distance
+    from pipeline.tasks import masked_lm
+    from pipeline.tasks import ndd as work
+
+    for name, value, known in (
+        ("divergence", divergence, get_args(distance.Divergence)), ("weights", weights, get_args(distance.Weights)),
+    ):  # fmt: skip
+        if value not in known:
+            raise BadInput(f"{name}: expected one of {', '.join(known)}, found {value!r}")
+    lang = lang or _language(one, other)
+    found = masked_lm.opened(model, lang)
+    first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
+    if not first or not second:
+        raise BadInput("expected two sentences with a word each")
+    rows = distance.explained(found.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
+    beside = work.distances([first], [second], found)
+    told: dict[str, object] = {
+        "ndd": float(rows["share"].sum()), "delta_perplexity": float(beside["perplexity"][0]),
+        **{name: float(beside[name][0]) for name in ("cosine",) if name in beside}, "signature": found.model.signature,
+    }  # fmt: skip
+    _warn(found)
+    numbers = rows.with_columns(pl.col("divergence", "weight", "share").round(4))
+    if as_json:
+        tell(rows if explain else rows.clear(), told, as_json=True)
+        return
+    if explain:
+        console.table(numbers)
+    for name, number in told.items():
+        console.out.print(f"{name}  {number:.4f}" if isinstance(number, float) else f"{name}  {number}", markup=False)
+
+
+def _language(*texts: str) -> str:
+    from pipeline.tasks.compress import spoken
+    from pipeline.text.language import language
+
+    return spoken(str(pl.DataFrame({"text": " ".join(texts)}).select(language()).item()))
+
+
+def _warn(found: "Opened") -> None:
+    from pipeline.tasks import masked_lm
+
+    if masked_lm.is_counts(found):
+        of = "the shipped sample" if found.model_id == masked_lm.SAMPLE else "the corpus at hand"
+        console.say(f"by counts of two neighbours in {of}: the mechanics, no result; --model takes a real model")
+
+
+def compress(
+    what: Annotated[str, typer.Argument(help="A text, or a file: txt (one a line), csv, tsv, jsonl, parquet, xlsx.")],
+    ratio: Annotated[
+        float | None, typer.Option(help="Share of the words to keep, such as 0.44; by default what costs little goes.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="What a span may cost, N_max.")] = 1.0,
+    longest: Annotated[int | None, typer.Option(min=1, help="Words of a span, L_max; 5, with --syntax 9.")] = None,
+    rounds_at_most: Annotated[int, typer.Option("--rounds-at-most", min=1, help="Rounds without a ratio.")] = 5,
+    nu: Annotated[float, typer.Option(help="Below 1 later words are dropped more easily.")] = 1.0,
+    system: Annotated[
+        str | None,
+        typer.Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go."),
+    ] = None,
+    syntax: Syntax = None,
+    rounds: Annotated[bool, typer.Option("--rounds", help="Show what is left after each round.")] = False,
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    model: Masked = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Compress texts by dropping the words whose loss changes what is expected of the others least.
+
+    A file comes back with `compressed`, `ratio` and `signature`; with --rounds also with `after`, a text a round.
+
+    Examples: `undertone compress "The old shop, which nobody liked, is shut." --ratio 0.5 --rounds`;
+    `undertone compress articles.csv -c body --ratio 0.44 -o short.csv -m bert-base-cased@<commit>`
+    """
+    from pipeline.score.compress.search import Search
+    from pipeline.tasks import compress as work
+
+    name = system or (work.SYNTAX_SYSTEM if syntax else work.SYSTEM)
+    search = Search(ratio=ratio, threshold=threshold, longest=longest, rounds=rounds_at_most)
+    numbers = work.Numbers(nu=nu)
+    if _is_file(what):
+        _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
+        return
+    if out or text_column:
+        raise BadInput(f"{what[:60]!r} is no file; --out and --text-column are for files")
+    found = work.texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
+    if found["compressed"][0] is None:
+        raise BadInput("expected a text with a word")
+    if as_json:
+        show(found, as_json=True)
+        return
+    if rounds:
+        console.table(pl.DataFrame({"round": range(1, len(found["after"][0]) + 1), "text": found["after"][0]}))
+    typer.echo(found["compressed"][0])
+
+
+def _is_file(what: str) -> bool:
+    try:
+        return Path(what).is_file()
+    except (OSError, ValueError):  # a text can be too long for a name, or hold what no name can
+        return False
+
+
+def _compress_file(
+    path: Path, column: str | None, out: Path | None, encoding: str,
+    how: "tuple[str | None, str, Search, Numbers, Path | None]", has_rounds: bool, as_json: bool,
+) -> None:  # fmt: skip
+    from pipeline.tasks import compress as work
+
+    first = True
+    with files.Writer(out or _PLAIN) as writer:
+        for frame, name in files.texts(path, column, encoding):
+            with console.progress(f"compressing {path.name}", frame.height) as done:
+                found = work.texts(frame, name, *how, done)
+            if not has_rounds:
+                found = found.drop("after")
+            if out:
+                writer.write(found)
+            else:
+                typer.echo(files.as_text(found, ".jsonl" if as_json else ".csv", header=first), nl=False)
+            first = False
+    if out:
+        console.say(f"wrote {out}")
+
+
+def score_context_shift(
+    file: Annotated[
+        Path | None, typer.Argument(help="Comments with the columns text and context; without: --day.")
+    ] = None,
+    day: Annotated[str | None, typer.Option("--day", help="UTC day whose comments are scored into `scores`.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    model: Masked = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)): 0 to 1.
+
+    Examples: `undertone score context_shift comments.csv -o scored.csv`;
+    `undertone score context_shift --day 2026-11-19`
+    """
+    from pipeline.tasks import context_shift as work
+
+    if (file is None) == (day is None):
+        raise BadInput("say which comments: a file, or --day")
+    if day:
+        with console.progress("scoring") as done:
+            rows = again(partial(work.score_day, day, model, done=done))
+        console.say(f"{rows:,} scores for {day}")
+        return
+    assert file is not None
+    first = True
+    with files.Writer(out or _PLAIN) as writer:
+        for frame, _ in files.texts(file, "text", encoding):
+            if "context" not in frame.columns:
+                raise BadInput(f"{file}: no column `context`; there are {', '.join(frame.columns)}")
+            with console.progress(f"scoring {file.name}", frame.height) as done:
+                scored = work.frame(frame, model, done=done)
+            if out:
+                writer.write(scored)
+            else:
+                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
+            first = False
+    if out:
+        console.say(f"wrote {out}")
+
+
+def train_count_lm(
+    file: Annotated[Path | None, typer.Argument(help="Texts; without: the comments and articles there are.")] = None,
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; with a file.")] = None,
+    lang: Lang = None,
+    day: Day = "",
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Count which words stand between which: the embedded masked language model, for trying things out.
+
+    Without a file those of each language in the tables, in force from the day on.
+
+    Examples: `undertone train count_lm`; `undertone train count_lm texts.txt -o counts/`
+    """
+    from pipeline.tasks import masked_lm as work
+
+    if (file is None) != (out is None):
+        raise BadInput("a file and --out go together; without both the tables are counted")
+    if file and out:
+        texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
+        show(work.count_file(texts, out, lang), as_json)
+        return
+    warehouse.create()
+    for each in [lang] if lang else work.LANGS:
+        with console.working(f"counting {each}"):
+            model_id = again(partial(work.count, each, day or today()))
+        typer.echo(f"{each}  {model_id or 'no text'}")
+
+
+@ndd_app.command("compress")
+def compress_data(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Sentences with compressions by people; the sample's by default.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="own, google, broadcast or colloquial.")] = "own",
+    source: Annotated[str, typer.Option(help="Name to file the compressions under.")] = "sample",
+    split: Annotated[str | None, typer.Option(help="Part of the data, such as test.")] = None,
+    system: Annotated[list[str] | None, typer.Option(help="Repeat it; all that the model can do by default.")] = None,
+    ratio: Annotated[float | None, typer.Option(help="Share of the words to keep; that of people by default.")] = None,
+    thresholds: Annotated[
+        bool, typer.Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")
+    ] = False,
+    syntax: Syntax = None,
+    model: Masked = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
+
+    Example: `undertone ndd-study compress --data google.jsonl --format google --source google -m NAME@COMMIT`
+    """
+    from pipeline.tasks import compress as known
+    from pipeline.tasks import compression
+    from pipeline.tasks import ndd as work
+
+    if data is None and source != work.SAMPLE:
+        raise BadInput("--source names the data; give --data as well")
+    if data and source == work.SAMPLE:
+        raise BadInput("say under which --source the data should be filed")
+    warehouse.create()
+    day, path = day or today(), str(data) if data else None
+    wanted = work.systems(system or list(known.SYSTEMS), model)
+    staged = []
+    for name in wanted:
+        with console.working(f"compressing by {name}"):
+            given = (name, source, day, path, form, split, model, str(syntax) if syntax else None, ratio)
+            staged.append(work.stage(*given))
+    again(partial(work.publish, staged, source, day))
+    again(partial(work.put, "compression", work.measured(source, day), day))
+    if thresholds:
+        with console.working("trying thresholds"):
+            rows = work.ratios(work.items(path, form, split), source, day, model)
+        again(partial(work.put, "compression", rows, day))
+    for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
+        if not as_json:
+            console.say(f"{source}, {lang}")
+        show(told if as_json else compression.shown(told), as_json)
+
+
+@ndd_app.command("test")
+def measure_distance(
+    pairs: Annotated[
+        Path | None, typer.Option(help="Graded pairs, csv as STS-B or jsonl; the sample's by default.")
+    ] = None,
+    syntax: Annotated[Path | None, typer.Option(help="Treebank in CoNLL-U; the sample's by default.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Sentences of the treebank, and of those that are edited.")] = 200,
+    model: Masked = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Test the distance into `studies`: edits (table 1), overlap (figure 3), pruning (table 7), predicates (table 8).
+
+    Example: `undertone ndd-study test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
+    """
+    from pipeline.tasks import ndd as work
+
+    warehouse.create()
+    day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
+    found = []
+    for study in work.TESTS:
+        with console.working(study):
+            rows = work.study_rows(study, day, model, given[0], given[1], limit)
+            again(partial(work.put, study, rows, day))
+        found.append(rows)
+    every = pl.concat(found)
+    if as_json:
+        show(every, as_json=True)
+        return
+    for study in work.TESTS:
+        console.say(study)
+        console.table(work.tests_shown(every.filter(pl.col("study") == study)))
+
+
+@ndd_app.command("page")
+def page(day: Day = "") -> None:
+    """Write the page of compressions and tests, and print its path.
+
+    Example: `undertone ndd-study page`
+    """
+    from pipeline.tasks import ndd_page
+
+    with console.working("writing the page"):
+        path = ndd_page.write(day or today())
+    typer.echo(path)
