@@ -89,9 +89,11 @@ def ndd() -> None:
 
     @task
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import ndd
+        from pipeline.tasks import integrity, ndd
 
-        return ndd.publish(list(staged), params["source"], day, run_id)
+        count = ndd.publish(list(staged), params["source"], day, run_id)
+        integrity.publish(params["source"], day, run_id)  # grades that people gave of what is still there
+        return count
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:

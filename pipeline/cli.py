@@ -19,6 +19,7 @@ from pipeline.commands import (
     commenting,
     compression,
     console,
+    integrity,
     label,
     measures,
     models,
@@ -59,6 +60,8 @@ models.train_app.command("quality")(commenting.train_quality)
 models.evaluate_app.command("quality")(commenting.evaluate_quality)
 models.evaluate_app.command("compression")(compression.evaluate)
 measures.score_app.command("quality")(commenting.score_quality)
+ndd.ndd_app.command("rate")(integrity.rate)
+ndd.ndd_app.command("ratings")(integrity.ratings)
 measures.score_app.command("context_shift")(ndd.score_context_shift)
 models.train_app.command("count_lm")(ndd.train_count_lm)
 app.command("ndd")(ndd.ndd)

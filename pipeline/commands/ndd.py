@@ -64,7 +64,7 @@ def ndd(
     ):  # fmt: skip
         if value not in known:
             raise BadInput(f"{name}: expected one of {', '.join(known)}, found {value!r}")
-    lang = lang or _language(one, other)
+    lang = _known(lang) or _language(one, other)
     found = masked_lm.opened(model, lang)
     first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
     if not first or not second:
@@ -84,6 +84,14 @@ def ndd(
         console.table(numbers)
     for name, number in told.items():
         console.out.print(f"{name}  {number:.4f}" if isinstance(number, float) else f"{name}  {number}", markup=False)
+
+
+def _known(lang: str | None) -> str | None:
+    from pipeline.tasks.masked_lm import LANGS
+
+    if lang is not None and lang not in LANGS:
+        raise BadInput(f"lang: expected one of {', '.join(LANGS)}, found {lang!r}")
+    return lang
 
 
 def _language(*texts: str) -> str:
@@ -244,8 +252,9 @@ def train_count_lm(
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
         show(work.count_file(texts, out, lang), as_json)
         return
+    langs = [lang] if _known(lang) else work.LANGS
     warehouse.create()
-    for each in [lang] if lang else work.LANGS:
+    for each in langs:
         with console.working(f"counting {each}"):
             model_id = again(partial(work.count, each, day or today()))
         typer.echo(f"{each}  {model_id or 'no text'}")
@@ -274,7 +283,7 @@ def compress_data(
     Example: `undertone ndd-study compress --data google.jsonl --format google --source google -m NAME@COMMIT`
     """
     from pipeline.tasks import compress as known
-    from pipeline.tasks import compression
+    from pipeline.tasks import compression, integrity
     from pipeline.tasks import ndd as work
 
     if data is None and source != work.SAMPLE:
@@ -290,6 +299,7 @@ def compress_data(
             given = (name, source, day, path, form, split, model, str(syntax) if syntax else None, ratio)
             staged.append(work.stage(*given))
     again(partial(work.publish, staged, source, day))
+    again(partial(integrity.publish, source, day))  # means of grades are of the compressions there are
     again(partial(work.put, "compression", work.measured(source, day), day))
     if thresholds:
         with console.working("trying thresholds"):

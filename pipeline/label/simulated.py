@@ -3,7 +3,7 @@
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters say it with a set
 probability. Every draw comes from a hash of seed, task and rater, so that a task's labels depend neither on the order
 of rows nor on which other tasks there are. Those who answer the questionnaire on cloze items know the right option with
-a probability of their own, one of them hardly ever; those who grade comments are off by one where they are wrong.
+a probability of their own, one of them hardly ever; those who grade are off by one where they are wrong.
 """
 
 import hashlib
@@ -33,7 +33,11 @@ _RATIOS = {  # of each field's values in the schema's order; tags are yes, unsur
     "emotion": (0.08, 0.02, 0.06, 0.03, 0.15, 0.06, 0.06, 0.1, 0.44),
     "other": (0.05, 0.02, 0.93),
 }
-_GRADES = (0.01, 0.05, 0.37, 0.47, 0.1)  # of the grades from 1: 3.6 on average, as in the paper (AAC-10)
+_GRADES = {  # of each grade of a form's field, from the lowest; of others all are as likely
+    quality.FIELD: (0.01, 0.05, 0.37, 0.47, 0.1),  # 3.6 on average, as in the paper (AAC-10)
+    "syntax": (0.04, 0.09, 0.17, 0.23, 0.28, 0.19),  # 3.19 of 5, as the systems of table 13 have (NDD-36)
+    "semantics": (0.06, 0.14, 0.22, 0.28, 0.21, 0.09),  # 2.71 of 5; they have 2.67
+}
 _RHETORIC = ("反问", "对比", "rhetorical question", "pun")
 _MEANINGS = ("simulated: it means more", "simulated: it means something else")
 _Draws = npt.NDArray[np.float64]
@@ -166,40 +170,41 @@ def grade(
     seed: int = 0,
     accuracy: float = 0.8,
     truth: pl.DataFrame | None = None,
+    form: Form = quality.FORM,
 ) -> pl.DataFrame:
-    """Grades of simulated raters for comments, by `quality.FORM`.
+    """Grades of simulated raters: of comments, by `quality.FORM`, or by another form whose fields are all grades.
 
     Args:
-        tasks: task_id: rows of `quality.tasks`.
+        tasks: task_id: rows of `quality.tasks`, or of the other form's.
         raters: ids of the raters.
         assigned: task_id, rater_id: who grades what, as `assignment.assign` has it; without, everybody grades all.
         seed: of the true grades and of the raters.
-        accuracy: probability of the true grade; otherwise it is one more or one less, 1 and 5 being the ends.
-        truth: task_id, grade: true grades from 1 to 5; by default they are drawn, with a mean of 3.6 (AAC-10).
+        accuracy: probability of the true grade; otherwise it is one more or one less, and inwards from the ends.
+        truth: task_id, field, grade: true grades of each task and field, without `field` where the form has one; by
+            default they are drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions
+            (NDD-36).
+        form: what is graded: the values of each field are whole numbers without a gap, in their order.
 
     Returns:
         The columns of the contract Labels but project, sorted; labelled_at is null.
 
     Raises:
-        BadInput: accuracy is not in [0, 1], a task has no true grade from 1 to 5, or a row of `assigned` is of none of
+        BadInput: accuracy is not in [0, 1], a task has no true grade of the scale, or a row of `assigned` is of none of
             the tasks or raters.
     """
     _check_share("accuracy", accuracy)
-    task_ids = tasks["task_id"]
-    true = _true_grades(task_ids, seed) if truth is None else truth.select("task_id", "grade")
-    known = tasks.select("task_id").join(true, on="task_id", how="left", maintain_order="left")
-    if (bad := known.filter(~pl.col("grade").is_between(1, len(quality.GRADES)).fill_null(value=False))).height:
-        raise BadInput(f"task {bad['task_id'][0]}: expected a true grade from 1 to 5, found {bad['grade'][0]}")
-    parts = [pl.DataFrame(schema={"task_id": pl.String, "rater_id": pl.String, "value": pl.String})]
+    task_ids, count = tasks["task_id"], len(form.fields)
+    true = _graded(tasks.select("task_id"), truth, form, seed)
+    parts = [pl.DataFrame(schema=dict.fromkeys(("task_id", "rater_id", "field", "value"), pl.String))]
     for rater in raters:
-        draws = pl.DataFrame(_draws((f"{seed}\ngrade\n{rater}\n{task}" for task in task_ids), 2), ["u0", "u1"])
-        step = pl.when(pl.col("u1") < 0.5).then(-1).otherwise(1)
-        off = pl.when(pl.col("u0") < accuracy).then(0).otherwise(step)
-        # who would leave the scale turns back
-        said = pl.col("grade") + pl.when((pl.col("grade") + off).is_between(1, 5)).then(off).otherwise(-off)
-        parts.append(
-            known.hstack(draws).select("task_id", rater_id=pl.lit(rater), value=said.cast(pl.Int64).cast(pl.String))
-        )
+        draws = _draws((f"{seed}\ngrade\n{rater}\n{task}" for task in task_ids), 2 * count)
+        for number, (field, known) in enumerate(true.items()):
+            low, high = _scale(form, field)
+            off = np.where(draws[:, 2 * number] < accuracy, 0, np.where(draws[:, 2 * number + 1] < 0.5, -1, 1))
+            # who would leave the scale turns back
+            said = np.where((known + off < low) | (known + off > high), known - off, known + off)
+            value = pl.Series(said, dtype=pl.Int64).cast(pl.String)
+            parts.append(tasks.select("task_id", rater_id=pl.lit(rater), field=pl.lit(field), value=value))
     every = pl.concat(parts)
     if assigned is not None:
         person = ["task_id", "rater_id"]
@@ -207,15 +212,43 @@ def grade(
             told = f"task {strange['task_id'][0]}, rater {strange['rater_id'][0]}"
             raise BadInput(f"assigned, {told}: expected one of the {tasks.height} tasks and of {', '.join(raters)}")
         every = every.join(assigned, on=person, how="semi")
-    rows = every.with_columns(field=pl.lit(quality.FIELD), round=pl.lit(1, pl.Int64))
-    return _rows(rows, stage=1, form=quality.FORM)
+    return _rows(every.with_columns(round=pl.lit(1, pl.Int64)), stage=1, form=form)
 
 
-def _true_grades(task_ids: pl.Series, seed: int) -> pl.DataFrame:
-    """task_id, grade."""
-    draws = _draws((f"{seed}\ngrade\n{task}" for task in task_ids), 1)[:, 0]
-    places = np.searchsorted(np.cumsum(_GRADES)[:-1], draws, side="right")
-    return pl.DataFrame({"task_id": task_ids, "grade": places.astype(np.int64) + 1})
+def _graded(
+    tasks: pl.DataFrame, truth: pl.DataFrame | None, form: Form, seed: int
+) -> dict[str, npt.NDArray[np.int64]]:  # fmt: skip
+    """True grades of each task by field: those given, else drawn."""
+    if truth is None:
+        return _true_grades(tasks["task_id"], seed, form)
+    if "field" not in truth.columns and len(form.fields) == 1:
+        truth = truth.with_columns(field=pl.lit(next(iter(form.fields))))
+    found = {}
+    for field in form.fields:
+        of_field = truth.filter(pl.col("field") == field).select("task_id", "grade")
+        known = tasks.join(of_field, on="task_id", how="left", maintain_order="left")
+        low, high = _scale(form, field)
+        if (bad := known.filter(~pl.col("grade").is_between(low, high).fill_null(value=False))).height:
+            where = f"task {bad['task_id'][0]}" + (f", {field}" if len(form.fields) > 1 else "")
+            raise BadInput(f"{where}: expected a true grade from {low} to {high}, found {bad['grade'][0]}")
+        found[field] = known["grade"].cast(pl.Int64).to_numpy()
+    return found
+
+
+def _true_grades(task_ids: pl.Series, seed: int, form: Form) -> dict[str, npt.NDArray[np.int64]]:
+    draws = _draws((f"{seed}\ngrade\n{task}" for task in task_ids), len(form.fields))
+    found = {}
+    for number, (field, about) in enumerate(form.fields.items()):
+        shares = _GRADES.get(field, (1 / len(about.values),) * len(about.values))
+        places = np.searchsorted(np.cumsum(shares)[:-1], draws[:, number], side="right")
+        found[field] = places.astype(np.int64) + _scale(form, field)[0]
+    return found
+
+
+def _scale(form: Form, field: str) -> tuple[int, int]:
+    """The lowest and the highest grade."""
+    values = form.fields[field].values
+    return int(values[0]), int(values[-1])
 
 
 def _answers(known: pl.DataFrame, rater: str, share: float, seed: int) -> pl.DataFrame:

@@ -104,6 +104,8 @@ def related(day: str, ref: str | None = None) -> pl.DataFrame:
             continue
         for each in context_shift.related(part, [*OTHERS, context_shift.LENGTH], group="thread_id").to_dicts():
             for kind, ends in (("spearman", ""), ("partial", "partial_")):
+                if each[kind] is None:  # nothing to compare, or the length with itself
+                    continue
                 low, high = each[f"{ends}low"], each[f"{ends}high"]
                 number = row("context_shift", day, kind, name, each[kind], each["n"], low=low, high=high,
                              setting={"other": each["metric"]})  # fmt: skip

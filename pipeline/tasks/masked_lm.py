@@ -48,16 +48,16 @@ def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cac
     """A masked language model.
 
     Args:
-        ref: `count`, counts of the corpus at hand, or where none were made yet of the shipped sample; the id or folder
-            of such counts; a folder of transformers; or a hub name with a pinned revision. By default that of the
-            setting UNDERTONE_MASKED_LM for the language.
+        ref: `count`, counts of the corpus at hand, or where none were made yet of the shipped sample, which `sample`
+            names; the id or folder of such counts; a folder of transformers; or a hub name with a pinned revision. By
+            default that of the setting UNDERTONE_MASKED_LM for the language.
         lang: of the texts.
         day: counts in force for it; by default the newest.
         cache: of counts, the share that the other words of a sentence have.
     """
     ref = ref or settings.masked_lm(lang)
     folder = Path(ref).expanduser()
-    if ref == COUNT or re.fullmatch("[0-9a-f]{64}", ref) or _is_counts(folder):
+    if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_counts(folder):
         model, model_id = _counts(ref, lang, day)
         from pipeline.models.count_lm import with_cache
 

@@ -53,6 +53,8 @@ def items(data: str | None = None, form: str = "own", split: str | None = None) 
 def systems(wanted: Sequence[str], ref: str | None = None) -> list[str]:
     """Systems to run, gold and the baselines among them; those that the model cannot do are left out with a word."""
     able = [name for name in wanted if compress.known(name).scorer not in compress.VECTORS or not _all_counts(ref)]
+    if left_out := [name for name in wanted if name not in able]:
+        log.info("left out, as counts have no states: %s", ", ".join(left_out))
     return [GOLD, *measures.BASELINES, *able]
 
 
@@ -144,9 +146,19 @@ def stage(
 
 
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
-    """Put a data set's compressions of a day in place, of all systems at once; how many rows."""
+    """Put a data set's compressions of a day in place, of all staged systems at once; how many rows.
+
+    Those of other systems stay, where their sentences are still those of the data set.
+    """
     rows = warehouse.staged_rows("compressions", staged).collect() if staged else empty("compressions")
-    return warehouse.overwrite("compressions", warehouse.slice_of(source=source, day=day), rows, run_id)
+    known = dict(rows.select("item_id", "words").iter_rows())
+
+    def with_others(present: pl.LazyFrame) -> pl.DataFrame:
+        others = present.filter(~pl.col("system").is_in(rows["system"].unique().to_list())).collect()
+        stays = [known.get(name) == words for name, words in others.select("item_id", "words").iter_rows()]
+        return pl.concat([others.filter(pl.Series(stays, dtype=pl.Boolean)).select(rows.columns), rows])
+
+    return warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_others, run_id)
 
 
 def measured(source: str, day: str) -> pl.DataFrame:

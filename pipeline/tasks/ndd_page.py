@@ -37,7 +37,7 @@ def inputs(day: str, ref: str | None = None) -> page.Ndd:
     rows = _studies(day)
     of = {name: rows.filter(pl.col("study") == name) for name in STUDIES}
     systems = of["compression"].filter(pl.col("threshold").is_null(), pl.col("against").is_null())
-    is_human, is_kept = pl.col("lang") == "human", pl.col("metric").str.starts_with("kept_")
+    is_human, is_kept = pl.col("lang").is_in(["human", "simulated"]), pl.col("metric").str.starts_with("kept_")
     made = warehouse.scan("compressions", pl.col("day") == parse_day(day)).collect()
     return page.Ndd(
         compressions=_some(
@@ -45,7 +45,7 @@ def inputs(day: str, ref: str | None = None) -> page.Ndd:
         ),
         significance=_some(_significance(of["compression"])),
         positions=_some(
-            systems.filter(is_kept).select(
+            systems.filter(is_kept, ~pl.col("system").is_in(list(measures.BASELINES))).select(
                 "system", "value", "n", source=pl.concat_str("source", "lang", separator=", "),
                 bin=pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64),
             )
@@ -72,8 +72,9 @@ def inputs(day: str, ref: str | None = None) -> page.Ndd:
             of["context_shift"].filter(pl.col("metric").str.contains(r"^q\d{3}$"))
             .select("value", source="subset", quantile=pl.col("metric").str.slice(1).cast(pl.Int64))
         ),
-        human=_some(
-            systems.filter(is_human, pl.col("metric").is_in(["syntax", "semantics"]))
+        human=_some(  # made-up raters' are not shown, and of several data sets the first
+            systems.filter(pl.col("lang") == "human", pl.col("metric").is_in(["syntax", "semantics"]))
+            .filter(pl.col("source") == pl.col("source").min())
             .select("system", "metric", "low", "high", "n", mean="value")
         ),
         examples=_examples(made),
@@ -131,20 +132,19 @@ def _distributions(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _examples(made: pl.DataFrame) -> list[dict[str, Any]] | None:
-    """A few sentences of each data set by the first of our systems that compressed them, with what people kept."""
+    """A few sentences of each data set and language, by the first of our systems, with what people kept."""
+    order = {name: place for place, name in enumerate(("ndd_sc", "ndd", "fast_ndd_sc", "fast_ndd"))}
     gold = made.filter(pl.col("system") == ndd.GOLD).select("source", "item_id", "lang", people="rounds")
-    wanted = [name for name in ("ndd_sc", "ndd", "fast_ndd_sc", "fast_ndd") if name in set(made["system"])]
-    if not wanted or not gold.height:
+    ours = made.filter(pl.col("system").is_in(list(order))).join(gold, on=["source", "item_id", "lang"])
+    rank = pl.col("system").replace_strict(order, default=None, return_dtype=pl.Int64)
+    ours = ours.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
+    if not ours.height:
         return None
-    ours = made.filter(pl.col("system") == wanted[0]).join(gold, on=["source", "item_id", "lang"], how="inner")
-    groups = max(ours.select("source", "lang").n_unique(), 1)
-    some = (
-        ours.sort("source", "lang", "item_id").group_by("source", "lang", maintain_order=True).head(EXAMPLES // groups)
-    )
+    each = max(EXAMPLES // ours.select("source", "lang").n_unique(), 1)
     return [
-        {**{name: each[name] for name in ("source", "lang", "words", "rounds", "system")},
-         "gold": [number == 0 for number in each["people"]]}
-        for each in some.to_dicts()
+        {**{name: row[name] for name in ("source", "lang", "words", "rounds", "system")},
+         "gold": [number == 0 for number in row["people"]]}
+        for row in ours.group_by("source", "lang", maintain_order=True).head(each).to_dicts()
     ]  # fmt: skip
 
 

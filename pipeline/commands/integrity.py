@@ -1,0 +1,75 @@
+"""Commands about compressions as people grade them: out to raters, and back (NDD, appendix F)."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console
+from pipeline.commands.label import Sheets
+from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+
+Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
+
+
+def rate(
+    source: Source = "sample",
+    sheet: Sheets = None,
+    systems: Annotated[
+        list[str] | None, typer.Option("--systems", help="A system, or gold; repeat it; all there are by default.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Sentences, of those that all these systems compressed.")] = 100,
+    folder: Annotated[Path | None, typer.Option(help="Where to; below UNDERTONE_LABELLING by default.")] = None,
+    lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
+    day: Day = "",
+) -> None:
+    """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
+
+    Two people grade each sentence, with all its compressions. The day is that of the compressions.
+
+    Examples: `undertone ndd-study rate --sheet anna --sheet ben --lang en`;
+    `undertone ndd-study rate --source google --systems ndd --systems fast_ndd --systems gold --count 100 --sheet anna
+    --sheet ben`
+    """
+    from pipeline.tasks import integrity
+
+    warehouse.create()
+    day = day or today()
+    again(partial(integrity.select, source, day, systems or (), count, this_run()))
+    out = folder or integrity.folder_of(source)
+    given = integrity.export(source, day, out, sheet or (), lang, count, systems or ())
+    console.say(f"{out}: {given:,} compressions")
+
+
+def ratings(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
+    source: Source = "sample",
+    tool: Annotated[
+        Literal["files", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
+    ] = "files",
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Take people's grades of compressions into `studies`; prints each system's means and how far raters agree.
+
+    Without files those in `labels` in the folder of the source are read.
+
+    Examples: `undertone ndd-study ratings anna.xlsx ben.xlsx`; `undertone ndd-study ratings --source google anna.xlsx`;
+    `undertone ndd-study ratings --tool simulated --json`
+    """
+    from pipeline.tasks import integrity
+
+    day = day or today()
+    counts = again(partial(integrity.collect, source, day, paths or (), tool, this_run()))
+    agreed, found = integrity.agreement(source, day), integrity.results(source, day)
+    if "simulated" in found["by"]:
+        console.say("these raters are made up: their grades say nothing about the systems")
+    if as_json:
+        tell(found, {**counts, "agreement": agreed.to_dicts()}, as_json=True)
+        return
+    show(integrity.shown(source, day), as_json=False)
+    show(agreed.drop("by"), as_json=False)
+    console.say(", ".join(f"{name} {number:,}" for name, number in counts.items()))
+    console.say("…_paper: the paper's means, of 100 of Google's sentences and its own systems")
