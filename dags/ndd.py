@@ -1,11 +1,11 @@
 """Comments, data sets and a treebank through NDD: context shift, compressions, tests of the measure, a page.
 
-Counts the words of the corpus where no real masked language model is set (`UNDERTONE_MASKED_LM`), scores how much a
-comment's context changes what its words lead to expect (CSD, section 1), compresses a data set by every system at the
-ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of trees and how it
-finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`, `scores`,
-`compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or
-treebank those of the sample.
+Takes the masked language model that is set (`UNDERTONE_MASKED_LM`), or adapts an encoder to the corpus, or counts its
+words; scores how much a comment's context changes what its words lead to expect (CSD, section 1), compresses a data set
+by every system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of
+trees and how it finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`,
+`scores`, `compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or treebank those of
+the sample.
 
 **Triage.** *BadInput* in `systems` or `compress`: the file's row and field are named. *Missing* in `compress`: a hub
 model that was not fetched; set HF_HUB_OFFLINE=0 once. A task that waits in *scheduled* wants the pool `gpu`: `airflow
@@ -16,13 +16,19 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import DAY, HOUSE, SCORES, Tag, the_day
+from house import DAY, HOUSE, Tag, the_day
 
 _TEXT = ["null", "string"]
 PARAMS = {
     "day": DAY,
     "model": Param(
         None, type=_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"
+    ),
+    "adapt": Param(
+        None,
+        enum=[None, "embedded", "large"],
+        title="Adapt",
+        description="Adapt the encoder to the corpus by this profile, and take that model; empty: take the one above",
     ),
     "data": Param(None, type=_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
     "format": Param(
@@ -55,37 +61,41 @@ PARAMS = {
 @dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **HOUSE)
 def ndd() -> None:
     @task
-    def count(day: str, run_id: Any = None) -> list[str | None]:
+    def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:
         from pipeline.tasks import masked_lm
 
-        return masked_lm.count_all(day, run_id)
+        return masked_lm.count_all(day, ref, run_id)
 
-    @task(queue="gpu", pool="gpu", outlets=[SCORES])
-    def context_shift(day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> int:
+    @task(queue="gpu", pool="gpu")
+    def model(day: str, params: Any = None) -> str | None:
+        from pipeline.tasks import masked_lm
+
+        return masked_lm.adapt(day, profile=params["adapt"]) if params["adapt"] else params["model"]
+
+    @task(queue="gpu", pool="gpu")
+    def context_shift(day: str, ref: str | None, run_id: Any = None) -> int:
         from pipeline.tasks import context_shift
 
-        count = context_shift.score_day(day, params["model"], run_id)
-        outlet_events[SCORES].add_partitions(day)
-        return count
+        return context_shift.score_day(day, ref, run_id)
 
     @task(queue="gpu", pool="gpu")
-    def relate(day: str, params: Any = None, run_id: Any = None) -> int:
+    def relate(day: str, ref: str | None, run_id: Any = None) -> int:
         from pipeline.tasks import context_shift, ndd
 
-        return ndd.put("context_shift", context_shift.related(day, params["model"]), day, run_id)
+        return ndd.put("context_shift", context_shift.related(day, ref), day, run_id)
 
     @task(queue="gpu", pool="gpu")
-    def systems(params: Any = None) -> list[str]:
+    def systems(ref: str | None, params: Any = None) -> list[str]:
         from pipeline.tasks import ndd
 
-        return ndd.systems(params["systems"], params["model"])
+        return ndd.systems(params["systems"], ref)
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
-    def compress(system: str, day: str, params: Any = None) -> dict[str, Any]:
+    def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks import ndd
 
-        given = [params[name] for name in ("source", "data", "format", "split", "model", "syntax", "ratio")]
-        return dict(ndd.stage(system, given[0], day, *given[1:]))
+        of = (params[name] for name in ("data", "format", "split"))
+        return dict(ndd.stage(system, params["source"], day, *of, ref, params["syntax"], params["ratio"]))
 
     @task
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
@@ -102,37 +112,35 @@ def ndd() -> None:
         return ndd.put("compression", ndd.measured(params["source"], day), day, run_id)
 
     @task(queue="gpu", pool="gpu")
-    def thresholds(day: str, params: Any = None, run_id: Any = None) -> int:
+    def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import ndd
 
         rows = ndd.items(params["data"], params["format"], params["split"])
-        return ndd.put("compression", ndd.ratios(rows, params["source"], day, params["model"]), day, run_id)
+        return ndd.put("compression", ndd.ratios(rows, params["source"], day, ref), day, run_id)
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
-    def test(study: str, day: str, params: Any = None, run_id: Any = None) -> int:
+    def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import ndd
 
-        rows = ndd.study_rows(study, day, params["model"], params["pairs"], params["treebank"], params["limit"])
+        rows = ndd.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
         return ndd.put(study, rows, day, run_id)
 
     @task(trigger_rule="none_failed")
-    def page(day: str, params: Any = None) -> str:
+    def page(day: str, ref: str | None) -> str:
         from pipeline.tasks import ndd_page
 
-        return str(ndd_page.write(day, params["model"]))
+        return str(ndd_page.write(day, ref))
 
     day = the_day()
-    counted = count(day)
-    every = systems()
+    ref = model(day)
+    counted, every, shifted, measured = count(day, ref), systems(ref), relate(day, ref), measure(day)
     counted >> every
-    shifted = relate(day)
-    counted >> context_shift(day) >> shifted
-    measured = measure(day)
-    publish(compress.partial(day=day).expand(system=every), day) >> measured
-    tested = test.partial(day=day).expand(study=["similarity", "pruning", "predicates"])
-    tried = thresholds(day)
+    counted >> context_shift(day, ref) >> shifted
+    publish(compress.partial(day=day, ref=ref).expand(system=every), day) >> measured
+    tested = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
+    tried = thresholds(day, ref)
     counted >> [tested, tried]
-    [shifted, measured, tested, tried] >> page(day)
+    [shifted, measured, tested, tried] >> page(day, ref)
 
 
 ndd()

@@ -95,13 +95,13 @@ def encoder() -> str:
     return _get("ENCODER", "embedded")
 
 
-def masked_lm(lang: str) -> str:
+def masked_lm(lang: str, given: str | None = None) -> str:
     """Masked language model for a language (UNDERTONE_MASKED_LM): `count`, a folder, or a hub name with @revision.
 
     One for all languages, or several: `en=bert-base-cased@<commit>,zh=bert-base-chinese@<commit>`; those not named have
-    `count`.
+    `count`. What is `given` goes before the environment.
     """
-    given = _get("MASKED_LM", "count")
+    given = given or _get("MASKED_LM", "count")
     named = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", given))
     return (named.get(lang) or "count").strip() if named else given
 

@@ -50,19 +50,20 @@ def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cac
     Args:
         ref: `count`, counts of the corpus at hand, or where none were made yet of the shipped sample, which `sample`
             names; the id or folder of such counts; a folder of transformers; or a hub name with a pinned revision. By
-            default that of the setting UNDERTONE_MASKED_LM for the language.
+            default that of the setting UNDERTONE_MASKED_LM. Either may name several, `en=…,zh=…`. Behind a transformer may stand `|pieces`:
+            then a word is masked piece by piece, as models with whole-word masking have learnt (NDD-29).
         lang: of the texts.
         day: counts in force for it; by default the newest.
         cache: of counts, the share that the other words of a sentence have.
     """
-    ref = ref or settings.masked_lm(lang)
+    ref, _, masks = settings.masked_lm(lang, ref).partition("|")
     folder = Path(ref).expanduser()
     if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_counts(folder):
         model, model_id = _counts(ref, lang, day)
         from pipeline.models.count_lm import with_cache
 
         return Opened(with_cache(model, cache) if cache else model, model_id)
-    loaded = _transformer(str(folder) if folder.is_dir() else ref, settings.precision(), device())
+    loaded = _transformer(str(folder) if folder.is_dir() else ref, masks or "one", settings.precision(), device())
     return Opened(loaded, loaded.revision)
 
 
@@ -72,10 +73,10 @@ def is_counts(found: Opened) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _transformer(ref: str, precision: str, where: str) -> Any:
+def _transformer(ref: str, masks: Any, precision: str, where: str) -> Any:
     from pipeline.models import masked_lm
 
-    return masked_lm.load(ref, precision=precision, device=where)
+    return masked_lm.load(ref, masks=masks, precision=precision, device=where)
 
 
 def _is_counts(folder: Path) -> bool:
@@ -179,9 +180,9 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
     return model_id
 
 
-def count_all(day: str, run_id: str = "cli") -> list[str | None]:
+def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str | None]:
     """Count each language whose model is of counts; the ids of what was made."""
-    return [count(lang, day, run_id) for lang in LANGS if settings.masked_lm(lang) == COUNT]
+    return [count(lang, day, run_id) for lang in LANGS if settings.masked_lm(lang, ref) == COUNT]
 
 
 def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.DataFrame:
@@ -225,3 +226,23 @@ def train(
     done = masked_lm.fit(texts, recipe, source, state, device())
     masked_lm.write(out, done)
     return done.history
+
+
+def adapt(day: str, lang: str = "en", profile: str = PROFILE, start: str | None = None) -> str:
+    """Adapt an encoder to the corpus up to a day, once for the same texts and recipe; `<lang>=<folder of the model>`.
+
+    Raises:
+        Missing: there are no texts in the language.
+    """
+    texts = corpus(lang, day).to_list()
+    if not texts:
+        raise Missing(f"no comment or article in {lang} up to {day} to adapt an encoder to")
+    made_of = hashlib.sha256(json.dumps([profile, start or settings.encoder(), __version__, *texts]).encode())
+    folder = settings.models() / f"masked_lm-{made_of.hexdigest()[:16]}"
+    if not folder.is_dir():
+        try:
+            train(texts, folder, profile, start=start)
+        except (BadInput, OSError):
+            if not folder.is_dir():  # else another run was faster
+                raise
+    return f"{lang}={folder}"
