@@ -99,11 +99,13 @@ def masked_lm(lang: str, given: str | None = None) -> str:
     """Masked language model for a language (UNDERTONE_MASKED_LM): `count`, a folder, or a hub name with @revision.
 
     One for all languages, or several: `en=bert-base-cased@<commit>,zh=bert-base-chinese@<commit>`; those not named have
-    `count`. What is `given` goes before the environment.
+    `count`. What is `given` goes before the environment, which tells of the languages that it does not name.
     """
-    given = given or _get("MASKED_LM", "count")
-    named = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", given))
-    return (named.get(lang) or "count").strip() if named else given
+    for told in (given, _get("MASKED_LM", "count")):
+        named = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", told or ""))
+        if told and (not named or lang in named):
+            return named.get(lang, told).strip()
+    return "count"
 
 
 def precision() -> str:

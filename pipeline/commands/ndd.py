@@ -252,7 +252,7 @@ def train_count_lm(
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
         show(work.count_file(texts, out, lang), as_json)
         return
-    langs = [lang] if _known(lang) else work.LANGS
+    langs = [lang] if _known(lang) and lang else work.LANGS
     warehouse.create()
     for each in langs:
         with console.working(f"counting {each}"):

@@ -30,7 +30,7 @@ IndexArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
 
-MASK_WORD = "\ue000"  # a word that is the mask itself; of the private area, so that no text says it by chance
+MASK_WORD = "\ue000mask"  # a word that is the mask itself: this very object, so that no text can say it
 
 _WORDS = 65_536  # whose pieces are remembered
 
@@ -89,7 +89,7 @@ class MaskedLM:
         an empty one or a control character, has the piece of unknown words.
         """
         return [
-            (self.pieces.mask,) if word == MASK_WORD else self.word_pieces(f" {word}" if at else word)
+            (self.pieces.mask,) if word is MASK_WORD else self.word_pieces(f" {word}" if at else word)
             for at, word in enumerate(sentence)
         ]
 

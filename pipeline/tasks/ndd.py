@@ -401,8 +401,8 @@ def predicates(some: Sequence[trees.Tree], day: str, ref: str | None = None) -> 
 
 
 def put(study: str, rows: pl.DataFrame, day: str, run_id: str = "cli") -> int:
-    """Put rows of a study in place of all there are of their subsets, by whatever model."""
-    return studies.put(study, rows, day, run_id, about=["subset"])
+    """Put rows of a study in place of all of the day, by whatever model; of compressions, of those of their subsets."""
+    return studies.put(study, rows, day, run_id, about=["subset" if study == "compression" else "study"])
 
 
 def study_rows(

@@ -1,6 +1,7 @@
 -- Every comment with its implicitness by the newest model in force that scored it, its article and its signature.
 -- Beside it subtext and context_shift in the same way, null where no model gave any. A model without a row in models
--- is the one shipped, or a transformer from elsewhere, which is in force until another is promoted.
+-- is the one shipped, or a transformer from elsewhere, which is in force until another is promoted. Of context_shift
+-- counts come last: they show that it runs and no more.
 create or replace view comments_scored as
 with model_days as (
     select
@@ -20,7 +21,7 @@ newest as (
     where s.metric in ('implicitness', 'subtext', 'context_shift')
     qualify row_number() over (
         partition by s.source, s.day, s.thread_id, s.comment_id, s.metric
-        order by coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, s.model_id
+        order by s.signature like '%|count:%', coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, s.model_id
     ) = 1
 ),
 

@@ -8,8 +8,9 @@ inversely with nearness; its formula μ^d has the near ones heavier, as here.
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.metrics.ndd.model import Floats
+from pipeline.metrics.ndd.model import Floats, IndexArray
 
 MU = 0.9  # fixed in the paper (NDD-17)
 
@@ -32,13 +33,15 @@ def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """a'_k = a_k + a_(n' - k) μ^n' as appendix C prints it, k from 1 among the n' neighbours; a_0 is before the first.
 
+    Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others.
+
     For twelve words and a span of two the totals vary by more than a quarter (E17).
     """
     neighbours = length - (end - start)
     k = np.arange(1, neighbours + 1)
 
-    def plain(place: "np.typing.NDArray[np.int64]") -> Floats:
-        return mu ** np.where(place <= start, start - place, place - start - 1).astype(np.float64)
+    def plain(place: IndexArray) -> Floats:
+        return mu ** np.where(place <= start, start - place + 1, place - start).astype(np.float64)
 
     return plain(k) + plain(neighbours - k) * mu**neighbours
 
@@ -52,12 +55,10 @@ def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
     return mu**d + mu ** (d + len(d) - d[::-1])
 
 
-def adjacent(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """Those of `balanced` for the words that touch the span, 0 for all others: Fast NDD (section 4.2; NDD-20)."""
-    whole = balanced(length, start, end, mu)
-    whole[: max(start - 1, 0)] = 0
-    whole[start + 1 :] = 0
-    return whole
+def is_adjacent(length: int, start: int, end: int) -> npt.NDArray[np.bool_]:
+    """Whether each neighbour touches the span, as one word or two do: those that Fast NDD counts (NDD-20)."""
+    place = np.arange(length - (end - start))
+    return (place == start - 1) | (place == start)
 
 
 def decay(length: int, start: int, end: int, nu: float) -> Floats:

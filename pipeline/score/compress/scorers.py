@@ -44,7 +44,7 @@ def ndd(
         nu: decay for later words; below 1 these are dropped more easily.
         is_fast: only the words that touch the span count.
     """
-    of = weights.adjacent if is_fast else weights.WEIGHTS[weighting]
+    of = weights.WEIGHTS[weighting]
 
     def some(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
         every, one, other, weight, owner, span = [*sentences], [], [], [], [], 0
@@ -52,6 +52,8 @@ def ndd(
             length = len(words)
             for start, end in candidates.tolist():
                 counts = of(length, start, end, mu) * weights.decay(length, start, end, nu)
+                if is_fast:
+                    counts *= weights.is_adjacent(length, start, end)
                 there = np.flatnonzero(counts)
                 before = there + (there >= start) * (end - start)
                 one.append(np.stack([np.full(len(there), number), before], axis=1))
@@ -117,13 +119,13 @@ def bertscore(model: TokenModel) -> Scorer:
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
         found = []
         for words, candidates in zip(sentences, spans, strict=True):
-            states = dict(model.states([words, *remains(words, candidates)]))
-            whole, costs = _unit(states[0]), []
-            for row in range(1, len(states)):
-                near = _unit(states[row]) @ whole.T
+            whole = _unit(next(iter(model.states([words])))[1])
+            costs = np.empty(len(candidates))
+            for row, states in model.states(remains(words, candidates)):
+                near = _unit(states) @ whole.T
                 precision, recall = (float(near.amax(dim=side).mean()) for side in (1, 0))
-                costs.append(1 - 2 * precision * recall / (precision + recall))
-            found.append(np.array(costs, np.float64))
+                costs[row] = 1 - 2 * precision * recall / (precision + recall)
+            found.append(costs)
         return found
 
     return score

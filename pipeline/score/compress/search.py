@@ -32,7 +32,7 @@ class Search:
     longest: int | None = None  # L_max; by default 9 with trees, 5 without
     threshold: float = THRESHOLD
     rounds: int = ROUNDS  # at most; a search for a ratio takes as many as it needs
-    ratio: float | None = None  # share of the words that is to be kept; then the threshold is where it begins
+    ratio: float | None = None  # share of the words that is to be kept; then threshold and rounds are not used
     is_released: bool = False  # the released code's range of spans, and its way with those that overlap
 
 
@@ -68,8 +68,10 @@ def compress(
 ) -> list[Compression]:  # fmt: skip
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
 
-    With a ratio each sentence keeps round(ratio · n) words, at least one: no span longer than what is still too much is
-    taken, and where nothing costs as little as the threshold that is doubled, so that the cheapest go first.
+    With a ratio each sentence keeps ratio · n words, rounded (halves to even, so that many short sentences meet it
+    together), at least one. The threshold begins at 0 and is doubled where nothing costs as little, so that the
+    cheapest go first and the others are scored anew, whatever the scale of the scorer; no span is taken that is longer
+    than what is still too much.
 
     Args:
         sentences: each of its words.
@@ -90,7 +92,7 @@ def compress(
     left = [_Left(np.arange(len(words)), None if heads is None else heads[at]) for at, words in enumerate(sentences)]
     wanted = [_words(len(words), search.ratio) for words in sentences]
     found = [Compression(np.zeros(len(words), np.int64), []) for words in sentences]
-    limits = np.full(len(sentences), search.threshold)
+    limits = np.full(len(sentences), search.threshold if search.ratio is None else 0.0)
     active, number = _unfinished(range(len(sentences)), left, wanted), 0
     done(len(sentences) - len(active))
     while active and (search.ratio is not None or number < search.rounds):
@@ -120,7 +122,7 @@ def _check(search: Search) -> None:
 
 def _words(length: int, ratio: float | None) -> int:
     """How many words are to be kept at least."""
-    return min(length, 1) if ratio is None else min(length, max(1, int(ratio * length + 0.5)))
+    return min(length, 1) if ratio is None else min(length, max(1, round(ratio * length)))
 
 
 def _unfinished(some: Sequence[int], left: Sequence[_Left], wanted: Sequence[int]) -> list[int]:

@@ -56,15 +56,13 @@ def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int
 
 
 @given(SPANS, SHARES)
-def test_adjacent_weights_are_the_balanced_ones_of_the_words_that_touch_the_span(
-    span: tuple[int, int, int], mu: float
-) -> None:
-    """All others are 0; a span at an end has one neighbour (NDD-20)."""
+def test_words_that_touch_the_span_are_those_at_no_distance(span: tuple[int, int, int], mu: float) -> None:
+    """They are where the exponential weight is 1, one of them for a span at an end (NDD-20)."""
     length, start, end = span
-    found, whole = weights.adjacent(length, start, end, mu), weights.balanced(length, start, end, mu)
-    near = [at for at in (start - 1, start) if 0 <= at < len(whole)]
-    assert found[near] == pytest.approx(whole[near])
-    assert np.delete(found, near).sum() == 0
+    found = weights.is_adjacent(length, start, end)
+    assert found.sum() == (start > 0) + (end < length)
+    if mu < 1:
+        assert found.tolist() == (weights.exponential(length, start, end, mu) == 1).tolist()
 
 
 def test_decay_makes_later_words_count_less() -> None:
