@@ -7,9 +7,10 @@ trees and how it finds predicates (section 5). Reads `comments`, `articles`, `sc
 `scores`, `compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or treebank those of
 the sample.
 
-**Triage.** *BadInput* in `systems` or `compress`: the file's row and field are named. *Missing* in `compress`: a hub
-model that was not fetched; set HF_HUB_OFFLINE=0 once. A task that waits in *scheduled* wants the pool `gpu`: `airflow
-pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature) show that all runs and are no result.
+**Triage.** *BadInput* in `compress` or `thresholds`: the file's row and field are named; in `systems`: the model or a
+name. A hub model that was not fetched fails in `context_shift` and `systems`: set HF_HUB_OFFLINE=0 once. A task that
+waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature)
+show that all runs and are no result.
 """
 
 from typing import Any
@@ -34,13 +35,20 @@ PARAMS = {
     "format": Param(
         "own", enum=["own", "google", "broadcast", "colloquial"], title="Format", description="Of the data"
     ),
-    "source": Param("sample", type="string", title="Name", description="That the data set is filed under"),
+    "source": Param(
+        "sample",
+        type="string",
+        pattern="^[a-z][a-z0-9_]{0,29}$",
+        title="Name",
+        description="That the data set is filed under",
+    ),
     "split": Param(None, type=_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
     "syntax": Param(None, type=_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
     "systems": Param(
         ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"],
         type="array",
         items={"type": "string"},
+        uniqueItems=True,
         title="Systems",
         description="Beside copying, head, tail and chance",
     ),
@@ -60,7 +68,7 @@ PARAMS = {
 
 @dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **HOUSE)
 def ndd() -> None:
-    @task
+    @task(queue="gpu", pool="gpu")
     def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:
         from pipeline.tasks import masked_lm
 
@@ -88,7 +96,7 @@ def ndd() -> None:
     def systems(ref: str | None, params: Any = None) -> list[str]:
         from pipeline.tasks import ndd
 
-        return ndd.systems(params["systems"], ref)
+        return ndd.systems(params["systems"], ref, params["source"])
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
@@ -109,14 +117,16 @@ def ndd() -> None:
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import ndd
 
-        return ndd.put("compression", ndd.measured(params["source"], day), day, run_id)
+        source = params["source"]
+        return ndd.put("compression", ndd.measured(source, day), day, run_id, ndd.MEASURED.format(source))
 
     @task(queue="gpu", pool="gpu")
     def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import ndd
 
         rows = ndd.items(params["data"], params["format"], params["split"])
-        return ndd.put("compression", ndd.ratios(rows, params["source"], day, ref), day, run_id)
+        found = ndd.ratios(rows, params["source"], day, ref)
+        return ndd.put("compression", found, day, run_id, ndd.TRIED.format(params["source"]))
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
@@ -125,7 +135,7 @@ def ndd() -> None:
         rows = ndd.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
         return ndd.put(study, rows, day, run_id)
 
-    @task(trigger_rule="none_failed")
+    @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
     def page(day: str, ref: str | None) -> str:
         from pipeline.tasks import ndd_page
 

@@ -102,7 +102,7 @@ def masked_lm(lang: str, given: str | None = None) -> str:
     `count`. What is `given` goes before the environment, which tells of the languages that it does not name.
     """
     for told in (given, _get("MASKED_LM", "count")):
-        named = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", told or ""))
+        named: dict[str, str] = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", told or ""))
         if told and (not named or lang in named):
             return named.get(lang, told).strip()
     return "count"

@@ -344,11 +344,11 @@ class MetricScores(dy.Schema):
 
 
 class Compressions(dy.Schema):
-    """Sentences and comments with the words that were dropped of them, by people and by systems (NDD, section 4)."""
+    """Sentences of data sets with the words that were dropped of them, by people and by systems (NDD, section 4)."""
 
     source = _source()
-    day = dy.Date(description="Day of the comments, or of the run that compressed a data set")
-    item_id = dy.String(min_length=1, description="comments.text_hash, or the item of the data set")
+    day = dy.Date(description="Day of the run")
+    item_id = dy.String(min_length=1, description="Item of the data set")
     system = dy.String(regex=SOURCE, description="ndd, fast_ndd_sc, …, unedited, head, tail, random; gold by people")
     lang = dy.String(description="zh, en, …")
     words = dy.List(dy.String(), description="Words in order")

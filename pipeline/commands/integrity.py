@@ -36,9 +36,9 @@ def rate(
     from pipeline.tasks import integrity
 
     warehouse.create()
-    day = day or today()
+    day, out = day or today(), folder or integrity.folder_of(source)
+    integrity.check(out, sheet or ())  # before anything is given out
     again(partial(integrity.select, source, day, systems or (), count, this_run()))
-    out = folder or integrity.folder_of(source)
     given = integrity.export(source, day, out, sheet or (), lang, count, systems or ())
     console.say(f"{out}: {given:,} compressions")
 

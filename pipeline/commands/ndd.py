@@ -146,7 +146,7 @@ def compress(
     if _is_file(what):
         _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
         return
-    if out or text_column:
+    if out or text_column or Path(what[:255]).suffix.lower() in (*files.WRITES, ".xlsx", ".json"):
         raise BadInput(f"{what[:60]!r} is no file; --out and --text-column are for files")
     found = work.texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
     if found["compressed"][0] is None:
@@ -292,7 +292,7 @@ def compress_data(
         raise BadInput("say under which --source the data should be filed")
     warehouse.create()
     day, path = day or today(), str(data) if data else None
-    wanted = work.systems(system or list(known.SYSTEMS), model)
+    wanted = work.systems(system or list(known.SYSTEMS), model, source)
     staged = []
     for name in wanted:
         with console.working(f"compressing by {name}"):
@@ -300,11 +300,11 @@ def compress_data(
             staged.append(work.stage(*given))
     again(partial(work.publish, staged, source, day))
     again(partial(integrity.publish, source, day))  # means of grades are of the compressions there are
-    again(partial(work.put, "compression", work.measured(source, day), day))
+    again(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
     if thresholds:
         with console.working("trying thresholds"):
             rows = work.ratios(work.items(path, form, split), source, day, model)
-        again(partial(work.put, "compression", rows, day))
+        again(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
     for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
         if not as_json:
             console.say(f"{source}, {lang}")

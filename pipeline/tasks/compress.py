@@ -37,6 +37,7 @@ SYSTEMS = {
 VECTORS = ("cosine", "bertscore")  # scorers that need states, which counts have not
 SYSTEM, SYNTAX_SYSTEM = "ndd", "ndd_sc"
 LONGEST_TEXT = 100_000  # characters of a text
+LONGEST = 128  # words of a sentence; what has more is cut, as the search takes the square of it
 _SENTENCES = 64  # searched at once
 
 
@@ -139,8 +140,8 @@ def texts(
     found: list[tuple[str | None, float | None, list[str] | None, str | None]] = [(None, None, None, None)] * len(said)
     for (lang,), part in said.with_row_index("at").partition_by("lang", as_dict=True, maintain_order=True).items():
         opened = masked_lm.opened(ref, spoken(str(lang)))
-        cut = [sentences.cut(text, str(lang)) for text in part["text"]]
-        every = [each.words for some in cut for each in some]
+        cut = [_sentences(text, str(lang)) for text in part["text"]]
+        every = [each.words for some in cut for _, each in some]
         above = _all_heads(every, spoken(str(lang)), syntax) if known(system).has_trees else None
         answers = iter(compressed(every, system, opened, search, numbers, above))
         signed = signature(system, opened, search, numbers)
@@ -158,6 +159,16 @@ def texts(
     return rows.drop(made.columns, strict=False).hstack(made)
 
 
+def _sentences(text: str, lang: str) -> list[tuple[int, sentences.Cut]]:
+    """Sentences with the lines they stand in; of those longer than `LONGEST` words the parts."""
+    return [
+        (line, sentences.Cut(each.words[at : at + LONGEST], each.blanks[at : at + LONGEST]))
+        for line, told in enumerate(text.splitlines())
+        for each in sentences.cut(told, lang)
+        for at in range(0, len(each.words), LONGEST)
+    ]
+
+
 def spoken(lang: str) -> str:
     """The language whose model answers: English for what is written with blanks, else Chinese."""
     return "en" if lang in sentences.SPACED else "zh"
@@ -172,16 +183,18 @@ def _all_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -
     return found
 
 
-def _of_text(cut: Sequence[sentences.Cut], answers: "Sequence[Compression]", lang: str) -> tuple[str, float, list[str]]:
+def _of_text(
+    cut: Sequence[tuple[int, sentences.Cut]], answers: "Sequence[Compression]", lang: str
+) -> tuple[str, float, list[str]]:
+    """What is left at last, its share of the words, and what is left after each round; lines stay lines."""
     between = " " if lang in sentences.SPACED else ""
-    rounds = max(int(each.rounds.max()) for each in answers)
-    after = [
-        between.join(
-            sentences.written(one, each.after(number).tolist()) for one, each in zip(cut, answers, strict=True)
-        )
-        for number in range(1, max(rounds, 1) + 1)
-    ]
-    kept, words = sum(int(each.kept.sum()) for each in answers), sum(len(each.words) for each in cut)
+    after = []
+    for number in range(1, max(1, *(int(each.rounds.max()) for each in answers)) + 1):
+        lines: dict[int, list[str]] = {}
+        for (line, one), each in zip(cut, answers, strict=True):
+            lines.setdefault(line, []).append(sentences.written(one, each.after(number).tolist()))
+        after.append("\n".join(between.join(part) for part in lines.values()))
+    kept, words = sum(int(each.kept.sum()) for each in answers), sum(len(each.words) for _, each in cut)
     return after[-1], kept / words, after
 
 

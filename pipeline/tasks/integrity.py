@@ -178,10 +178,8 @@ def export(
     if count is not None or systems:
         some = compression.sample(compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.tasks(some).tasks, on="task_id", how="semi", maintain_order="left")
-    labels.named(raters)
+    check(folder, raters)
     guide = compression.guidelines(lang)
-    if there := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
-        raise BadInput(f"{there[0]}: is there and may hold grades; put it aside, or give another folder")
     whose = _dealt(source, tasks, raters) if raters else None
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     (folder / "guidelines.md").write_text(guide, encoding="utf-8")
@@ -191,6 +189,15 @@ def export(
     return exchange.write_tasks(folder / "tasks.jsonl", tasks, form=FORM)
 
 
+def check(folder: Path, raters: Sequence[str]) -> None:
+    """BadInput where sheets cannot be written: one rater alone, a name that is none, or a sheet that is there."""
+    labels.named(raters)
+    if raters and len(raters) < assignment.PER_TASK:
+        raise BadInput(f"{assignment.PER_TASK} people grade each sentence; name as many, found {len(raters)}")
+    if there := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
+        raise BadInput(f"{there[0]}: is there and may hold grades; put it aside, or give another folder")
+
+
 def _assigned(source: str) -> Path:
     """Where it is kept who got which tasks."""
     return folder_of(source) / "assigned.csv"
@@ -198,8 +205,6 @@ def _assigned(source: str) -> Path:
 
 def _dealt(source: str, tasks: pl.DataFrame, raters: Sequence[str]) -> pl.DataFrame:
     """Who gets which tasks; what was dealt before stays, and new compressions of a sentence go to its raters."""
-    if len(raters) < assignment.PER_TASK:
-        raise BadInput(f"{assignment.PER_TASK} people grade each sentence; name as many, found {len(raters)}")
     path = _assigned(source)
     before = _read_assigned(path) if path.is_file() else pl.DataFrame(schema=assignment.ASSIGNED)
     pool = _given(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *before["task_id"]]))

@@ -50,21 +50,22 @@ def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cac
     Args:
         ref: `count`, counts of the corpus at hand, or where none were made yet of the shipped sample, which `sample`
             names; the id or folder of such counts; a folder of transformers; or a hub name with a pinned revision. By
-            default that of the setting UNDERTONE_MASKED_LM. Either may name several, `en=…,zh=…`. Behind a transformer may stand `|pieces`:
-            then a word is masked piece by piece, as models with whole-word masking have learnt (NDD-29).
+            default that of the setting UNDERTONE_MASKED_LM. Either may name several, `en=…,zh=…`. Behind a transformer
+            may stand `|pieces`: then a word is masked piece by piece, as models with whole-word masking have learnt
+            (NDD-29).
         lang: of the texts.
         day: counts in force for it; by default the newest.
         cache: of counts, the share that the other words of a sentence have.
     """
     ref, _, masks = settings.masked_lm(lang, ref).partition("|")
-    folder = Path(ref).expanduser()
+    folder = _path(ref)
     if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_counts(folder):
         model, model_id = _counts(ref, lang, day)
         from pipeline.models.count_lm import with_cache
 
         return Opened(with_cache(model, cache) if cache else model, model_id)
     loaded = _transformer(str(folder) if folder.is_dir() else ref, masks or "one", settings.precision(), device())
-    return Opened(loaded, loaded.revision)
+    return Opened(loaded, loaded.revision + (f"-{masks}" if masks else ""))
 
 
 def is_counts(found: Opened) -> bool:
@@ -77,6 +78,16 @@ def _transformer(ref: str, masks: Any, precision: str, where: str) -> Any:
     from pipeline.models import masked_lm
 
     return masked_lm.load(ref, masks=masks, precision=precision, device=where)
+
+
+def _path(ref: str) -> Path:
+    """A reference as the path that it may be."""
+    try:
+        path = Path(ref).expanduser()
+        path.is_dir()
+    except (OSError, ValueError, RuntimeError) as why:  # too long, or nobody's home
+        raise BadInput(f"no model {ref[:60]!r}: {why}") from why
+    return path
 
 
 def _is_counts(folder: Path) -> bool:
@@ -155,14 +166,13 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
 
     texts = corpus(lang, day)
     is_held = draws(texts) < HELD_OUT
-    counted, held = (list(cut(texts.filter(side), lang)) for side in (~is_held, is_held))
-    if not any(counted):
+    try:
+        model = count_lm.fit(cut(texts.filter(~is_held), lang))
+    except BadInput:  # there is no word
         return None
-    model = count_lm.fit(counted)
+    held, words = list(cut(texts.filter(is_held), lang)), int(model.left[:, -1].sum())
     model_id = registry.keep(settings.models(), model.tensors(), model.config())
-    numbers = [
-        {"metric": "word_count", "split": "train", "value": float(sum(map(len, counted))), "pair_count": len(counted)}
-    ]
+    numbers = [{"metric": "word_count", "split": "train", "value": float(words), "pair_count": int((~is_held).sum())}]
     if any(held):
         told = count_lm.cross_entropy(model, held)
         numbers += [
@@ -172,7 +182,7 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
     rows = shelf.numbers(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
     about = {
         "encoder": COUNT, "encoder_revision": "none",
-        "data_hash": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        "data_hash": shelf.hash_of(texts.to_frame("text")),
         "config": json.dumps({"vocabulary": len(model.words), "pruned": model.pruned}, sort_keys=True),
         "completion_models": [],
     }  # fmt: skip

@@ -1,6 +1,7 @@
 """NDD in the tables: data sets compressed by every system, and what the distance is worth (NDD, sections 3 to 5)."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -31,6 +32,8 @@ Done = Callable[[int], None]
 SAMPLE, GOLD = "sample", "gold"
 TESTS = ("similarity", "pruning", "predicates")  # studies that `study_rows` makes
 BINS = 10  # parts of a sentence in figure 6
+NAME = r"[a-z][a-z0-9_]{0,29}"  # of a data set: that of its labelling project has some letters before it
+MEASURED, TRIED = r"^{}:[a-z]{{2,3}}$", r"^{}:[a-z]{{2,3}}:thresholds$"  # subsets of a data set's numbers, by language
 TREES = 200  # sentences of a treebank that are gone through
 SENTENCES = 500  # that are edited for the tests
 THRESHOLDS = (1.0, 2.0)  # of table 7
@@ -43,15 +46,30 @@ def items(data: str | None = None, form: str = "own", split: str | None = None) 
 
     The masks of Colloquial-SC stand as what people say instead (NDD-28).
     """
-    found = compression.read(Path(data) if data else sample.COMPRESSIONS, form, split).rows
+    read, name = compression.read(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
+    if read.dropped.height:
+        log.warning("%s: left out %s", name, dict(read.dropped["reason"].value_counts().sort("reason").iter_rows()))
+    found = read.rows
     if not found.height:
-        raise Missing(f"{data or 'the sample'}: no sentences to compress")
+        raise Missing(f"{name}: no sentences to compress")
+    if len(strange := found.filter(~pl.col("lang").fill_null("und").str.contains("^[a-z]{2,3}$"))):
+        told = strange.select("item_id", "lang").row(0)
+        raise BadInput(
+            f"{name}, {told[0]}: field 'lang' should be two or three letters such as en, found {told[1]!r:.40}"
+        )
     spoken = pl.Series([examples.expressed(words) for words in found["words"]], dtype=pl.List(pl.String))
     return found.with_columns(words=spoken) if form == "colloquial" else found
 
 
-def systems(wanted: Sequence[str], ref: str | None = None) -> list[str]:
-    """Systems to run, gold and the baselines among them; those that the model cannot do are left out with a word."""
+def systems(wanted: Sequence[str], ref: str | None = None, source: str = SAMPLE) -> list[str]:
+    """Systems to run, gold and the baselines among them; those that the model cannot do are left out with a word.
+
+    Raises:
+        BadInput: no such system, or a name of the data set that the tables cannot take.
+    """
+    if not re.fullmatch(NAME, source):
+        raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
+    wanted = list(dict.fromkeys(wanted))
     able = [name for name in wanted if compress.known(name).scorer not in compress.VECTORS or not _all_counts(ref)]
     if left_out := [name for name in wanted if name not in able]:
         log.info("left out, as counts have no states: %s", ", ".join(left_out))
@@ -95,11 +113,14 @@ def compress_items(
         opened = masked_lm.opened(ref, compress.spoken(str(lang)), day)
         how = compress.known(system)
         if how.scorer in compress.VECTORS and masked_lm.is_counts(opened):
+            log.warning("%s: no %s of %d sentences in %s: counts have no states", source, system, len(part), lang)
             continue
         heads, mine = None, part
         if how.has_trees:
             above = _heads(part, str(lang), syntax, source)
-            if above is None:
+            if without := len(part) - sum(each is not None for each in above):
+                log.warning("%s: no tree of %d of %d sentences in %s", source, without, len(part), lang)
+            if without == len(part):
                 continue
             mine = part.filter(pl.Series([each is not None for each in above]))
             heads = [each for each in above if each is not None]
@@ -109,17 +130,20 @@ def compress_items(
         answers = compress.compressed(words, system, opened, wanted, numbers, heads, done)
         signed = compress.signature(system, opened, wanted, numbers)
         found.append(_rows(mine, [each.rounds.tolist() for each in answers], system, source, day, signed))
+    if syntax and not found and compress.known(system).has_trees:
+        raise BadInput(f"{syntax}: no tree of any of the {len(rows)} sentences; are its words the same?")
     return pl.concat(found) if found else empty("compressions")
 
 
-def _heads(rows: pl.DataFrame, lang: str, syntax: Path | None, source: str) -> list[tuple[int, ...] | None] | None:
-    """Heads of each sentence; None where there is neither a file nor a parser."""
+def _heads(rows: pl.DataFrame, lang: str, syntax: Path | None, source: str) -> list[tuple[int, ...] | None]:
+    """Heads of each sentence; None where the file has none, or there is neither a file nor a parser."""
     file = syntax or (sample.TREES if source == SAMPLE and lang == "en" else None)
     try:
         found = compress.heads(rows["words"].to_list(), compress.spoken(lang), file)
-    except Missing:
-        return None
-    return found if any(each is not None for each in found) else None
+    except Missing as why:
+        log.warning("%s", why)
+        return [None] * len(rows)
+    return found
 
 
 def _rows(
@@ -148,14 +172,19 @@ def stage(
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
     """Put a data set's compressions of a day in place, of all staged systems at once; how many rows.
 
-    Those of other systems stay, where their sentences are still those of the data set.
+    Those of other systems stay, where their sentences are still those of the data set; parts of a data set want names
+    of their own.
     """
-    rows = warehouse.staged_rows("compressions", staged).collect() if staged else empty("compressions")
+    if not staged:
+        raise Missing(f"{source}: nothing was compressed")
+    rows = warehouse.staged_rows("compressions", staged).collect()
     known = dict(rows.select("item_id", "words").iter_rows())
 
     def with_others(present: pl.LazyFrame) -> pl.DataFrame:
         others = present.filter(~pl.col("system").is_in(rows["system"].unique().to_list())).collect()
         stays = [known.get(name) == words for name, words in others.select("item_id", "words").iter_rows()]
+        if not all(stays):
+            log.warning("%s: %d compressions of other sentences go", source, len(stays) - sum(stays))
         return pl.concat([others.filter(pl.Series(stays, dtype=pl.Boolean)).select(rows.columns), rows])
 
     return warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_others, run_id)
@@ -185,7 +214,7 @@ def measured(source: str, day: str) -> pl.DataFrame:
                 continue
             numbers = measures.evaluate(told["said"], told)
             found += _rows_of("compression", day, subset, {"system": system}, numbers)
-            known[str(system)] = (told, float(numbers.filter(pl.col("metric") == "f1_macro")["value"].item()))
+            known[str(system)] = told
         found += _significance(known, subset, day)
     return framed(found)
 
@@ -208,17 +237,16 @@ def _positions(told: pl.DataFrame, system: str, subset: str, day: str) -> list[d
     return _rows_of("compression", day, subset, {"system": system}, counted)
 
 
-def _significance(known: Mapping[str, tuple[pl.DataFrame, float]], subset: str, day: str) -> list[dict[str, Any]]:
-    """Each system of ours against the best of the others in F1, on the sentences that both compressed (NDD-40)."""
-    others = {name: f1 for name, (_, f1) in known.items() if name in measures.BASELINES or name == "ppl_deleter"}
-    others.pop("unedited", None)  # copying is no compression
-    if not others:
-        return []
-    best, found = max(others, key=others.__getitem__), []
-    for name, (mine, _) in known.items():
-        if name in measures.BASELINES or name == best:
+def _significance(known: Mapping[str, pl.DataFrame], subset: str, day: str) -> list[dict[str, Any]]:
+    """Each system against the best of the others in F1, on the sentences that both compressed (NDD-40)."""
+    rivals = [name for name in known if name in {"head", "tail", "random", "ppl_deleter"}]  # copying is no compression
+    found: list[dict[str, Any]] = []
+    for name, mine in known.items():
+        others = {rival: _beside(mine, known[rival]) for rival in rivals if rival != name}
+        if name in measures.BASELINES or not any(map(len, others.values())):
             continue
-        both = mine.join(known[best][0].select("item_id", beside="said"), on="item_id", maintain_order="left")
+        best = max(others, key=lambda rival: _f1(others[rival]))
+        both = others[best]
         told = measures.paired(both["said"], both["beside"], both)
         for each in told.filter(pl.col("metric").is_in(["f1_macro", "rouge_l"])).to_dicts():
             values = {"difference": each["difference"], "p": each["p"]}
@@ -227,6 +255,15 @@ def _significance(known: Mapping[str, tuple[pl.DataFrame, float]], subset: str, 
                 number = {"metric": f"{each['metric']}_{kind}", "value": value, "n": each["n"], **ends}
                 found += _rows_of("compression", day, subset, {"system": name, "against": best}, [number])
     return found
+
+
+def _beside(mine: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    return mine.join(other.select("item_id", beside="said"), on="item_id", maintain_order="left")
+
+
+def _f1(both: pl.DataFrame) -> float:
+    found = measures.evaluate(both["beside"], both, draws=1)
+    return float(found.filter(pl.col("metric") == "f1_macro")["value"].item())
 
 
 def ratios(
@@ -400,9 +437,20 @@ def predicates(some: Sequence[trees.Tree], day: str, ref: str | None = None) -> 
     return framed(found)
 
 
-def put(study: str, rows: pl.DataFrame, day: str, run_id: str = "cli") -> int:
-    """Put rows of a study in place of all of the day, by whatever model; of compressions, of those of their subsets."""
-    return studies.put(study, rows, day, run_id, about=["subset" if study == "compression" else "study"])
+def put(study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", subsets: str = "") -> int:
+    """Put rows of a study in place of all of the day, by whatever model, whose subset matches a pattern.
+
+    Args:
+        study: its name.
+        rows: of `studies`; none take away what was there.
+        day: of the run.
+        run_id: of Airflow.
+        subsets: a regular expression; of compressions `MEASURED` or `TRIED` with the data set's name, else those of
+            the rows alone.
+    """
+    if study == "compression" and not subsets:
+        subsets = f"^({'|'.join(map(re.escape, rows['subset'].unique()))})$"
+    return studies.put(study, rows, day, run_id, replaced=pl.col("subset").str.contains(subsets))
 
 
 def study_rows(
@@ -430,8 +478,7 @@ def tests_shown(rows: pl.DataFrame) -> pl.DataFrame:
 def overview(source: str, day: str) -> pl.DataFrame:
     """What `measured` put into `studies` of a data set: by, lang, metric, value, low, high, n."""
     where = (pl.col("study") == "compression") & (pl.col("day") == parse_day(day))
-    known = [f"{source}:{lang}" for lang in (*masked_lm.LANGS, "ja", "ko", "und")]
-    rows = warehouse.scan("studies", where).filter(pl.col("subset").is_in(known)).collect()
+    rows = warehouse.scan("studies", where).collect().filter(pl.col("subset").str.contains(MEASURED.format(source)))
     about = pl.Struct({"system": pl.String, "against": pl.String})
     told = rows.with_columns(pl.col("setting").str.json_decode(about)).unnest("setting")
     lang = pl.col("subset").str.split(":").list.last()

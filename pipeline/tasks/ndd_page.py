@@ -27,7 +27,7 @@ def write(day: str, ref: str | None = None) -> str:
         Missing: they have nothing of it.
     """
     told = inputs(day, ref)
-    if told.compressions is None and told.tests is None and told.shift is None:
+    if all(part is None for name, part in told._asdict().items() if name not in ("explained", "signatures")):
         raise Missing(f"there is nothing of NDD on {day}: `undertone ndd-study compress --day {day}`")
     return report.keep(f"ndd-{day}.html", page.page(day, told))
 

@@ -199,13 +199,14 @@ def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli")
 
 
 def put(
-    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", about: Sequence[str] = ("setting", "subset")
+    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | None = None
 ) -> int:  # fmt: skip
-    """The same of rows at hand; `about` names the columns by which they replace others."""
-    mine = rows.filter(pl.col("study") == study)
+    """The same of rows at hand; what is `replaced` goes, by default the rows about the same setting and subset."""
+    mine, about = rows.filter(pl.col("study") == study), ["setting", "subset"]
 
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        others = present.join(mine.lazy().select(about).unique(), on=about, how="anti")
+        same = mine.lazy().select(about).unique()
+        others = present.join(same, on=about, how="anti") if replaced is None else present.filter(~replaced)
         return pl.concat([others.select(mine.columns), mine.lazy()])
 
     return warehouse.replace("studies", warehouse.slice_of(study=study, day=day), with_others, run_id)

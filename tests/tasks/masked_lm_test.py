@@ -169,7 +169,8 @@ def test_each_language_with_counts_is_counted(monkeypatch: pytest.MonkeyPatch) -
     assert chinese is None
     monkeypatch.setenv("UNDERTONE_MASKED_LM", "en=some/model@0123456789abcdef0123456789abcdef01234567")
     assert masked_lm.count_all(DAY) == [None]
-    assert masked_lm.count_all(DAY, "zh=some/model") == [english]
+    assert masked_lm.count_all(DAY, "zh=some/model") == []
+    assert masked_lm.count_all(DAY, "count") == [english, None]
 
 
 def test_a_transformer_by_its_folder(bert: Path) -> None:
@@ -192,7 +193,8 @@ def test_the_setting_names_models(bert: Path, monkeypatch: pytest.MonkeyPatch) -
     assert masked_lm.is_counts(opened())
     assert not masked_lm.is_counts(opened(None, "zh"))
     assert masked_lm.is_counts(opened("count", "zh"))
-    assert masked_lm.is_counts(opened(f"en={bert}", "zh"))
+    assert not masked_lm.is_counts(opened(f"en={bert}", "zh"))  # not named there, so as the environment has it
+    assert settings.masked_lm("ja", f"en={bert}") == "count"
     assert not masked_lm.is_counts(opened(f"en={bert}", "en"))
     monkeypatch.delenv("UNDERTONE_MASKED_LM")
     assert settings.masked_lm("en") == "count"

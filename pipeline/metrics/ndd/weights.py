@@ -58,7 +58,8 @@ def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
 def is_adjacent(length: int, start: int, end: int) -> npt.NDArray[np.bool_]:
     """Whether each neighbour touches the span, as one word or two do: those that Fast NDD counts (NDD-20)."""
     place = np.arange(length - (end - start))
-    return (place == start - 1) | (place == start)
+    found: npt.NDArray[np.bool_] = (place == start - 1) | (place == start)
+    return found
 
 
 def decay(length: int, start: int, end: int, nu: float) -> Floats:
