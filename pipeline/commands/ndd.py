@@ -10,7 +10,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import console, files
 from pipeline.commands.options import Day, Encoding, Json, again, show, tell, today
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 
 if TYPE_CHECKING:
     from pipeline.score.compress.search import Search
@@ -76,6 +76,10 @@ def ndd(
         **{name: float(beside[name][0]) for name in ("cosine",) if name in beside}, "signature": found.model.signature,
     }  # fmt: skip
     _warn(found)
+    if rows["place"].min() == -1:
+        console.say("the sentences share no word: what stands before and behind them is compared")
+    elif unknown := _unknown(found, first, second):
+        console.say(f"these counts do not know {', '.join(unknown)}: as good as any other such word")
     numbers = rows.with_columns(pl.col("divergence", "weight", "share").round(4))
     if as_json:
         tell(rows if explain else rows.clear(), told, as_json=True)
@@ -94,6 +98,12 @@ def _known(lang: str | None) -> str | None:
     return lang
 
 
+def _unknown(found: "Opened", *given: list[str]) -> list[str]:
+    """Words that stand in one sentence alone and that a model of counts does not know."""
+    known = set(getattr(found.model, "number", given[0] + given[1]))
+    return sorted((set(given[0]) ^ set(given[1])) - known)
+
+
 def _language(*texts: str) -> str:
     from pipeline.tasks.compress import spoken
     from pipeline.text.language import language
@@ -105,16 +115,28 @@ def _warn(found: "Opened") -> None:
     from pipeline.tasks import masked_lm
 
     if masked_lm.is_counts(found):
-        of = "the shipped sample" if found.model_id == masked_lm.SAMPLE else "the corpus at hand"
-        console.say(f"by counts of two neighbours in {of}: the mechanics, no result; --model takes a real model")
+        _mechanics()
+
+
+def _mechanics() -> None:
+    console.say("by counts of two neighbours: the mechanics, no result; --model takes a real masked language model")
+
+
+def _warn_of(signatures: pl.Series) -> None:
+    """The same of what was made: signatures tell by what."""
+    if signatures.drop_nulls().str.contains(r"\|count:").any():
+        _mechanics()
 
 
 def compress(
     what: Annotated[str, typer.Argument(help="A text, or a file: txt (one a line), csv, tsv, jsonl, parquet, xlsx.")],
     ratio: Annotated[
-        float | None, typer.Option(help="Share of the words to keep, such as 0.44; by default what costs little goes.")
+        float | None,
+        typer.Option(help="Share of the words to keep, such as 0.44; without, what costs at most --threshold goes."),
     ] = None,
-    threshold: Annotated[float, typer.Option(help="What a span may cost, N_max.")] = 1.0,
+    threshold: Annotated[
+        float, typer.Option(help="What a span may cost, N_max; the paper's number is for a real model.")
+    ] = 1.0,
     longest: Annotated[int | None, typer.Option(min=1, help="Words of a span, L_max; 5, with --syntax 9.")] = None,
     rounds_at_most: Annotated[int, typer.Option("--rounds-at-most", min=1, help="Rounds without a ratio.")] = 5,
     nu: Annotated[float, typer.Option(help="Below 1 later words are dropped more easily.")] = 1.0,
@@ -146,17 +168,28 @@ def compress(
     if _is_file(what):
         _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
         return
-    if out or text_column or Path(what[:255]).suffix.lower() in (*files.WRITES, ".xlsx", ".json"):
-        raise BadInput(f"{what[:60]!r} is no file; --out and --text-column are for files")
+    if out or text_column or _looks_like_a_file(what):
+        raise BadInput(f"there is no file {what[:60]!r}; expected a text, or a file of texts")
     found = work.texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
     if found["compressed"][0] is None:
         raise BadInput("expected a text with a word")
+    _warn_of(found["signature"])
     if as_json:
         show(found, as_json=True)
         return
     if rounds:
         console.table(pl.DataFrame({"round": range(1, len(found["after"][0]) + 1), "text": found["after"][0]}))
     typer.echo(found["compressed"][0])
+
+
+def _looks_like_a_file(what: str) -> bool:
+    """A name with a known ending, or a folder."""
+    try:
+        return Path(what).is_dir() or (
+            Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json") and " " not in what
+        )
+    except (OSError, ValueError):
+        return False
 
 
 def _is_file(what: str) -> bool:
@@ -177,8 +210,11 @@ def _compress_file(
         for frame, name in files.texts(path, column, encoding):
             with console.progress(f"compressing {path.name}", frame.height) as done:
                 found = work.texts(frame, name, *how, done)
+            _warn_of(found["signature"].unique())
             if not has_rounds:
                 found = found.drop("after")
+            elif (out or _PLAIN).suffix not in {".jsonl", ".parquet"} and not as_json:
+                found = found.with_columns(pl.col("after").list.join(" | "))
             if out:
                 writer.write(found)
             else:
@@ -193,6 +229,8 @@ def score_context_shift(
         Path | None, typer.Argument(help="Comments with the columns text and context; without: --day.")
     ] = None,
     day: Annotated[str | None, typer.Option("--day", help="UTC day whose comments are scored into `scores`.")] = None,
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    context_column: Annotated[str, typer.Option(help="Column with the contexts.")] = "context",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
     model: Masked = None,
     encoding: Encoding = "utf-8-sig",
@@ -210,16 +248,24 @@ def score_context_shift(
     if day:
         with console.progress("scoring") as done:
             rows = again(partial(work.score_day, day, model, done=done))
+        if not rows:
+            raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
         return
     assert file is not None
     first = True
     with files.Writer(out or _PLAIN) as writer:
-        for frame, _ in files.texts(file, "text", encoding):
-            if "context" not in frame.columns:
-                raise BadInput(f"{file}: no column `context`; there are {', '.join(frame.columns)}")
+        for frame, name in files.texts(file, text_column, encoding):
+            if context_column not in frame.columns:
+                there = ", ".join(frame.columns)
+                raise BadInput(
+                    f"{file}: no column {context_column!r}; there are {there}; say which with --context-column"
+                )
             with console.progress(f"scoring {file.name}", frame.height) as done:
-                scored = work.frame(frame, model, done=done)
+                told = frame.select(text=name, context=context_column)
+                found = work.frame(told, model, done=done).select(work.METRIC, "signature")
+            _warn_of(found["signature"].unique())
+            scored = frame.drop(found.columns, strict=False).hstack(found)
             if out:
                 writer.write(scored)
             else:
@@ -254,10 +300,18 @@ def train_count_lm(
         return
     langs = [lang] if _known(lang) and lang else work.LANGS
     warehouse.create()
+    made = {}
     for each in langs:
         with console.working(f"counting {each}"):
-            model_id = again(partial(work.count, each, day or today()))
-        typer.echo(f"{each}  {model_id or 'no text'}")
+            made[each] = again(partial(work.count, each, day or today()))
+    if not any(made.values()):
+        raise Missing("there are no comments and articles to count; `undertone import` brings some")
+    show(pl.DataFrame({"lang": list(made), "model_id": list(made.values())}), as_json)
+
+
+def _share(ratio: float | None) -> None:
+    if ratio is not None and not 0 < ratio <= 1:
+        raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
 
 
 @ndd_app.command("compress")
@@ -292,7 +346,8 @@ def compress_data(
         raise BadInput("say under which --source the data should be filed")
     warehouse.create()
     day, path = day or today(), str(data) if data else None
-    wanted = work.systems(system or list(known.SYSTEMS), model, source)
+    _share(ratio)
+    wanted = work.systems(system or list(known.SYSTEMS), model, source, is_asked=bool(system))
     staged = []
     for name in wanted:
         with console.working(f"compressing by {name}"):

@@ -170,8 +170,8 @@ def _sentences(text: str, lang: str) -> list[tuple[int, sentences.Cut]]:
 
 
 def spoken(lang: str) -> str:
-    """The language whose model answers: English for what is written with blanks, else Chinese."""
-    return "en" if lang in sentences.SPACED else "zh"
+    """The language whose model answers: Chinese for what is written without blanks, else English."""
+    return "zh" if lang in ("zh", "ja") else "en"
 
 
 def _all_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...]]:
@@ -187,7 +187,7 @@ def _of_text(
     cut: Sequence[tuple[int, sentences.Cut]], answers: "Sequence[Compression]", lang: str
 ) -> tuple[str, float, list[str]]:
     """What is left at last, its share of the words, and what is left after each round; lines stay lines."""
-    between = " " if lang in sentences.SPACED else ""
+    between = "" if spoken(lang) == "zh" else " "
     after = []
     for number in range(1, max(1, *(int(each.rounds.max()) for each in answers)) + 1):
         lines: dict[int, list[str]] = {}

@@ -72,5 +72,8 @@ def measured(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) ->
 def shown(found: pl.DataFrame) -> pl.DataFrame:
     """The same as people read it: a row a compressor."""
     rows = found.filter(pl.col("metric").is_in(SHOWN)).with_columns(pl.col("value").round(4))
+    rows = rows.with_columns(
+        pl.col("by").replace({"head": "drop_head", "tail": "drop_tail"})
+    )  # as the paper calls them
     wide = rows.pivot("metric", index=["by", "n"], values="value", maintain_order=True)
     return wide.select("by", *SHOWN, "n")

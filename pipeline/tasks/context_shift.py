@@ -74,7 +74,8 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", done: Done 
     comments = texts.of_day(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     models = {lang: masked_lm.opened(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
-    by = pl.col("lang").replace_strict(dict.fromkeys(sentences.SPACED, models["en"]), default=models["zh"])
+    langs = comments["lang"].unique().to_list()
+    by = pl.col("lang").replace_strict({lang: models[compress.spoken(lang)] for lang in langs}, return_dtype=pl.String)
     told = frame(comments, ref, day, done).filter(pl.col(METRIC).is_not_null()).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(METRIC), model_id=by,
         value=METRIC,

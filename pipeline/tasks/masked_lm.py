@@ -77,7 +77,10 @@ def is_counts(found: Opened) -> bool:
 def _transformer(ref: str, masks: Any, precision: str, where: str) -> Any:
     from pipeline.models import masked_lm
 
-    return masked_lm.load(ref, masks=masks, precision=precision, device=where)
+    try:
+        return masked_lm.load(ref, masks=masks, precision=precision, device=where)
+    except OSError as why:  # as transformers says that it cannot be fetched, at length
+        raise Missing(f"no model {ref!r} at hand; fetch it once with HF_HUB_OFFLINE=0, or give a folder") from why
 
 
 def _path(ref: str) -> Path:

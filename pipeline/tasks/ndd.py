@@ -61,18 +61,24 @@ def items(data: str | None = None, form: str = "own", split: str | None = None) 
     return found.with_columns(words=spoken) if form == "colloquial" else found
 
 
-def systems(wanted: Sequence[str], ref: str | None = None, source: str = SAMPLE) -> list[str]:
+def systems(
+    wanted: Sequence[str], ref: str | None = None, source: str = SAMPLE, *, is_asked: bool = False
+) -> list[str]:  # fmt: skip
     """Systems to run, gold and the baselines among them; those that the model cannot do are left out with a word.
 
     Raises:
-        BadInput: no such system, or a name of the data set that the tables cannot take.
+        BadInput: no such system, or a name of the data set that the tables cannot take; or a system that was asked for
+            by name cannot be run.
     """
     if not re.fullmatch(NAME, source):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
     wanted = list(dict.fromkeys(wanted))
     able = [name for name in wanted if compress.known(name).scorer not in compress.VECTORS or not _all_counts(ref)]
     if left_out := [name for name in wanted if name not in able]:
-        log.info("left out, as counts have no states: %s", ", ".join(left_out))
+        told = f"{', '.join(left_out)}: compare the states of a transformer, which a model of counts has not"
+        if is_asked:
+            raise BadInput(f"{told}; give --model")
+        log.info("left out %s", told)
     return [GOLD, *measures.BASELINES, *able]
 
 

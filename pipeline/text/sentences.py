@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pipeline.text import segment, tagging
 
 SPACED = frozenset({"en", "ko"})  # languages that `text.language` knows with blanks between words
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")  # kana and Chinese characters
 _SENTENCE = re.compile(r"[^。！？!?；;\n]+[。！？!?；;…\"'”’）)】》」]*|[。！？!?；;…]+")
 
 
@@ -20,13 +21,14 @@ class Cut(NamedTuple):
 def cut(text: str, lang: str) -> list[Cut]:
     """The sentences of a text; nothing but blanks is left out.
 
-    English as treebanks cut it (do n't), by `tagging.sentences`; other languages after their marks, words by jieba.
+    English as treebanks cut it (do n't), by `tagging.sentences`, and so what is in no known script; Chinese and
+    Japanese after their marks, words by jieba.
 
     Args:
         text: as it stands.
         lang: as `text.language` tells it.
     """
-    if lang in SPACED:
+    if lang in SPACED or not _UNSPACED.search(text):
         return [
             _of([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]]) for spans in tagging.sentences(text)
         ]

@@ -207,9 +207,9 @@ def test_compressors_stand_beside_the_papers(found: dict[str, list[list[str]]], 
     assert ["SOM-NCSCM, supervised", "paper", "89.7", "0.68", "+0.00", "–", "84.0", "–"] in daily
     assert not [row for row in daily if row[0] == "ours" and row[1] == "paper"]
     told = texts(whole)
-    assert (
-        "NDD+SC is best, with an F1 of 65.0 % at a CR of 0.45; copying has 60.0 % at 1.00, and 2 of 3 systems" in told
-    )
+    best = "Of the systems that search NDD+SC is best, with an F1 of 65.0 % at a CR of 0.45; "
+    assert best in told
+    assert "; copying has 60.0 % at 1.00, and 2 of 3 systems" in told
     assert "copying has 82.0 % at 1.00, and 0 of 2 systems have more" in told
 
 

@@ -211,8 +211,8 @@ def test_a_signature_names_what_is_not_usual() -> None:
 
 
 def test_the_language_whose_model_answers() -> None:
-    """What is written with blanks is taken for English, the rest for Chinese."""
-    assert [*map(compress.spoken, ("en", "ko", "zh", "ja", "und"))] == ["en", "en", "zh", "zh", "zh"]
+    """What is written without blanks is taken for Chinese, the rest for English."""
+    assert [*map(compress.spoken, ("en", "ko", "zh", "ja", "und"))] == ["en", "en", "zh", "zh", "en"]
 
 
 def test_another_model_gives_another_signature(tmp_path: Path) -> None:

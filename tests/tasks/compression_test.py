@@ -30,7 +30,7 @@ def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
     assert told["answers", "ratio_delta"] == 0
     assert told["unedited", "ratio"] == 1
     assert told["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
-    assert compression.shown(found)["by"].to_list() == ["answers", "unedited", "head", "tail", "random"]
+    assert compression.shown(found)["by"].to_list() == ["answers", "unedited", "drop_head", "drop_tail", "random"]
     assert compression.read(data, split="test").rows.height == 1
 
 

@@ -24,6 +24,7 @@ def test_nothing_but_blanks_is_left_out(text: str, lang: str) -> None:
         ("zh", "“真的吗？”她问。", ["“真的吗？”", "她问。"]),
         ("en", "Mr. Ng didn't call. Fine!", ["Mr. Ng didn't call.", "Fine!"]),
         ("zh", "一行\n两行", ["一行", "两行"]),
+        ("und", "שלום עולם היום", ["שלום עולם היום"]),
     ],
 )
 def test_a_sentence_is_written_as_it_stood(lang: str, text: str, expected: list[str]) -> None:
@@ -38,3 +39,8 @@ def test_words_that_are_kept_are_written_with_the_blanks_between_them() -> None:
     assert written(sentence, kept) == "The shop,, is shut."
     assert written(Cut(["今天", "很", "冷"], [False] * 3), [True, False, True]) == "今天冷"
     assert written(sentence, [False] * len(kept)) == ""
+
+
+def test_words_of_a_script_that_is_not_known_stay_whole() -> None:
+    """They are cut at blanks, as English is, and not letter by letter."""
+    assert cut("שלום עולם", "und")[0].words == ["שלום", "עולם"]
