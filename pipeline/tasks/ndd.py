@@ -319,8 +319,10 @@ def pairs(data: str | None = None, syntax: str | None = None, limit: int = SENTE
         syntax: a treebank to learn tagging from.
         limit: sentences that are edited.
     """
-    graded = similar.with_overlap(similar.read(Path(data) if data else sample.SIMILAR).rows)
-    graded = graded.filter(pl.col("lang") == "en")
+    read = similar.read(Path(data) if data else sample.SIMILAR)
+    graded = similar.with_overlap(read.rows).filter(pl.col("lang") == "en")
+    if others := read.rows.height - graded.height + read.dropped.height:
+        log.info("%d pairs are without words or not in English, and are left out", others)
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
     tag = tagging.tagger(settings.resources() / "stanza", Path(syntax) if syntax else None, settings.scratch("tagging"))
     said = [

@@ -496,3 +496,17 @@ def test_subtrees_of_a_treebank(data: Path) -> None:
         assert all(heads and is_of_subtrees(heads, rounds) for heads, rounds in zip(above, dropped, strict=True))
         assert max(map(max, dropped)) > 1
     assert not is_of_subtrees((1, -1, 1), (0, 1, 0))
+
+
+def test_less_is_kept_at_a_higher_threshold_and_with_longer_spans() -> None:
+    """Table 6 on the sample: the ratio falls as N_max rises, and as L_max does (NDD-33)."""
+    rows = ndd.items().group_by("lang", maintain_order=True).head(20)
+    found = ndd.ratios(rows, "sample", DAY).filter(metric="ratio")
+    about = pl.Struct({"threshold": pl.Float64, "longest": pl.Int64})
+    told = found.with_columns(pl.col("setting").str.json_decode(about)).unnest("setting")
+    for part in told.partition_by("subset"):
+        by_threshold = part.filter(longest=5).sort("threshold")["value"].to_list()
+        by_length = part.filter(threshold=1.0).sort("longest")["value"].to_list()
+        assert by_threshold == sorted(by_threshold, reverse=True)
+        assert by_length == sorted(by_length, reverse=True)
+        assert by_threshold[0] > by_threshold[-1]
