@@ -67,6 +67,20 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.build(tmp_path_factory.mktemp("tiny"))
 
 
+@pytest.fixture(scope="session")
+def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a tiny BERT of random weights with its head for masked words, which reads 64 pieces."""
+    import torch
+    from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
+
+    folder = tmp_path_factory.mktemp("headed")
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        BertForMaskedLM(AutoConfig.from_pretrained(tiny_folder)).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_folder).save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
 def tiny_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The setting UNDERTONE_ENCODER names the tiny encoder."""

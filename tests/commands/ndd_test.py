@@ -15,19 +15,6 @@ ONE, OTHER = "The old shop is shut.", "The old shop is open."
 TEXT = "The old shop, which nobody liked, is shut. It was cold."
 
 
-@pytest.fixture(scope="module")
-def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT of random weights with its head."""
-    import torch
-    from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
-
-    folder = tmp_path_factory.mktemp("headed")
-    torch.manual_seed(7)
-    BertForMaskedLM(AutoConfig.from_pretrained(tiny_folder)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tiny_folder).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture
 def few(tmp_path: Path) -> Path:
     """Four English and two Chinese sentences with compressions."""

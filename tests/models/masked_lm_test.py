@@ -38,18 +38,6 @@ class Both(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT of random weights with its head, for 64 pieces."""
-    from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
-
-    folder = tmp_path_factory.mktemp("headed")
-    torch.manual_seed(7)
-    BertForMaskedLM(AutoConfig.from_pretrained(tiny_folder)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tiny_folder).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny RoBERTa of random weights, whose pieces are of bytes and hold the blank before a word; for 48 pieces."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors, trainers

@@ -19,19 +19,6 @@ TEXTS = ["The bus is late.", "The soup is cold. The bus is full.", "Nobody likes
 MANY = [f"The bus {number} is late again, and it is cold." for number in range(60)]
 
 
-@pytest.fixture(scope="module")
-def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT of random weights with its head."""
-    import torch
-    from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
-
-    folder = tmp_path_factory.mktemp("headed")
-    torch.manual_seed(7)
-    BertForMaskedLM(AutoConfig.from_pretrained(tiny_folder)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tiny_folder).save_pretrained(folder)
-    return folder
-
-
 def put(day: str, *texts: str, lang: str = "en") -> None:
     """Comments of a day in a language."""
     rows = [{"text": text, "lang": lang, "day": DATE if day == DAY else NEXT} for text in texts]

@@ -453,19 +453,6 @@ def test_a_model_for_one_language(few: Path, bert: Path, monkeypatch: pytest.Mon
     assert np.all(found["ndd"][1:] > 0)
 
 
-@pytest.fixture(scope="module")
-def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT of random weights with its head."""
-    import torch
-    from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
-
-    folder = tmp_path_factory.mktemp("headed")
-    torch.manual_seed(7)
-    BertForMaskedLM(AutoConfig.from_pretrained(tiny_folder)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tiny_folder).save_pretrained(folder)
-    return folder
-
-
 def test_google_and_colloquial_at_the_gold_ratio(data: Path) -> None:
     """Real sentences keep as many words as people kept, within two points; no mask is left in Chinese ones."""
     english = ndd.items(str(data / "sentence_compression_en"), "google").head(20)
