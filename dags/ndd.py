@@ -130,9 +130,9 @@ def ndd() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import ndd
+        from pipeline.tasks import distance, ndd
 
-        rows = ndd.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
+        rows = distance.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
         return ndd.put(study, rows, day, run_id)
 
     @task(queue="gpu", pool="gpu", trigger_rule="none_failed")

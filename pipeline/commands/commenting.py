@@ -19,7 +19,6 @@ from pipeline.slices import parse_day
 app = typer.Typer(no_args_is_help=True, help="Article commenting.")
 metric_app = typer.Typer(no_args_is_help=True, help="Measure texts against references.")
 
-_PLAIN = Path("stdout.csv")
 
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (what commenters made).")]
 System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
@@ -436,14 +435,5 @@ def score_quality(
         count = again(partial(quality.score_day, day or today(), target, model, this_run()))
         console.say(f"{count:,} comments scored")
         return
-    first = True
-    with files.Writer(out or _PLAIN) as writer:
-        for frame, column in files.texts(file, text_column, encoding):
-            scored = quality.frame(frame, target, model, column)
-            if out:
-                writer.write(scored)
-            else:
-                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
-            first = False
-    if out:
-        console.say(f"wrote {out}")
+    given = files.texts(file, text_column, encoding)
+    files.put((quality.frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.collect.rows import CHUNK, chunks
+from pipeline.commands import console
 from pipeline.errors import BadInput
 
 WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
@@ -101,6 +102,18 @@ class Writer:
         if kind is None and self.draft.exists():
             self.draft.replace(self.path)
         self.draft.unlink(missing_ok=True)
+
+
+def put(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: bool = False) -> None:
+    """Frames one after another into a file; without one as csv, or JSON Lines, on standard output."""
+    if out is None:
+        for number, frame in enumerate(frames):
+            sys.stdout.write(as_text(frame, ".jsonl" if as_json else ".csv", header=number == 0))
+        return
+    with Writer(out) as writer:
+        for frame in frames:
+            writer.write(frame)
+    console.say(f"wrote {out}")
 
 
 def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:

@@ -1,5 +1,6 @@
 """Commands that apply a model: score, rank, choose, distance."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +14,6 @@ from pipeline.commands.options import Encoding, Json, Model, again, tell
 from pipeline.errors import BadInput, Missing
 
 score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
-
-_PLAIN = Path("stdout.csv")
 
 
 @score_app.command("implicitness")
@@ -37,21 +36,18 @@ def score_implicitness(
     """
     from pipeline.tasks import score
 
-    first, blank = True, 0
-    with files.Writer(out or _PLAIN) as writer:
+    blank = []
+
+    def scored() -> Iterator[pl.DataFrame]:
         for frame, column in files.texts(file, text_column, encoding):
             with console.progress(f"scoring {file.name}", frame.height) as done:
-                scored = score.frame(frame, column, model, done)
-            if out:
-                writer.write(scored)
-            else:
-                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
-            first = False
-            blank += scored["implicitness"].null_count()
-    if blank:
-        console.say(f"{blank:,} rows hold no text and have no score")
-    if out:
-        console.say(f"wrote {out}")
+                found = score.frame(frame, column, model, done)
+            blank.append(found["implicitness"].null_count())
+            yield found
+
+    files.put(scored(), out, as_json=as_json)
+    if sum(blank):
+        console.say(f"{sum(blank):,} rows hold no text and have no score")
 
 
 @score_app.command("day")
@@ -170,20 +166,15 @@ def distance(
     from pipeline.collect.rows import chunks
     from pipeline.tasks import rank as work
 
-    first = True
-    with files.Writer(out or _PLAIN) as writer:
+    def measured() -> Iterator[pl.DataFrame]:
         for chunk in chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             one, other = _two(pairs, frame, columns)
             with console.progress(f"measuring {pairs.name}") as done:
                 found = work.distances(frame, one, other, model, done)
-            if out:
-                writer.write(found)
-            else:
-                typer.echo(files.as_text(found, ".jsonl" if as_json else ".csv", header=first), nl=False)
-            first = False
-    if out:
-        console.say(f"wrote {out}")
+            yield found
+
+    files.put(measured(), out, as_json=as_json)
 
 
 def _two(path: Path, frame: pl.DataFrame, columns: str | None) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Commands about semantic distance and text compression: ndd, compress, score context_shift, studies of NDD."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,6 @@ Syntax = Annotated[
 ]
 
 ndd_app = typer.Typer(no_args_is_help=True, help="What NDD is worth: compressions of data sets, tests, a page.")
-_PLAIN = Path("stdout.csv")
 
 
 def ndd(
@@ -56,15 +56,16 @@ def ndd(
     from typing import get_args
 
     from pipeline.metrics.ndd import distance
+    from pipeline.tasks import distance as work
     from pipeline.tasks import masked_lm
-    from pipeline.tasks import ndd as work
 
     for name, value, known in (
         ("divergence", divergence, get_args(distance.Divergence)), ("weights", weights, get_args(distance.Weights)),
     ):  # fmt: skip
         if value not in known:
             raise BadInput(f"{name}: expected one of {', '.join(known)}, found {value!r}")
-    lang = _known(lang) or _language(one, other)
+    _check(lang)
+    lang = lang or _language(one, other)
     found = masked_lm.opened(model, lang)
     first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
     if not first or not second:
@@ -90,12 +91,11 @@ def ndd(
         console.out.print(f"{name}  {number:.4f}" if isinstance(number, float) else f"{name}  {number}", markup=False)
 
 
-def _known(lang: str | None) -> str | None:
+def _check(lang: str | None) -> None:
     from pipeline.tasks.masked_lm import LANGS
 
     if lang is not None and lang not in LANGS:
         raise BadInput(f"lang: expected one of {', '.join(LANGS)}, found {lang!r}")
-    return lang
 
 
 def _unknown(found: "Opened", *given: list[str]) -> list[str]:
@@ -205,23 +205,18 @@ def _compress_file(
 ) -> None:  # fmt: skip
     from pipeline.tasks import compress as work
 
-    first = True
-    with files.Writer(out or _PLAIN) as writer:
+    def made() -> Iterator[pl.DataFrame]:
         for frame, name in files.texts(path, column, encoding):
             with console.progress(f"compressing {path.name}", frame.height) as done:
                 found = work.texts(frame, name, *how, done)
-            _warn_of(found["signature"].unique())
+            _warn_of(found["signature"])
             if not has_rounds:
                 found = found.drop("after")
-            elif (out or _PLAIN).suffix not in {".jsonl", ".parquet"} and not as_json:
+            elif not as_json and (out is None or out.suffix not in {".jsonl", ".parquet"}):
                 found = found.with_columns(pl.col("after").list.join(" | "))
-            if out:
-                writer.write(found)
-            else:
-                typer.echo(files.as_text(found, ".jsonl" if as_json else ".csv", header=first), nl=False)
-            first = False
-    if out:
-        console.say(f"wrote {out}")
+            yield found
+
+    files.put(made(), out, as_json=as_json)
 
 
 def score_context_shift(
@@ -253,26 +248,24 @@ def score_context_shift(
         console.say(f"{rows:,} scores for {day}")
         return
     assert file is not None
-    first = True
-    with files.Writer(out or _PLAIN) as writer:
-        for frame, name in files.texts(file, text_column, encoding):
-            if context_column not in frame.columns:
-                there = ", ".join(frame.columns)
-                raise BadInput(
-                    f"{file}: no column {context_column!r}; there are {there}; say which with --context-column"
-                )
-            with console.progress(f"scoring {file.name}", frame.height) as done:
-                told = frame.select(text=name, context=context_column)
-                found = work.frame(told, model, done=done).select(work.METRIC, "signature")
-            _warn_of(found["signature"].unique())
-            scored = frame.drop(found.columns, strict=False).hstack(found)
-            if out:
-                writer.write(scored)
-            else:
-                typer.echo(files.as_text(scored, ".jsonl" if as_json else ".csv", header=first), nl=False)
-            first = False
-    if out:
-        console.say(f"wrote {out}")
+    files.put(_shifted(file, text_column, context_column, model, encoding), out, as_json=as_json)
+
+
+def _shifted(
+    file: Path, text_column: str | None, context_column: str, model: str | None, encoding: str
+) -> Iterator[pl.DataFrame]:  # fmt: skip
+    """The chunks of a file with their context shift."""
+    from pipeline.tasks import context_shift as work
+
+    for frame, name in files.texts(file, text_column, encoding):
+        if context_column not in frame.columns:
+            there = ", ".join(frame.columns)
+            raise BadInput(f"{file}: no column {context_column!r}; there are {there}; say which with --context-column")
+        with console.progress(f"scoring {file.name}", frame.height) as done:
+            told = frame.select(text=name, context=context_column)
+            found = work.frame(told, model, done=done).select(work.METRIC, "signature")
+        _warn_of(found["signature"])
+        yield frame.drop(found.columns, strict=False).hstack(found)
 
 
 def train_count_lm(
@@ -298,10 +291,10 @@ def train_count_lm(
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
         show(work.count_file(texts, out, lang), as_json)
         return
-    langs = [lang] if _known(lang) and lang else work.LANGS
+    _check(lang)
     warehouse.create()
     made = {}
-    for each in langs:
+    for each in [lang] if lang else work.LANGS:
         with console.working(f"counting {each}"):
             made[each] = again(partial(work.count, each, day or today()))
     if not any(made.values()):
@@ -337,7 +330,7 @@ def compress_data(
     Example: `undertone ndd-study compress --data google.jsonl --format google --source google -m NAME@COMMIT`
     """
     from pipeline.tasks import compress as known
-    from pipeline.tasks import compression, integrity
+    from pipeline.tasks import compression, integrity, masked_lm
     from pipeline.tasks import ndd as work
 
     if data is None and source != work.SAMPLE:
@@ -348,6 +341,7 @@ def compress_data(
     day, path = day or today(), str(data) if data else None
     _share(ratio)
     wanted = work.systems(system or list(known.SYSTEMS), model, source, is_asked=bool(system))
+    _warn(masked_lm.opened(model, day=day))
     staged = []
     for name in wanted:
         with console.working(f"compressing by {name}"):
@@ -381,15 +375,18 @@ def measure_distance(
 
     Example: `undertone ndd-study test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
     """
-    from pipeline.tasks import ndd as work
+    from pipeline.tasks import distance as work
+    from pipeline.tasks import masked_lm
+    from pipeline.tasks import ndd as study_of
 
     warehouse.create()
     day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
     found = []
+    _warn(masked_lm.opened(model, day=day))
     for study in work.TESTS:
         with console.working(study):
             rows = work.study_rows(study, day, model, given[0], given[1], limit)
-            again(partial(work.put, study, rows, day))
+            again(partial(study_of.put, study, rows, day))
         found.append(rows)
     every = pl.concat(found)
     if as_json:

@@ -18,7 +18,9 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd.predicates import TABLE_8
 from pipeline.metrics.pruning import DEPTHS, SUBTREES
 from pipeline.report import ndd_figures as figures
-from pipeline.report.ndd_figures import BASELINES, LONG, METRICS, SYSTEMS, Row, in_order, named, short
+from pipeline.report import ndd_paper as paper
+from pipeline.report.ndd_figures import LONG, Row, in_order, named, short
+from pipeline.report.ndd_paper import BASELINES, METRICS, SYSTEMS
 from pipeline.report.study_sections import Section, number
 
 EXAMPLES = 12  # sentences, and pairs of sentences, that the page shows
@@ -28,10 +30,10 @@ _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _BEST = "★ "
-_SHOWN = ("f1_macro", *figures.RATIO, *figures.QUALITY[1:], *figures.BLEU)  # no F1 without its CR
+_SHOWN = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 _SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
 _KNOWN: Mapping[str, Mapping[str, str]] = {
-    "test": figures.TESTS, "measure": figures.MEASURES, "edit": figures.EDITS, "metric": METRICS,
+    "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": METRICS,
     "system": {"gold": "gold", **SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
     "other": {"implicitness": "implicitness", "subtext": "subtext", "word_count": "word count"},
 }  # fmt: skip
@@ -190,7 +192,7 @@ def _compressions(frame: pl.DataFrame) -> list[Section]:
 
 
 def _compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
-    known, printed = _by(frame, "by", "metric"), figures.PAPER_COMPRESSORS.get(lang, {})
+    known, printed = _by(frame, "by", "metric"), paper.PAPER_COMPRESSORS.get(lang, {})
     names = in_order(frame["by"], SYSTEMS)
     metrics = [name for name in _SHOWN if name in set(frame["metric"])]
     best = [_best(known, names, metric) for metric in metrics]
@@ -293,7 +295,7 @@ def _ratios(frame: pl.DataFrame) -> list[Section]:
         found = [_measured(known.get((source, longest, threshold, metric), {}), metric) for metric in metrics]
         start = [source, f"{threshold:g}", str(longest)]
         rows.append([*start, "here", *found])
-        if printed := figures.TABLE_6.get((threshold, longest)):
+        if printed := paper.TABLE_6.get((threshold, longest)):
             rows.append([*start, "paper", *(_paper(printed, metric) for metric in metrics)])
     return [Section(
         "How thresholds set the ratio",
@@ -328,8 +330,8 @@ def _dotted(
             found = [known.get((kind, key, own), {}) for kind in panels]
             if any(found):
                 shown = [_interval(each, scale, digits) for each in found]
-                paper = [beside.text(key, own)] if beside else []
-                cells.append([name, called, *shown, *paper, _n(found)])
+                printed = [beside.text(key, own)] if beside else []
+                cells.append([name, called, *shown, *printed, _n(found)])
     figure = figures.dots(known, panels, rows, marks, printed=beside.printed if beside else {}, scale=scale,
                           chance=chance, is_shared=is_shared)  # fmt: skip
     columns = (row, mark, *panels.values(), *([beside.column] if beside else []), "n")
@@ -337,8 +339,8 @@ def _dotted(
 
 
 def _tests(frame: pl.DataFrame) -> list[Section]:
-    printed = {("pearson", *key): value for key, value in figures.TABLE_1.items()}
-    beside = _Beside("paper, r", lambda *key: number(figures.TABLE_1.get(key)), printed)
+    printed = {("pearson", *key): value for key, value in paper.TABLE_1.items()}
+    beside = _Beside("paper, r", lambda *key: number(paper.TABLE_1.get(key)), printed)
     return [_dotted(
         "Whether the measure sees what changed",
         "Words are replaced by such as share a property (positive) or do not (negative); in the supervised test people "
@@ -384,7 +386,7 @@ def _distributions(frame: pl.DataFrame) -> list[Section]:
         groups: dict[str, dict[str, Mapping[int, float]]] = {}
         rows = []
         for test, label in there:
-            name_of = figures.TESTS.get(test, test)
+            name_of = paper.TESTS.get(test, test)
             at = groups.setdefault(name_of, {})[label] = _spread(known, test, label)
             rows.append([name_of, label, *map(_minus, at.values()), _count(counts[test, label]["n"])])
         sections.append(Section(
@@ -403,7 +405,7 @@ def _pruning(frame: pl.DataFrame) -> list[Section]:
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
             found = [known.get((key, size, metric), {}) for metric in metrics]
             rows.append([name, f"{size:g}", "here", *(_interval(row, 100, 0) for row in found)])
-            if printed := figures.TABLE_7.get((key, size)):
+            if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
     return [Section(
         "Whether what is dropped hangs low in the tree",
@@ -424,7 +426,7 @@ def _predicates(frame: pl.DataFrame) -> list[Section]:
 
     printed = {
         (kind, edit, measure): row[kind.split("_")[0]]
-        for (measure, edit), row in figures.PAPER_PREDICATES.items()
+        for (measure, edit), row in paper.PAPER_PREDICATES.items()
         for kind in ("map", "auc", "auc_pooled", "auc_mean")
     }
     return [_dotted(
@@ -460,10 +462,10 @@ def _shift_values(frame: pl.DataFrame) -> list[Section]:
 
 def _human(frame: pl.DataFrame) -> list[Section]:
     frame = frame.with_columns(value="mean", grade=pl.lit("mean"))
-    printed = {(kind, name, "mean"): value for name, row in figures.PAPER_HUMAN.items() for kind, value in row.items()}
+    printed = {(kind, name, "mean"): value for name, row in paper.PAPER_HUMAN.items() for kind, value in row.items()}
 
     def text(system: str, _: str) -> str:
-        return " / ".join(f"{value:.2f}" for value in figures.PAPER_HUMAN.get(system, {}).values()) or "–"
+        return " / ".join(f"{value:.2f}" for value in paper.PAPER_HUMAN.get(system, {}).values()) or "–"
 
     return [_dotted(
         "How whole compressions are to people",

@@ -414,7 +414,7 @@ def shown(source: str, day: str) -> pl.DataFrame:
     Returns:
         system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
     """
-    from pipeline.report.ndd_figures import PAPER_HUMAN
+    from pipeline.report.ndd_paper import PAPER_HUMAN
 
     lines: dict[str, dict[str, Any]] = {}
     for each in results(source, day).to_dicts():

@@ -14,7 +14,6 @@ from pipeline.slices import parse_day
 from pipeline.tasks import masked_lm, ndd, report
 
 STUDIES = ("compression", "similarity", "pruning", "predicates", "context_shift")
-EXAMPLES = 12  # sentences that are shown
 _SETTING = {"system": pl.String, "against": pl.String, "threshold": pl.Float64, "longest": pl.Int64, "test": pl.String,
             "measure": pl.String, "edit": pl.String, "other": pl.String, "model": pl.String}  # fmt: skip
 _NONE, _ALL = -1.0, 1.0  # overlap of pairs without a common word, and of those of which one has all words of the other
@@ -61,7 +60,10 @@ def inputs(day: str, ref: str | None = None) -> page.Ndd:
         overlap=_some(_overlap(of["similarity"])),
         distributions=_some(_distributions(of["similarity"])),
         pruning=_some(
-            of["pruning"].filter(pl.col("subset") == "one").select("system", "threshold", "metric", *_NUMBERS)
+            of["pruning"]
+            .filter(pl.col("subset") == "one", pl.col("system") != "random_like_ppl_deleter")
+            .with_columns(pl.col("system").replace({"random_like_ndd": "random"}))
+            .select("system", "threshold", "metric", *_NUMBERS)
         ),
         predicates=_some(of["predicates"].select("measure", "edit", "metric", *_NUMBERS)),
         shift=_some(
@@ -140,7 +142,7 @@ def _examples(made: pl.DataFrame) -> list[dict[str, Any]] | None:
     ours = ours.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
     if not ours.height:
         return None
-    each = max(EXAMPLES // ours.select("source", "lang").n_unique(), 1)
+    each = max(page.EXAMPLES // ours.select("source", "lang").n_unique(), 1)
     return [
         {**{name: row[name] for name in ("source", "lang", "words", "rounds", "system")},
          "gold": [number == 0 for number in row["people"]]}

@@ -6,7 +6,7 @@ place, all or none.
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypedDict
 
@@ -256,6 +256,18 @@ def row(study: str, day: str, metric: str, subset: str, value: Any, count: int, 
     rounded = {name: None if each is None else round(float(each), 6) for name, each in numbers.items()}
     return {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count,
             "setting": setting, "run": 0, **rounded, **others}  # fmt: skip
+
+
+def rows_of(
+    study: str, day: str, subset: str, about: Mapping[str, Any], numbers: pl.DataFrame | Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows of `studies` of numbers that have metric, value, n and perhaps low and high."""
+    rows = numbers.to_dicts() if isinstance(numbers, pl.DataFrame) else numbers
+    return [
+        row(study, day, each["metric"], subset, each["value"], each["n"], setting=dict(about), low=each.get("low"),
+            high=each.get("high"))
+        for each in rows
+    ]  # fmt: skip
 
 
 def framed(rows: list[dict[str, Any]]) -> pl.DataFrame:

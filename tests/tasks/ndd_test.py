@@ -19,7 +19,7 @@ from pipeline.metrics.ndd.predicates import Edit
 from pipeline.score.compress.search import Search
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
-from pipeline.tasks import compress, masked_lm, ndd
+from pipeline.tasks import compress, distance, masked_lm, ndd
 from pipeline.text import trees
 
 DAY = sample.DAY
@@ -51,7 +51,7 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def some() -> list[trees.Tree]:
     """Six sentences of the sample's treebank."""
-    return ndd.treebank(limit=6)
+    return distance.treebank(limit=6)
 
 
 def made(system: str, path: Path, source: str = "sample", **options: object) -> pl.DataFrame:
@@ -324,7 +324,7 @@ def pairs_of() -> pl.DataFrame:
 
 def test_similarities_prefer_the_nearer_edit() -> None:
     """Edits that change nothing are at distance 0, so that NDD tells all apart; quantiles are of its distances."""
-    rows = ndd.similarities(pairs_of(), DAY)
+    rows = distance.similarities(pairs_of(), DAY)
     TABLES["studies"].schema.validate(rows)
     found = of(rows.filter(subset="lemma", metric="paired_accuracy"), measure="ndd").row(0, named=True)
     assert (found["value"], found["row_count"]) == (1.0, 8)
@@ -345,8 +345,8 @@ def test_another_model_replaces_the_numbers(some: list[trees.Tree], counts: str)
     assert len({*signed.values()}) == 2
     for ref, signature in signed.items():
         made = {
-            "similarity": ndd.similarities(pairs_of(), DAY, ref), "pruning": ndd.prunings(some, DAY, ref),
-            "predicates": ndd.predicates(some, DAY, ref),
+            "similarity": distance.similarities(pairs_of(), DAY, ref), "pruning": distance.prunings(some, DAY, ref),
+            "predicates": distance.predicates(some, DAY, ref),
         }  # fmt: skip
         for study, rows in made.items():
             ndd.put(study, rows, DAY)
@@ -358,15 +358,15 @@ def test_another_model_replaces_the_numbers(some: list[trees.Tree], counts: str)
 
 def test_pruning_beside_chance(some: list[trees.Tree]) -> None:
     """Each reading of a subtree and threshold, of ours and PPL Deleter at one ratio, and as many spans by chance."""
-    rows = ndd.prunings(some, DAY)
+    rows = distance.prunings(some, DAY)
     TABLES["studies"].schema.validate(rows)
     assert set(rows["subset"]) == {*get_args(pruning.Subtree)}
     told = [json.loads(each) for each in rows["setting"]]
     assert {each["system"] for each in told} == {
         "ndd", "ppl_deleter", "random_like_ndd", "random_like_ppl_deleter",
     }  # fmt: skip
-    assert {each["threshold"] for each in told} == {*ndd.THRESHOLDS}
-    for threshold in ndd.THRESHOLDS:
+    assert {each["threshold"] for each in told} == {*distance.THRESHOLDS}
+    for threshold in distance.THRESHOLDS:
         kept = [of(rows, system=name, threshold=threshold)["setting"][0] for name in ("ndd", "ppl_deleter")]
         ours, theirs = (json.loads(each)["ratio"] for each in kept)
         assert theirs == pytest.approx(ours, abs=0.02)
@@ -377,7 +377,7 @@ def test_pruning_beside_chance(some: list[trees.Tree]) -> None:
 
 def test_predicates_beside_chance(some: list[trees.Tree]) -> None:
     """NDD of three edits and their ensemble, perplexity of two, and chance, whose AUC is one half."""
-    rows = ndd.predicates(some, DAY)
+    rows = distance.predicates(some, DAY)
     TABLES["studies"].schema.validate(rows)
     told = {(each["measure"], each["edit"]) for each in map(json.loads, rows["setting"])}
     assert told == {
@@ -391,11 +391,11 @@ def test_predicates_beside_chance(some: list[trees.Tree]) -> None:
 
 def test_treebanks(tmp_path: Path) -> None:
     """Sentences of 2 to 50 words, so many at most; one without any is refused."""
-    assert len(ndd.treebank(limit=3)) == 3
+    assert len(distance.treebank(limit=3)) == 3
     path = tmp_path / "one.conllu"
     path.write_text("1\tStop\tstop\tVERB\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"one.conllu: no sentence of 2 to 50 words"):
-        ndd.treebank(str(path))
+        distance.treebank(str(path))
 
 
 @pytest.mark.usefixtures("wordnet")
@@ -408,7 +408,7 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
     ]  # fmt: skip
     path.write_text("".join(json.dumps({"one": one, "other": other, "similarity": 3}) + "\n" for one, other in said),
                     encoding="utf-8")  # fmt: skip
-    rows = ndd.pairs(str(path), limit=2)
+    rows = distance.pairs(str(path), limit=2)
     graded = rows.filter(test="supervised")
     assert graded.height == 3
     assert graded["overlap"].to_list() == pytest.approx([5 / 6, 4 / 5, 3 / 6])
@@ -423,17 +423,17 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
 
 def test_what_people_are_shown(some: list[trees.Tree]) -> None:
     """Neither quantiles nor curves, the printed reading of subtrees, and no column that says nothing."""
-    shown = ndd.tests_shown(ndd.similarities(pairs_of(), DAY))
+    shown = distance.tests_shown(distance.similarities(pairs_of(), DAY))
     assert shown.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
     assert set(shown["metric"]) == {"pearson", "paired_accuracy"}
     assert set(shown["subset"]) <= {"lemma", "supervised"}
-    assert set(ndd.tests_shown(ndd.prunings(some, DAY))["subset"]) == {"one"}
+    assert set(distance.tests_shown(distance.prunings(some, DAY))["subset"]) == {"one"}
 
 
 @pytest.mark.parametrize("study", ["pruning", "predicates"])
 def test_studies_by_name(study: str) -> None:
     """Those of a treebank are of its first sentences."""
-    rows = ndd.study_rows(study, DAY, limit=3)
+    rows = distance.study_rows(study, DAY, limit=3)
     assert set(rows["study"]) == {study}
     assert rows["day"].unique().to_list() == [parse_day(DAY)]
 
@@ -446,7 +446,7 @@ def test_a_model_for_one_language(few: Path, bert: Path, monkeypatch: pytest.Mon
     rows = made("cosine", few)
     assert rows["lang"].to_list() == ["en"] * 6
     assert all(signed.startswith("compression:cosine|hf:") for signed in rows["signature"])
-    found = ndd.distances([["the", "soup"]] * 2, [["the", "soup"], ["cold", "soup"]], masked_lm.opened())
+    found = distance.distances([["the", "soup"]] * 2, [["the", "soup"], ["cold", "soup"]], masked_lm.opened())
     assert [*found] == ["ndd", "ndd_kl", "perplexity", "cosine", "ensemble"]
     assert (found["ndd"][0], found["perplexity"][0]) == (0, 0)
     assert found["cosine"][0] == pytest.approx(1)
@@ -470,7 +470,7 @@ def test_google_and_colloquial_at_the_gold_ratio(data: Path) -> None:
 def test_subtrees_of_a_treebank(data: Path) -> None:
     """What is dropped of UD's English test sentences is subtrees of what was left before each round (NDD-21)."""
     path = data / "ud_english_ewt" / "en_ewt-ud-test.conllu"
-    some = ndd.treebank(str(path), 20)
+    some = distance.treebank(str(path), 20)
     rows = pl.DataFrame({
         "item_id": [str(number) for number in range(len(some))], "words": [[*tree.words] for tree in some],
         "kept": [[at % 2 == 0 for at in range(len(tree.words))] for tree in some], "lang": ["en"] * len(some),
