@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from functools import reduce
 from operator import and_
+from typing import Any, cast
 
 import polars as pl
 from dataframely.exc import ValidationError
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, EqualTo
-from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import AddSnapshotUpdate
 
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged, parse_day
@@ -79,14 +83,17 @@ def staged_rows(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
     return frame
 
 
-def _write(handle: IcebergTable, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:
+def _write(handle: Table, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:
     frame = _typed(name, frame)
     count = _refuse(name, where, frame)
+    # polars commits beside the sink: when reading or writing the rows fails, it may publish those it has, or none
+    whole = cast("Catalog", _Whole(handle.catalog, count))
+    guarded = Table(handle.name(), handle.metadata, handle.metadata_location, handle.io, whole, handle.config)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
-            TABLES[name].schema.validate(frame).sink_iceberg(
-                handle,
+            frame.sink_iceberg(
+                guarded,
                 mode="overwrite",
                 overwrite_filter=And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in where.items())),
                 snapshot_properties={"undertone.run_id": run_id},
@@ -94,10 +101,28 @@ def _write(handle: IcebergTable, name: str, where: Slice, frame: pl.LazyFrame, r
             )
     except (CommitFailedException, ValidationException) as why:
         raise Retry(f"another writer changed {name} meanwhile; this attempt changed nothing") from why
-    except (ValidationError, pl.exceptions.ComputeError) as why:
-        raise BadInput(f"{name}: rows break the contract, nothing was written: {_told(name, frame, why)}") from why
+    except (OSError, pl.exceptions.ComputeError) as why:
+        raise Retry(f"{name}: the rows could not be read or written, nothing was published: {why}") from why
     log.info("%s: %d rows in %s", name, count, where)
     return count
+
+
+class _Whole:
+    """The catalog, but a commit that adds other than `rows` rows is refused with Retry."""
+
+    def __init__(self, catalog: Catalog, rows: int) -> None:
+        self._catalog, self._rows = catalog, rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, table: Table, requirements: Any, updates: tuple[Any, ...]) -> CommitTableResponse:
+        """Commit, if the appended rows are all there."""
+        summaries = [u.snapshot.summary for u in updates if isinstance(u, AddSnapshotUpdate)]
+        added = sum(int(s["added-records"] or 0) for s in summaries if s and s.operation is Operation.APPEND)
+        if added != self._rows:
+            raise Retry(f"{added} of {self._rows} rows were ready to be published; nothing was")
+        return self._catalog.commit_table(table, requirements, updates)
 
 
 def _typed(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -112,14 +137,23 @@ def _typed(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
 def _refuse(name: str, where: Slice, frame: pl.LazyFrame) -> int:
     """Count the rows; refuse those outside the slice or with a key met before, and a slice that names no column.
 
+    Rows that break the contract are refused here too: before the sink, so that it has no reason to fail but the disk.
     Keys are compared by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys looked at.
     """
     if not where or set(where) - set(TABLES[name].schema.column_names()):
         raise BadInput(f"{name}: the slice {where} must name columns of the table, and at least one")
     key = TABLES[name].key
-    hashes = frame.select(
-        outside=~condition(where), key=pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)
-    ).collect(engine="streaming")
+    looked_at = (
+        TABLES[name]
+        .schema.validate(frame)
+        .select(
+            outside=~condition(where), key=pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)
+        )
+    )
+    try:
+        hashes = looked_at.collect(engine="streaming")
+    except (ValidationError, pl.exceptions.ComputeError) as why:
+        raise BadInput(f"{name}: rows break the contract, nothing was written: {_told(name, frame, why)}") from why
     if outside := int(hashes["outside"].sum()):
         raise BadInput(f"{name}: {outside} rows lie outside the slice {where}; nothing was written")
     ordered = hashes["key"].sort()
