@@ -7,17 +7,20 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup wordnet demo up down test check format bench clean
+.PHONY: setup wordnet demo up down test check format bench fuzz faults backfills scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
-# torch comes first, so that a CPU build that is already at hand is taken and nothing pulls another one
+# torch comes first and by pip, whose settings say where a CPU build lies, so that nothing pulls another one; the rest
+# is installed by uv, which takes seconds where pip takes minutes; it does not know pip's settings, so pip is the way
+# where uv reaches no registry
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
+	$(PIP) --upgrade pip uv
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[train,dev,distributed,fast]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[train,dev,distributed,fast]' \
+		|| $(PIP) -e '.[train,dev,distributed,fast]'
 	touch $@
 
 # WordNet from Debian's packages, without root; elsewhere `python -m nltk.downloader wordnet`
@@ -39,8 +42,8 @@ down:
 
 # what starts a whole Airflow has the machine to itself
 test: setup
-	$(BIN)/python -m pytest -n logical --dist loadfile -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder -m "not alone and not nightly"
+	$(BIN)/python -m pytest -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests)
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -55,6 +58,50 @@ format: setup
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
+
+# a million hostile inputs, half an hour on one core; `make fuzz FUZZ="--only answers"`
+fuzz: setup
+	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# The nightly form of the fault tests, one process; FAULTS_SEED draws other kills, FAULTS_REPORT is a file for the counts
+faults: export FAULTS_KILLS ?= 200
+faults: setup
+	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py
+
+# ranges of days in any order on a cluster, a quarter of an hour
+backfills: setup
+	$(BIN)/python -m pytest tests/distributed/range_test.py
+
+scale: setup
+	$(BIN)/python tests/bench/scale.py
+
+# What the images install, anew from pyproject.toml and constraints.txt, every file by its hash; for Linux on x86-64, as
+# the images are. TORCH says where torch's CPU wheels lie: a folder, or a page that lists them.
+LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	--no-emit-find-links --python-version 3.11.14 --python-platform x86_64-manylinux_2_28
+IMAGE = pyproject.toml --extra train --extra distributed --extra fast --extra kubernetes -c constraints.txt
+
+lock: setup
+	test -n "$(TORCH)" || { echo "say where torch's CPU wheels lie: make lock TORCH=folder" >&2; exit 2; }
+	$(LOCK) $(IMAGE) -o docker/requirements-gpu.txt
+	echo 'torch==2.13.0+cpu' | $(LOCK) $(IMAGE) --override - --find-links '$(TORCH)' -o docker/requirements-cpu.txt
+	printf 'hatchling>=1.27\nsetuptools\n' | $(LOCK) - -o docker/requirements-build.txt
+
+# The bills of materials (CycloneDX, validated) and what is known against the packages, by tools in a place of their own
+TOOLS := $(VENV)/tools
+
+$(TOOLS)/.ready:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0 pip-audit==2.10.1
+	touch $@
+
+sbom: $(TOOLS)/.ready
+	mkdir -p dist
+	for image in cpu gpu; do $(TOOLS)/bin/cyclonedx-py requirements docker/requirements-$$image.txt \
+	  --pyproject pyproject.toml --output-reproducible --validate -o dist/undertone-$$image.cdx.json || exit 1; done
+
+audit: $(TOOLS)/.ready
+	$(TOOLS)/bin/python docker/audit.py $(TOOLS)/bin/pip-audit docker/requirements-*.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from house import COMMENTS, DAY, HOUSE, Tag, every, secret, the_day
+from house import COMMENTS, DAY, HOUSE, Tag, every, in_time, secret, the_day
 
 PARAMS = {
     "day": DAY,
@@ -49,7 +49,8 @@ PARAMS = {
 }
 
 
-@dag(dag_id="collect", schedule=every("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__, **HOUSE)
+@dag(dag_id="collect", schedule=every("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__,
+     deadline=in_time(), **HOUSE)  # fmt: skip
 def collect() -> None:
     @task
     def sources(day: str, params: Any = None) -> list[str | None]:

@@ -1,10 +1,23 @@
-"""What all our DAGs share: assets, tags, default arguments, and the task that resolves the day."""
+"""What all our DAGs share: assets, tags, default arguments, alerts, and the task that resolves the day."""
 
 import datetime as dt
 from enum import StrEnum
 from typing import Any
 
-from airflow.sdk import Asset, CronPartitionTimetable, ExceptionRetryPolicy, Param, RetryAction, RetryRule, task
+from airflow.sdk import (
+    Asset,
+    AsyncCallback,
+    CronPartitionTimetable,
+    DeadlineAlert,
+    DeadlineReference,
+    ExceptionRetryPolicy,
+    Param,
+    RetryAction,
+    RetryRule,
+    task,
+)
+
+from pipeline import settings
 
 COMMENTS, TOKENS, MODELS, SCORES, LABELS = (
     Asset(name=name, uri=f"iceberg://undertone/{name}")
@@ -26,13 +39,49 @@ class Tag(StrEnum):
 
 _FINAL = ("BadInput", "SchemaDrift", "Refused", "Missing")  # asking again changes nothing
 
+
+def tell_failure(context: Any) -> None:
+    """Tell the webhook or the log that a task failed for good: its names and the error's type, not its words."""
+    from pipeline import alerts
+
+    ti, run, error = context["ti"], context.get("dag_run"), context.get("exception")
+    day = getattr(run, "partition_key", None)
+    name = type(error).__name__ if error else "WorkerLost"  # then the DAG processor calls, and knows of no exception
+    alerts.task_failed(ti.dag_id, ti.task_id, ti.run_id, day, ti.try_number, name)
+
+
+def in_time() -> DeadlineAlert | None:
+    """An alert where a run is not done so many hours after it was queued (UNDERTONE_DEADLINE_HOURS); none by default.
+
+    Counted from there and not from the day, so that a backfill of old days is not late before it begins.
+    """
+    hours = settings.deadline_hours()
+    if hours is None:
+        return None
+    return DeadlineAlert(
+        name="in time",
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=dt.timedelta(hours=hours),
+        callback=AsyncCallback("pipeline.alerts.deadline_missed"),
+    )
+
+
+def begin(context: Any) -> None:
+    """Say which attempt this is: one whose worker was lost, and which lives on, must not write over its retry."""
+    ti = context["ti"]
+    # with the index: tasks mapped side by side do not overtake each other
+    settings.begin(f"{ti.dag_id}.{ti.task_id}.{ti.map_index}", ti.start_date)
+
+
 # No start_date: unpausing must not start a run at once. Lost races are normal traffic; the retry is the redo loop.
 HOUSE: dict[str, Any] = {
     "catchup": False,
     "default_args": {
         "owner": "undertone",
         "retries": 3,
+        "pre_execute": begin,
         "retry_delay": dt.timedelta(seconds=5),
+        "on_failure_callback": tell_failure,
         "retry_policy": ExceptionRetryPolicy(
             rules=[RetryRule(exception=f"pipeline.errors.{name}", action=RetryAction.FAIL) for name in _FINAL]
         ),

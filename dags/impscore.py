@@ -79,7 +79,7 @@ def impscore() -> None:
         return asking.wanted() if params["model"] else []
 
     @task(map_index_template="{{ source }}")
-    def answers(source: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+    def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
 
         how = asking.How(
@@ -88,7 +88,7 @@ def impscore() -> None:
             max_cost=params["max_cost"],
             endpoint=asking.endpoint(*service("undertone_llm")),
         )
-        return asking.ask(source, how, params["limit"], run_id=run_id)
+        return asking.ask(source, how, params["limit"], run_id=run_id, day=day)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def sources(answered: Any) -> list[str]:
@@ -115,7 +115,7 @@ def impscore() -> None:
 
     day = the_day()
     read = sentences.partial(day=day).expand(data_set=data_sets())
-    answered = answers.expand(source=questions(read, day))
+    answered = answers.partial(day=day).expand(source=questions(read, day))
     train(pairs.partial(day=day).expand(source=sources(answered)), day)
 
 

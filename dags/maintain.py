@@ -1,24 +1,66 @@
-"""Keep the tables in order: compact small files, expire old snapshots, sweep what nobody refers to.
+"""Keep the tables in order: check, compact small files, expire replaced snapshots, sweep what nobody refers to.
 
-Nothing younger than a day is swept and no snapshot younger than a week expires, so no file of a run in flight goes.
+One mapped task a table, two at a time, each safe to clear or to kill. Files are listed before the references are read,
+nothing younger than a day by the store's clock is removed, and a snapshot stays a week after another took its place, so
+nothing of a write or run in flight goes; shorter limits are refused unless forced.
 
-**Triage.** Safe to clear at any time. *Retry*: a writer was faster; it settles by itself.
+**Triage.** *BadInput: … is damaged* names partition and file: nothing was changed; bring the file back from a copy, or
+collect that partition again (`undertone backfill`). *BadInput: grace of …*: the limits are too short. *Retry*: a writer
+was faster; it settles by itself. A partition whose writer was faster is counted as lost and done the next time.
 """
 
-from airflow.sdk import dag, task
+from typing import Any
+
+from airflow.sdk import Param, dag, task
 
 from house import HOUSE, Tag
 
+PARAMS = {
+    "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
+    "keep_days": Param(7, type="number", minimum=0, title="Days to keep",
+                       description="How long a snapshot stays after another took its place; 7 or more unless forced"),
+    "grace_hours": Param(24, type="number", minimum=0, title="Hours of grace",
+                         description="No younger file is removed; longer than the longest task, 24 unless forced"),
+    "quiet_hours": Param(1, type="number", minimum=0, title="Hours at rest",
+                         description="A partition written since then is not compacted"),
+    "small_files": Param(4, type="integer", minimum=1, title="Small files",
+                         description="A partition with more of them is compacted"),
+    "target_megabytes": Param(256, type="integer", minimum=1, title="Megabytes a file",
+                              description="Size of a compacted file; one under a quarter of it is small"),
+    "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes a run",
+                       description="Rewritten at most, a table; the rest the next time"),
+    "footers": Param(True, type="boolean", title="Open files", description="The check opens every data file"),
+    "force": Param(False, type="boolean", title="Force", description="Take shorter limits, while nothing else runs"),
+    "dry_run": Param(False, type="boolean", title="Dry run", description="Check and count, change nothing"),
+}  # fmt: skip
 
-@dag(dag_id="maintain", schedule="0 4 * * 0", tags=[Tag.UPKEEP], doc_md=__doc__, **HOUSE)
+
+@dag(dag_id="maintain", schedule="0 4 * * 0", params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
+     **{**HOUSE, "max_active_runs": 1})  # fmt: skip
 def maintain() -> None:
     @task
-    def tidy() -> dict[str, dict[str, int]]:
-        from pipeline import warehouse
+    def tables(params: Any = None, dag_run: Any = None, dag: Any = None) -> list[str]:
+        from pipeline import slices
+        from pipeline.tasks import upkeep
 
-        return warehouse.maintain()
+        slices.known_params(dag_run.conf, dag.params)
+        return upkeep.tables(params["tables"], params)
 
-    tidy()
+    @task(max_active_tis_per_dag=2, map_index_template="{{ table }}")
+    def tidy(table: str, params: Any = None) -> dict[str, int]:
+        from pipeline.tasks import upkeep
+
+        return upkeep.table(table, params)
+
+    @task
+    def scratch(named: list[str], params: Any = None) -> dict[str, int]:
+        from pipeline.tasks import upkeep
+
+        return upkeep.scratch(params)
+
+    named = tables()
+    tidy.expand(table=named)
+    scratch(named)
 
 
 maintain()

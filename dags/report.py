@@ -1,7 +1,8 @@
 """Check the day in the tables, then write the day's HTML report.
 
 Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contained page below the reports folder. Each
-check is a mapped task of its own; if one fails there is no report of the day.
+check is a mapped task of its own; if one fails there is no report of the day. `health` writes the page of the last
+days' steps beside it (`health-<day>.html`), whatever the checks say.
 
 **Triage.** A failed check lists its first rows: the SQL file of its name says what should hold. The usual reason is a
 day whose `tokenize` or `score` was paused: run `heal`.
@@ -9,11 +10,11 @@ day whose `tokenize` or `score` was paused: run `heal`.
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import DAY, HOUSE, SCORES, Tag, the_day
+from house import DAY, HOUSE, SCORES, Tag, in_time, the_day
 
 
 @dag(dag_id="report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, tags=[Tag.REPORT],
-     doc_md=__doc__, **HOUSE)  # fmt: skip
+     doc_md=__doc__, deadline=in_time(), **HOUSE)  # fmt: skip
 def report() -> None:
     @task
     def checks(day: str) -> list[str]:
@@ -27,13 +28,20 @@ def report() -> None:
 
         report.check(name, day)
 
-    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    @task(inlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
     def page(day: str) -> str:
         from pipeline.tasks import report
 
         return report.write(day)
 
+    @task
+    def health(day: str) -> str:
+        from pipeline.tasks import health
+
+        return health.write(day)
+
     day = the_day()
+    health(day)
     check.partial(day=day).expand(name=checks(day)) >> page(day)
 
 

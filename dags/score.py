@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import DAY, HOUSE, SCORES, TOKENS, Tag, the_day
+from house import COMMENTS, DAY, HOUSE, MODELS, SCORES, TOKENS, Tag, in_time, the_day
 
 PARAMS = {
     "day": DAY,
@@ -24,7 +24,7 @@ PARAMS = {
 
 
 @dag(dag_id="score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__,
-     **HOUSE)  # fmt: skip
+     deadline=in_time(), **HOUSE)  # fmt: skip
 def score() -> None:
     @task
     def pin(day: str, params: Any = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def score() -> None:
 
         return dict(score.implicitness(shard, pinned["model_id"]))
 
-    @task(outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
+    @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(staged: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None) -> int:
         from pipeline.tasks import score
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import COMMENTS, DAY, HOUSE, TOKENS, Tag, the_day
+from house import COMMENTS, DAY, HOUSE, TOKENS, Tag, in_time, the_day
 
 PARAMS = {
     "day": DAY,
@@ -29,6 +29,7 @@ PARAMS = {
     params=PARAMS,
     tags=[Tag.TEXT],
     doc_md=__doc__,
+    deadline=in_time(),
     **HOUSE,
 )
 def tokenize() -> None:
@@ -50,7 +51,7 @@ def tokenize() -> None:
 
         return dict(segment.cut(shard, params["chinese"], params["english"]))
 
-    @task(outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
+    @task(inlets=[COMMENTS], outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(
         staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None, outlet_events: Any = None
     ) -> int:

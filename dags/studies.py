@@ -70,12 +70,12 @@ def studies() -> None:
         return studies.detectors(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
     @task(map_index_template="{{ source }}")
-    def ask(source: str, params: Any = None, run_id: Any = None) -> str:
+    def ask(source: str, day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks import asking, studies
 
         endpoint = asking.endpoint(*service("undertone_llm"))
         how = asking.How(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
-        studies.ask(source, how, params["limit"], run_id=run_id)
+        studies.ask(source, how, params["limit"], run_id=run_id, day=day)
         return source
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
@@ -96,7 +96,8 @@ def studies() -> None:
     day = the_day()
     trained = train.partial(day=day).expand(part=trainings())
     described = describe.partial(day=day).expand(source=data_sets())
-    publish(trained, described, detected.partial(day=day).expand(source=ask.expand(source=detectors())), day)
+    asked = ask.partial(day=day).expand(source=detectors())
+    publish(trained, described, detected.partial(day=day).expand(source=asked), day)
 
 
 studies()

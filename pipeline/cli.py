@@ -15,10 +15,12 @@ import typer
 from pipeline import __version__, sample, warehouse
 from pipeline.commands import (
     abstractness,
+    backfill,
     cloze,
     commenting,
     compression,
     console,
+    forget,
     integrity,
     label,
     measures,
@@ -29,6 +31,7 @@ from pipeline.commands import (
     recovery,
     studies,
     subtext,
+    upkeep,
 )  # fmt: skip
 from pipeline.commands.options import Day, Encoding, again, today
 from pipeline.errors import UndertoneError
@@ -67,6 +70,9 @@ models.train_app.command("count_lm")(ndd.train_count_lm)
 app.command("ndd")(ndd.ndd)
 app.command("compress")(ndd.compress)
 app.command("recover")(recovery.recover)
+app.command("backfill")(backfill.backfill)
+app.command("forget")(forget.forget)
+app.command("maintain")(upkeep.maintain)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)
 for command in (measures.rank, measures.choose, measures.distance, measures.agree):
@@ -85,10 +91,11 @@ def main() -> None:
 @app.callback()
 def options(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what is written where.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="The same as JSON lines with fields.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """Measure what text means but does not say."""
-    console.logging_to_stderr(verbose)
+    console.logging_to_stderr(verbose, log_json)
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -271,6 +278,31 @@ def report(day: Day = "") -> None:
 
 
 @app.command()
+def health(
+    day: Day = "",
+    days: Annotated[int, typer.Option(min=1, help="So many days until it.")] = 14,
+    page: Annotated[bool, typer.Option("--page", help="Write the page and print its path.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Say how each step of the last days went: ok, late, unusual or missing. Exit code 1 if one is missing.
+
+    Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
+    """
+    from pipeline.commands.options import show
+    from pipeline.tasks import health as work
+
+    if page:
+        with console.working("writing the page"):
+            path = work.write(day or today(), days)
+        typer.echo(path)
+        return
+    found = work.table(day or today(), days)
+    shown = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
+    show(found if as_json else found.select(shown), as_json)
+    raise typer.Exit(1 if "missing" in found["status"] else 0)
+
+
+@app.command()
 def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the days.")] = False) -> None:
     """Find days that lack tokens or scores, because a DAG was paused or failed, and make them.
 
@@ -284,17 +316,6 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
     if any(found.values()) and not dry_run:
         with console.working("making what is missing"):
             again(lambda: work.heal(found))
-
-
-@app.command()
-def maintain() -> None:
-    """Compact small files, expire snapshots older than a week, sweep orphans older than a day.
-
-    Example: `undertone maintain`
-    """
-    with console.working("tidying"):
-        done = warehouse.maintain()
-    console.table(pl.DataFrame([{"table": name, **what} for name, what in done.items()]))
 
 
 @app.command()

@@ -6,7 +6,11 @@ work on one machine; `undertone doctor` prints what is in force.
 
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.errors import BadInput
 
 # polars plans Iceberg scans with pyiceberg here; said aloud, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
@@ -18,14 +22,50 @@ def _get(name: str, default: str) -> str:
     return os.environ.get(f"UNDERTONE_{name}") or default
 
 
+def _database(name: str, file: str) -> str:
+    """A database's address; of one that is none not even the fault is told, since it would hold the password."""
+    given = _get(name, "")
+    if not given:
+        return f"sqlite:///{home() / file}"
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        make_url(given)
+    except (ArgumentError, ValueError):
+        raise BadInput(
+            f"UNDERTONE_{name} is no address of a database; write it like "
+            "postgresql+psycopg2://user:password@host/name, with %40 for @ and %2F for / in the password"
+        ) from None
+    return given
+
+
 def home() -> Path:
     """Where everything of this installation lies (UNDERTONE_HOME), absolute because Airflow refuses relative paths."""
     return Path(_get("HOME", "~/.undertone")).expanduser().resolve()
 
 
+class Attempt(NamedTuple):
+    """An attempt at a task: `dag.task.map_index`, and when it began, as an ISO time of UTC."""
+
+    task: str
+    began: str
+
+
+def begin(task: str, began: datetime) -> None:
+    """Say which attempt at a task this process is from now on; dags/house.py says so before every task."""
+    os.environ["UNDERTONE_ATTEMPT"] = f"{task} {began.astimezone(UTC).isoformat()}"
+
+
+def attempt() -> Attempt | None:
+    """The attempt at a task that this process is (UNDERTONE_ATTEMPT, set by `begin`); None outside Airflow."""
+    task, _, began = _get("ATTEMPT", "").partition(" ")
+    return Attempt(task, began) if began else None
+
+
 def catalog_uri() -> str:
     """SQLAlchemy address of the Iceberg catalog (UNDERTONE_CATALOG): a SQLite file, or PostgreSQL for a team."""
-    return _get("CATALOG", f"sqlite:///{home() / 'catalog.db'}")
+    return _database("CATALOG", "catalog.db")
 
 
 def warehouse() -> str:
@@ -36,7 +76,52 @@ def warehouse() -> str:
 
 def spool_uri() -> str:
     """SQLAlchemy address of the fetcher's spool (UNDERTONE_SPOOL), where a page and its cursor are one transaction."""
-    return _get("SPOOL", f"sqlite:///{home() / 'spool.db'}")
+    return _database("SPOOL", "spool.db")
+
+
+def airflow_task() -> dict[str, str]:
+    """Names of the DAG, task and run that this process works for, which Airflow sets; none outside Airflow."""
+    names = {"dag": "AIRFLOW_CTX_DAG_ID", "task": "AIRFLOW_CTX_TASK_ID", "run": "AIRFLOW_CTX_DAG_RUN_ID"}
+    return {name: os.environ[variable] for name, variable in names.items() if variable in os.environ}
+
+
+def alert_url() -> str | None:
+    """Webhook that gets a JSON note of each missed deadline and failed task (UNDERTONE_ALERT_URL); none: log lines."""
+    return os.environ.get("UNDERTONE_ALERT_URL") or None
+
+
+def deadline_hours() -> float | None:
+    """Hours in which a run of the daily chain should be done, from when it was queued (UNDERTONE_DEADLINE_HOURS).
+
+    None, the default: nobody is told. `airflow dags test` ends with an error for a DAG that has a deadline
+    (apache/airflow#73428, in 3.3.2), so a scheduler's installation says it wants them.
+    """
+    given = _get("DEADLINE_HOURS", "")
+    if not given:
+        return None
+    try:
+        hours = float(given)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < 24 * 365:
+        raise BadInput(f"UNDERTONE_DEADLINE_HOURS: expected hours above 0, found {given!r}")
+    return hours
+
+
+def import_limits() -> tuple[int, int]:
+    """How much of an imported file may be in memory at once: bytes of a file that is read as one, unpacked
+    (UNDERTONE_IMPORT_BYTES), and characters of a line or cell (UNDERTONE_IMPORT_CHARACTERS).
+    """
+    from pipeline.text.lines import LIMITS
+
+    return _whole("IMPORT_BYTES", LIMITS.whole), _whole("IMPORT_CHARACTERS", LIMITS.line)
+
+
+def _whole(name: str, default: int) -> int:
+    given = _get(name, str(default))
+    if not given.isascii() or not given.isdecimal() or not 0 < int(given) < 1 << 62:
+        raise BadInput(f"UNDERTONE_{name}: expected a whole number above 0, found {given[:40]!r}")
+    return int(given)
 
 
 def inbox() -> Path:
@@ -130,7 +215,7 @@ def llm_key() -> str | None:
 
 def llm_ledger() -> str:
     """SQLAlchemy address of the ledger of answers (UNDERTONE_LLM_LEDGER), where each is kept and paid for once."""
-    return _get("LLM_LEDGER", f"sqlite:///{home() / 'ledger.db'}")
+    return _database("LLM_LEDGER", "ledger.db")
 
 
 def llm_prices() -> Path | None:
@@ -164,3 +249,8 @@ def absolute() -> dict[str, str]:
 def aws_endpoint() -> str | None:
     """Endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
     return os.environ.get("AWS_ENDPOINT_URL")
+
+
+def aws_region() -> str | None:
+    """Region of the object store (AWS_REGION, AWS_DEFAULT_REGION); any word for a store of one's own."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")

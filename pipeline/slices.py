@@ -5,7 +5,7 @@ Both travel between tasks as plain JSON (a string, a TypedDict), so Airflow need
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from pipeline.errors import BadInput
 
@@ -24,6 +24,7 @@ class Staged(TypedDict):
 
     path: str
     rows: int
+    seconds: NotRequired[float]  # of work, for the row of `runs` that tells of all shards
 
 
 def parse_day(text: str) -> date:

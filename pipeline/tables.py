@@ -463,10 +463,58 @@ class Runs(dy.Schema):
     config = dy.String(min_length=2, description="Parameters as JSON")
     run_id = dy.String(description="Airflow run, or `cli`: provenance only")
     code_version = dy.String(min_length=1, description="Version of undertone")
+    started_at = _time("When the work began: provenance only, as are all columns below")
+    seconds = dy.Float64(nullable=True, min=0, description="Of work, shards and all; shared out by rows among sources")
+    byte_count = dy.Int64(nullable=True, min=0, description="Bytes written into tables, shared out likewise")
+    input_tokens = dy.Int64(nullable=True, min=0, description="Sent to a language model; null where none was asked")
+    output_tokens = dy.Int64(nullable=True, min=0, description="That a language model answered")
+    cost_usd = dy.Float64(nullable=True, min=0, description="Of these; null where a price is unknown")
 
     @dy.rule()
     def adds_up(cls) -> pl.Expr:
         return pl.col("read_count") == pl.col("kept_count") + pl.col("dropped_count")
+
+
+PROVENANCE = ("run_id", "started_at", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
+"""Columns in which `runs` may differ between two runs of one slice; `run_id` says as little in other tables."""
+
+
+class TrainingTexts(dy.Schema):
+    """Hashes of the texts each model was trained on, so that it can be told which models learned from erased ones.
+
+    What was erased keeps its count and loses its hash: the row `erased` counts all that was erased of a model.
+    """
+
+    kind = dy.String(min_length=1, description="Kind of model")
+    model_id = dy.String(min_length=1, description="models.model_id, or the folder of an adapted encoder")
+    text_hash = dy.String(regex="^([0-9a-f]{32}|erased)$", description="128-bit BLAKE2 of the text, or `erased`")
+    row_count = dy.Int64(min=1, description="Training rows that have the text")
+
+
+class Erasures(dy.Schema):
+    """Receipts: what was erased on request, of which store. Nothing here tells of whom, or what it said."""
+
+    erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="Random id of the erasure")
+    day = dy.Date(description="UTC day it was done")
+    erased_at = dy.Datetime(time_unit="us", time_zone="UTC", description="When it was done")
+    kind = dy.String(min_length=1, description="What the request named: user_id, comment_id, thread_id, origin")
+    request_count = dy.Int64(min=0, description="How many of these it named")
+    store = dy.String(min_length=1, description="Table, or folder or database beside the tables")
+    row_count = dy.Int64(min=0, description="Rows, records and fields that were erased in it")
+    file_count = dy.Int64(min=0, description="Files of it that were removed or written anew")
+    run_id = dy.String(description="Airflow run, or `cli`: provenance only")
+    code_version = dy.String(min_length=1, description="Version of undertone")
+
+
+class ModelErasures(dy.Schema):
+    """What share of a model's training texts an erasure took: the model was trained on them all the same."""
+
+    erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="erasures.erasure_id")
+    kind = dy.String(min_length=1, description="Kind of model")
+    model_id = dy.String(min_length=1, description="training_texts.model_id")
+    erased_count = dy.Int64(min=1, description="Training rows that this erasure took")
+    training_count = dy.Int64(min=1, description="Training rows when the model was trained")
+    erased_ratio = dy.Float64(min=0, max=1, description="erased_count / training_count, rounded to 6 decimals")
 
 
 class Table(NamedTuple):
@@ -508,6 +556,9 @@ TABLES: dict[str, Table] = {
         Evaluations, ("kind", "day", "model_id", "metric", "split", "subset", "epoch"), ("kind", "day")
     ),
     "studies": Table(Studies, ("study", "day", "setting", "metric", "subset", "run"), ("study", "day")),
+    "training_texts": Table(TrainingTexts, ("kind", "model_id", "text_hash"), ("kind",)),
+    "erasures": Table(Erasures, ("erasure_id", "store"), ("day",)),
+    "model_erasures": Table(ModelErasures, ("erasure_id", "kind", "model_id"), ("kind",)),
     "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
     "dropped": Table(Dropped, (), ("source", "day")),
     "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),

@@ -1,14 +1,18 @@
 """What all tests share: a home of their own, no network but loopback, the real data where it is given."""
 
 import os
+import shutil
 import socket
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis
+from sqlalchemy import Engine, event
 
 # a busy machine is slow, not wrong
 hypothesis.register_profile("undertone", deadline=None)
@@ -26,6 +30,13 @@ for _name in [n for n in os.environ if n.startswith("UNDERTONE_") and n not in _
     del os.environ[_name]
 
 DAY = "2026-11-19"
+
+
+@event.listens_for(Engine, "connect")
+def _do_not_wait_for_the_disk(connection: Any, _: Any) -> None:
+    """No test pulls the plug, and a catalog that waits for the disk at every commit takes most of a small test."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 @pytest.fixture(autouse=True)
@@ -46,15 +57,41 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh UNDERTONE_HOME; nothing is created in it yet."""
     folder = tmp_path / "home"
     monkeypatch.setenv("UNDERTONE_HOME", str(folder))
+    for name in [n for n in os.environ if n.startswith("AIRFLOW_CTX_") or n == "UNDERTONE_ATTEMPT"]:
+        del os.environ[name]  # a DAG that an earlier test ran in this process left them
+    return folder
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose warehouse is set up, to be copied."""
+    from pipeline import warehouse
+
+    folder = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(folder))
+        warehouse.create()
+        warehouse.close()
     return folder
 
 
 @pytest.fixture
-def tables(home: Path) -> Iterator[Path]:
-    """A home whose warehouse is set up, with empty tables."""
+def tables(empty_home: Path, home: Path) -> Iterator[Path]:
+    """A home whose warehouse is set up, with empty tables.
+
+    Creating them takes longer than most tests, so it is a copy; the paths in Iceberg's metadata and in its catalog are
+    absolute, and become those of this home.
+    """
     from pipeline import warehouse
 
-    warehouse.create()
+    shutil.copytree(empty_home, home)
+    for path in home.glob("warehouse/**/*.metadata.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace(str(empty_home), str(home)), encoding="utf-8")
+    with closing(sqlite3.connect(home / "catalog.db")) as catalog, catalog:
+        catalog.execute(
+            "UPDATE iceberg_tables SET metadata_location = replace(metadata_location, ?, ?)",
+            (str(empty_home), str(home)),
+        )
     yield home
     warehouse.close()
 
@@ -88,9 +125,9 @@ def tiny_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_folder
 
 
-@pytest.fixture
-def wordnet(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """WordNet is there, and what is made of it is made once for all workers of a test run."""
+@pytest.fixture(scope="session")
+def shared_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """WordNet is there, and what is made of it lies in this folder, made once for all workers of a test run."""
     from pipeline.errors import Missing
     from pipeline.text import wordnet
 
@@ -100,7 +137,13 @@ def wordnet(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         pytest.skip(f"needs WordNet: {why}")
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    monkeypatch.setenv("UNDERTONE_RESOURCES", str(shared / "resources"))
+    return shared / "resources"
+
+
+@pytest.fixture
+def wordnet(shared_wordnet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting UNDERTONE_RESOURCES names the folder of what is made of WordNet."""
+    monkeypatch.setenv("UNDERTONE_RESOURCES", str(shared_wordnet))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Rows for tests: the few values that a test is about, the rest filled in so that the contract holds."""
 
 import hashlib
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import polars as pl
@@ -28,7 +28,8 @@ _GIVEN: dict[str, Any] = {
     "lemma": "hope", "upos": "NOUN", "title_tokens": ["a", "day"], "content_tokens": ["it", "rained"],
     "comment_count": 1, "like_count": 0, "role": "reference", "place": 0, "grade": 3.0, "grades": [3.0, 3.0],
     "raters": ["r1", "r2"], "system": "att", "is_weighted": True, "words": ["cold", "again"], "rounds": [0, 1],
-    "ratio": 0.5,
+    "ratio": 0.5, "store": "comments", "request_count": 1, "file_count": 0,
+    "erased_at": datetime(2026, 11, 19, tzinfo=UTC), "erased_count": 1, "training_count": 2, "erased_ratio": 0.5,
 }  # fmt: skip
 _ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
 _DIGITS = {
@@ -40,6 +41,7 @@ _DIGITS = {
     "task_id": 32,
     "row_id": 16,
     "generated_id": 32,
+    "erasure_id": 32,
 }
 
 

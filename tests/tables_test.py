@@ -74,6 +74,13 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("studies", {"effective_count": -1}, "effective_count|min"),
     ("scores", {"value": 2.5}, "implicitness_in_range"),
     ("scores", {"metric": "sarcasm", "value": float("nan")}, "value|nan"),
+    ("training_texts", {"row_count": 0}, "row_count|min"),
+    ("training_texts", {"text_hash": "x"}, "text_hash|regex"),
+    ("erasures", {"erasure_id": "e1"}, "erasure_id|regex"),
+    ("erasures", {"row_count": -1}, "row_count|min"),
+    ("erasures", {"erased_at": None}, "erased_at|nullability"),
+    ("model_erasures", {"erased_ratio": 1.5}, "erased_ratio|max"),
+    ("model_erasures", {"erased_count": 0}, "erased_count|min"),
     ("dropped", {"reason": ""}, "reason|min_length"),
     ("runs", {"read_count": 5, "kept_count": 3, "dropped_count": 1}, "adds_up"),
 ]

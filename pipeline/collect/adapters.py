@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.collect import bilibili, netease, tencent_news, weibo, zhihu
-from pipeline.collect.record import Page
+from pipeline.collect.record import Page, refuse_odd
 from pipeline.errors import BadInput, SchemaDrift
 
 ADAPTERS: dict[str, ModuleType] = {
@@ -25,13 +25,17 @@ def adapter(source: str) -> ModuleType:
 
 
 # What plain indexing raises when a site changes the type of something: as much drift as a missing field.
-_ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError)
+_ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError, OSError, RecursionError)
 
 
 def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | None) -> Page:
     """Records of one redacted page; Refused for a refusal inside it, SchemaDrift for any other shape."""
     try:
         page: Page = adapter(source).parse(body, url, fetched_at)
+        for article in page.articles:
+            refuse_odd(article, source)
+        for comment in page.comments:
+            refuse_odd(comment, source)
     except _ODD as why:
         raise SchemaDrift(f"{source}: the page has another shape than its adapter knows ({why!r})") from why
     return page

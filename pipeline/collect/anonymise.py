@@ -31,13 +31,16 @@ _PHONE = re.compile(
 )
 _HANDLE = re.compile(
     r"((?:QQ|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram|加\s?[vVqQ])"
-    r"(?:\s?(?:号|群|id)?\s*[:：是]\s*|\s?(?:号|群|id)\s*|\s*(?=[A-Za-z_-]*[0-9])))"  # "wechat always" is no handle
+    r"(?:\s?(?:号|群|id)?\s*[:：是]\s*|\s?(?:号|群|id)\s*|\s*(?=[A-Za-z_-]{0,19}[0-9])))"  # no handle: "wechat always"
     r"[A-Za-z0-9_-]{5,20}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 # any script and emoji; "3@5" is a price, "@ noon" no name
 _MENTION = re.compile(r"(?:(?<![0-9])[@＠]|[@＠](?=[^\W0-9]))[\w\-·\U0001F000-\U0001FAFF\u2600-\u27BF]{1,30}")
 _MAY_HOLD = r"(?i)[@＠]|\+[1-9]|[0-9]{7}|[0-9][-. )][ ]?[0-9]{3}|://|www\.|\.(cn|tv|ly)/|qq|微信|薇信|威信|扣扣|V信|vx|wx|wechat|telegram|加"
+
+_ROUNDS = 20  # no comment takes more than a few; "qq1qq1qq1…" takes as many as it has letters, and then loses them
+_ANY_HANDLE = re.compile(r"\[(?:URL|EMAIL|ID|PHONE|HANDLE|MENTION)\]|[A-Za-z0-9_.@＠+-]+")
 
 HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in HALF)  # their full-width twins
@@ -77,15 +80,18 @@ def scrub(text: str, counts: Counter[str] | None = None) -> str:
         found[token] += 1
         return f"{kept}[{token}]"
 
-    before = text
-    text = _REPLY_PREFIX.sub("", text)
-    text = _URL.sub(lambda _: put("URL"), text)
-    text = _EMAIL.sub(lambda _: put("EMAIL"), text)
-    text = _CARD.sub(lambda m: put("ID") if _is_card(m) else m[0], text)
-    text = _PHONE.sub(lambda _: put("PHONE"), text)
-    text = _HANDLE.sub(lambda m: put("HANDLE", m[1]), text)
-    text = _MENTION.sub(lambda _: put("MENTION"), text)
-    return text if text == before else scrub(text, found)  # "@one@two": the second shows once the first is gone
+    for _ in range(_ROUNDS):  # "@one@two": the second shows once the first is gone
+        before = text
+        text = _REPLY_PREFIX.sub("", text)
+        text = _URL.sub(lambda _: put("URL"), text)
+        text = _EMAIL.sub(lambda _: put("EMAIL"), text)
+        text = _CARD.sub(lambda m: put("ID") if _is_card(m) else m[0], text)
+        text = _PHONE.sub(lambda _: put("PHONE"), text)
+        text = _HANDLE.sub(lambda m: put("HANDLE", m[1]), text)
+        text = _MENTION.sub(lambda _: put("MENTION"), text)
+        if text == before:
+            return text
+    return _ANY_HANDLE.sub(lambda _: put("HANDLE"), text)
 
 
 def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:

@@ -26,7 +26,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from pipeline import __version__
 from pipeline.collect import adapters
 from pipeline.collect.adapters import adapter
-from pipeline.errors import BadInput, Refused, Retry, SchemaDrift
+from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
+from pipeline.text.lines import parsed
 
 log = logging.getLogger(__name__)
 
@@ -81,9 +82,9 @@ class Fetcher:
         if _is_html(answer):
             raise Refused(f"{urlsplit(url).netloc} answered HTML where JSON was due: a log-in or a check")
         try:
-            body = answer.json()
+            body = parsed(answer.content.decode(json.detect_encoding(answer.content)))
         except ValueError as why:
-            raise SchemaDrift(f"{url}: the answer is not JSON") from why
+            raise SchemaDrift(f"{url}: the answer is not JSON: {why}") from why
         if not isinstance(body, dict):
             raise SchemaDrift(f"{url}: the answer is a JSON {type(body).__name__}, expected an object")
         return body
@@ -184,6 +185,14 @@ class Spool:
     """Fetched pages, redacted, with the cursor after each; one transaction a page. SQLite, or PostgreSQL for a team."""
 
     def __init__(self, uri: str) -> None:
+        try:
+            self._open(uri)
+        except ImportError as why:
+            raise Missing(f"the spool's address needs a driver that is not installed: {why.name}") from None
+        except (sa.exc.SQLAlchemyError, ValueError) as why:  # a driver may repeat the address, which has a password
+            raise Retry(f"the spool does not answer ({type(why).__name__}); see UNDERTONE_SPOOL") from None
+
+    def _open(self, uri: str) -> None:
         self._engine = sa.create_engine(uri)
         meta = sa.MetaData()
         key = [sa.Column(n, sa.String, primary_key=True) for n in ("source", "day", "chain")]

@@ -5,7 +5,6 @@ and what was expected, so that a person mends the file rather than finding a hol
 """
 
 import hashlib
-import json
 import logging
 import math
 import re
@@ -23,6 +22,7 @@ from pipeline.collect.markup import text_of
 from pipeline.collect.record import Article, Comment, Page
 from pipeline.collect.rows import CHUNK, Chunk, chunks, tables
 from pipeline.errors import BadInput, Refused, SchemaDrift
+from pipeline.text.lines import LIMITS, Limits, parsed
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,7 @@ def read(
     encoding: str = "utf-8-sig",
     size: int = CHUNK,
     label: str | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Batch]:
     """The file's records, in batches.
 
@@ -76,12 +77,13 @@ def read(
         encoding: of text files.
         size: rows a batch.
         label: what ids made from rows begin with; the file's name. Files imported together need different ones.
+        limits: how much of the file may be in memory at once.
     """
     # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
     known = [table for table, names in tables(path).items() if columns.preset(names)]
     chosen: dict[str, tuple[str | None, columns.Columns]] = {}
     seen: dict[str, set[str]] = {}
-    for chunk in chunks(path, encoding, size):
+    for chunk in chunks(path, encoding, size, limits):
         if known and not mapping and chunk.table not in known:
             log.info("%s: table %r is no export we know; left out", path, chunk.table)
             continue
@@ -246,9 +248,9 @@ def _written(text: str, where: str, column: str) -> datetime:
 def _list(value: Any, where: str, column: str) -> list[Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except json.JSONDecodeError as why:
-            raise BadInput(f"{where}, field {column!r}: expected a JSON list") from why
+            value = parsed(value)
+        except ValueError as why:
+            raise BadInput(f"{where}, field {column!r}: expected a JSON list: {why}") from why
     if value is None:
         return []
     if not isinstance(value, list):

@@ -4,10 +4,13 @@ Crawlers commonly strip tags with a regular expression and so delete [doge], the
 marks sarcasm on Weibo. Here an image gives its alt text, a line break a newline, and a mention stays a mention.
 """
 
+import re
 from html.parser import HTMLParser
 
 _BREAKS = {"br", "p", "div", "li"}
 _LABELS = {"查看图片", "网页链接", "查看动图", "评论配图"}  # link texts that the site adds, not the writer
+# a tag that never ends, or a quotation mark that none closes, has the parser look to the text's end each time anew
+_NO_TAG = re.compile(r"<(?![^<>\"']*(?:\"[^<>\"]*\"[^<>\"']*|'[^<>']*'[^<>\"']*)*>)")
 
 
 class _Text(HTMLParser):
@@ -31,6 +34,6 @@ def text_of(markup: str) -> str:
     if "<" not in markup and "&" not in markup:
         return markup.strip()
     parser = _Text()
-    parser.feed(markup)
+    parser.feed(_NO_TAG.sub("&lt;", markup))
     parser.close()
     return "".join(parser.parts).strip()

@@ -86,6 +86,20 @@ def need(obj: Any, key: str, kind: type | tuple[type, ...], site: str) -> Any:
     return value
 
 
+def refuse_odd(record: Article | Comment, site: str) -> None:
+    """SchemaDrift for a field that no table can hold, such as an object where a text was, or an empty id."""
+    for name in record.__slots__:
+        value = getattr(record, name)
+        if name in ("thread_id", "comment_id"):
+            fits = isinstance(value, str) and value != ""
+        elif name.endswith("_count"):
+            fits = value is None or -(2**63) <= value < 2**63
+        else:
+            fits = isinstance(value, str | bool | datetime | None)
+        if not fits:
+            raise SchemaDrift(f"{site}: field {name!r} should not be {value!r:.60}; the adapter needs an update")
+
+
 def refuse(site: str, code: object, meaning: str) -> Refused:
     """A refusal that the site put inside an HTTP 200."""
     return Refused(f"{site} refused inside its answer (code {code}): {meaning}")
@@ -95,15 +109,24 @@ def text_id(value: object) -> str | None:
     """An id as text; the sites' ways of saying none (0, "0", "", null) as None. Floats would have lost digits."""
     if isinstance(value, float):
         raise SchemaDrift(f"id {value!r} came as a floating-point number and has lost digits; read ids as text")
+    if not isinstance(value, str | int | None):
+        raise SchemaDrift(f"an id should be a number or text, found {value!r:.60}")
     return None if value in (None, "", "0", 0) else str(value)
 
 
 def count(value: object) -> int | None:
-    """A count that may come as text."""
+    """A count that may come as text; one below zero is none and a ValueError."""
+    number = _integer(value)
+    if number is not None and number < 0:
+        raise ValueError(f"a count of {number}")
+    return number
+
+
+def _integer(value: object) -> int | None:
     return int(str(value)) if value not in (None, "") else None
 
 
 def moment(value: object, per_second: int = 1) -> datetime | None:
     """An epoch time in 1/`per_second` seconds, perhaps as text, as UTC."""
-    number = count(value)
+    number = _integer(value)
     return datetime.fromtimestamp(number / per_second, UTC) if number else None

@@ -13,16 +13,22 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from pipeline import logs
+from pipeline.text.visible import visible
+
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
 
 LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
 
 
-def logging_to_stderr(verbose: bool) -> None:
-    """Plain log lines; other libraries only when something is wrong."""
+def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
+    """Plain log lines, or JSON with fields, which are never few; other libraries only when something is wrong."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("pipeline").setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("pipeline").setLevel(logging.INFO if verbose or as_json else logging.WARNING)
+    if as_json:
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(logs.json_lines())
 
 
 def say(text: str) -> None:
@@ -93,5 +99,5 @@ def _cell(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without the control sequences by which a comment or a server could reach the terminal."""
-    return "".join(ch for ch in text if ch.isprintable())
+    """In one line, with the controls by which a comment or a server could reach the terminal shown, not sent."""
+    return visible(text.replace("\n", " ").replace("\t", " "))

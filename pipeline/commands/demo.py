@@ -23,6 +23,7 @@ ALL = (
     "report",
     "heal",
     "maintain",
+    "forget",
 )
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else

@@ -33,6 +33,7 @@ def examine() -> list[Finding]:
         _user_key(),
         _tables(),
         _model(),
+        _forgotten(),
         _language_model(),
         _airflow(),
     ]
@@ -130,6 +131,18 @@ def _model() -> Finding:
         return Finding("ImpScore model", False, str(why), remedy, needed=False)
     own = (settings.models() / model_id).is_dir()
     return Finding("ImpScore model", True, f"{model_id[:12]}{'' if own else ', shipped'}", "", needed=False)
+
+
+def _forgotten() -> Finding:
+    from pipeline.tasks import shelf
+
+    try:
+        found = shelf.flagged().filter("is_promoted")
+    except UndertoneError as why:
+        return Finding("erased training texts", False, str(why), "undertone init", needed=False)
+    told = ", ".join(f"{kind} {share:.2%}" for kind, share in found.select("kind", "erased_ratio").iter_rows())
+    remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"
+    return Finding("erased training texts", not told, told or "in no model in force", remedy, needed=False)
 
 
 def _language_model() -> Finding:

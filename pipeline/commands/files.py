@@ -10,19 +10,22 @@ from typing import IO, Any, Self
 import polars as pl
 import pyarrow.parquet as pq
 
+from pipeline import settings
 from pipeline.collect.rows import CHUNK, chunks
 from pipeline.commands import console
 from pipeline.errors import BadInput
+from pipeline.text.lines import Limits
+from pipeline.text.spreadsheets import FORMULA
 
 WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 
 
-_FORMULA, _NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+([.,][0-9]+)?$"
+_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 
 
 def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
     """Chunks of a file and the name of their text column: the one given, else `text`, else the only one there is."""
-    for chunk in chunks(path, encoding):
+    for chunk in chunks(path, encoding, limits=Limits(*settings.import_limits())):
         frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
         name = column or ("text" if "text" in frame.columns else frame.columns[0] if frame.width == 1 else None)
         if name is None or name not in frame.columns:
@@ -35,9 +38,9 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     """Text cells that a spreadsheet would run as a formula, made plain by a leading apostrophe."""
-    frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
+    frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
     return frame.with_columns(
-        pl.when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
+        pl.when(pl.col(name).str.contains(FORMULA) & ~pl.col(name).str.contains(_NUMBER))
         .then(pl.lit("'") + pl.col(name))
         .otherwise(name)
         .alias(name)

@@ -17,9 +17,9 @@ _PAUSE = 6.0
 class Rest:
     """Airflow's REST interface, version 2."""
 
-    def __init__(self, url: str) -> None:
-        """Log in as admin."""
-        credentials = {"username": "admin", "password": password()[0]}
+    def __init__(self, url: str, secret: str | None = None) -> None:
+        """Log in as admin, by default with the password of the stack of this installation."""
+        credentials = {"username": "admin", "password": secret or password()[0]}
         answer = httpx.post(f"{url}/auth/token", json=credentials, timeout=30, trust_env=False)
         answer.raise_for_status()
         token = answer.json()["access_token"]
@@ -56,6 +56,11 @@ class Rest:
         body = {"name": name, "slots": slots, "description": "", "include_deferred": False}
         self.call("POST", "/pools", (200, 201, 409), json=body)
 
+    def pause(self, *dag_ids: str) -> None:
+        """Let DAGs run no more until they are unpaused; what their assets announce meanwhile is lost to them."""
+        for dag_id in dag_ids:
+            self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": True})
+
     def unpause(self, *dag_ids: str) -> None:
         """Let DAGs run."""
         for dag_id in dag_ids:
@@ -88,11 +93,12 @@ class Rest:
                 if run["state"] in _ENDED:
                     return run
                 if approves:
-                    self._approve(dag_id, run["dag_run_id"], asleep)
+                    self.approve(dag_id, run["dag_run_id"], asleep)
             time.sleep(0.5)
         raise Retry(f"{dag_id}: no run for {day} ended within {timeout:.0f} s")
 
-    def _approve(self, dag_id: str, run_id: str, asleep: dict[tuple[str, int], float]) -> None:
+    def approve(self, dag_id: str, run_id: str, asleep: dict[tuple[str, int], float]) -> None:
+        """Approve what a run has been asking for a while; `asleep` is remembered between calls."""
         where = f"/dags/{dag_id}/dagRuns/{run_id}"
         for asked in self.call("GET", f"{where}/hitlDetails")["hitl_details"]:
             task = asked["task_instance"]

@@ -25,7 +25,7 @@ from pipeline.examples.cloze import DROPPED
 from pipeline.examples.sources.files import find
 from pipeline.examples.summaries import SPLITS
 from pipeline.text.language import language
-from pipeline.text.lines import json_lines, json_value, lines
+from pipeline.text.lines import json_lines, json_value, lines, whole
 from pipeline.text.segment import UNIT
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -205,7 +205,7 @@ def _of_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
         if not labels.startswith("\t"):
             raise BadInput(f"{data}, line {label_line}: expected a tab and labels, found {labels.strip():.60}")
         items.append(_labelled(f"colloquial:{number}", _literal(told), _literal(labels.strip())))
-    places = json_value("".join(text for _, text in lines(order)), order)
+    places = json_value(whole(order), order)
     if not isinstance(places, list) or any(type(place) is not int for place in places):
         raise BadInput(f"{order}: expected a list of whole numbers, found {places!r:.60}")
     if sorted(places) != [*range(len(items))] or not items:

@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.splits import SEED
-from pipeline.text.lines import json_lines, json_value, lines
+from pipeline.text.lines import json_lines, json_value, whole
 
 _TEXT: dict[str, pl.DataType] = {"item_id": pl.String(), "text": pl.String(), "context": pl.String()}
 _CHOICE: dict[str, pl.DataType] = {
@@ -100,7 +100,7 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
         BadInput: naming file, item (its place, from 1) and field.
     """
     (file,) = find(path, "CN-SarcasmBench.json", every=True)
-    entries = json_value("".join(line for _, line in lines(file)), file)
+    entries = json_value(whole(file), file)
     if not isinstance(entries, list) or not entries:
         raise BadInput(f"{file}: expected a list of items")
     rows = [_sarcastic(entry, f"{file}, item {number}") for number, entry in enumerate(entries, 1)]

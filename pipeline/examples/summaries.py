@@ -24,7 +24,7 @@ import polars as pl
 from pipeline.collect import rows as files
 from pipeline.errors import BadInput
 from pipeline.examples.cloze import DROPPED, PLACEHOLDER, normalised
-from pipeline.text.lines import json_object, lines
+from pipeline.text.lines import json_object, lines, whole
 
 BATCH = 2_000  # articles
 COLUMNS = {
@@ -194,7 +194,7 @@ def _sections(path: Path) -> dict[str, str | None]:
 
 def _splits(path: Path) -> dict[str, str]:
     """The split of each id."""
-    told = json_object("".join(line for _, line in lines(path)), path)
+    told = json_object(whole(path), path)
     if unknown := sorted(set(told) - set(SPLITS)):
         raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")
     found: dict[str, str] = {}

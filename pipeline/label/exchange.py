@@ -8,7 +8,6 @@ another is given.
 import csv
 import hashlib
 import json
-import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -25,6 +24,8 @@ from pipeline.label.schema import CSD, Form
 from pipeline.label.stages import AGAIN, DELETE
 from pipeline.tables import Labels
 from pipeline.text.lines import UTF8
+from pipeline.text.spreadsheets import defused, plain
+from pipeline.text.visible import hidden, visible
 
 COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""
@@ -38,8 +39,6 @@ _OPTIONAL = ("round", "stage", "labelled_at", "tool")
 _ANY = "?" * 1_000_000  # in place of a text that is not at hand
 _TOLD = 10  # faults in one message
 _CELL = 32_767  # characters; a spreadsheet drops the rest
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # the apostrophes let a text that begins with one come back as it was
-_DEFUSED = re.compile(r"'+[=+\-@\t\r]")
 
 
 class _Task(NamedTuple):
@@ -126,9 +125,9 @@ def write_wide(
 
     They stand after what is shown, but for a field that is answered first: it stands before the context.
 
-    A spreadsheet evaluates none of it: in csv a text that looks like a formula gets an apostrophe, which `read` takes
-    off again; in xlsx every cell is text. An xlsx file lets fields be picked from lists, and has a second sheet with
-    questions, values and the guidelines.
+    What cannot be seen in a text is shown (⟨U+202E⟩). A spreadsheet evaluates none of it: in csv a text that looks like
+    a formula gets an apostrophe, which `read` takes off again; in xlsx every cell is text. An xlsx file lets fields be
+    picked from lists, and has a second sheet with questions, values and the guidelines.
 
     Args:
         path: the sheet.
@@ -182,8 +181,8 @@ def _sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang
     rows = [
         {
             "task_id": row["task_id"], "rater_id": rater_id, "round": str(row["round"]), "stage": str(stage),
-            "text": row["text"], "context": row["context"] or "",
-            **({"labels": labels_told(row, lang, form)} if stage == 2 else {}),
+            "text": visible(row["text"]), "context": visible(row["context"] or ""),
+            **({"labels": visible(labels_told(row, lang, form))} if stage == 2 else {}),
         }
         for row in told
     ]  # fmt: skip
@@ -258,16 +257,6 @@ def _question(name: str, sheet: _Sheet, lang: str) -> str:
         for value in values_of(name, sheet.stage, form)
     ]
     return f"{field.en if lang == 'en' else field.zh} {', '.join(names)}"
-
-
-def defused(text: str) -> str:
-    """The text as a csv cell that no spreadsheet evaluates; `plain` is its inverse."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def plain(cell: str) -> str:
-    """The text of a csv cell, with the apostrophe of `defused` taken off."""
-    return cell[1:] if _DEFUSED.match(cell) else cell
 
 
 # ---------------------------------------------------------------------------------------------------------------- in
@@ -362,7 +351,7 @@ def _read_long(
 def _read_wide(
     path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, raters: Collection[str] | None, form: Form
 ) -> pl.DataFrame:
-    texts = _texts(tasks, "text") or {}
+    texts = {task_id: visible(text) for task_id, text in (_texts(tasks, "text") or {}).items()}
     others = set(texts.values())
     is_defused = path.suffix.lower() in (".csv", ".tsv")
 
@@ -466,6 +455,7 @@ def _value(field: str, value: Any, stage: int, text: str, form: Form) -> str:
         if not said:
             raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
         is_span = field in form.spans
+        said = hidden(said) if is_span and form.may_quote else said  # quoted from a sheet that shows what is unseen
         return "{}-{}".format(*schema.span_of(said, text, field, may_quote=form.may_quote)) if is_span else said
     if stage == 2 and field in form.fields and said.casefold() in VERDICTS:
         return said.casefold()

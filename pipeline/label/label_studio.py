@@ -13,7 +13,8 @@ changed afterwards.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import exchange, schema, stages
 from pipeline.label.schema import CSD, Form
-from pipeline.text.lines import json_value, lines
+from pipeline.text.lines import json_value, whole
 
 TOOL = "label_studio"
 RATERS = {1: stages.RATERS, 2: 1}
@@ -188,7 +189,7 @@ def read_export(path: Path) -> list[dict[str, Any]]:
     Raises:
         BadInput: the file is not one.
     """
-    tasks = json_value("".join(line for _, line in lines(path)), path)
+    tasks = json_value(whole(path), path)
     if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
         raise BadInput(f"{path}: expected a JSON export of Label Studio, a list of tasks with `data`")
     return tasks
@@ -225,15 +226,20 @@ def from_export(
     latest: dict[tuple[str, int, str], _Answer] = {}
     taken: list[tuple[str, int, int, str]] = []
     for task in export:
-        for answer in _answers(task, raters, skipped, name):
+        with _known(f"{name}, task {task.get('id')!s:.60}"):
+            found = _answers(task, raters, skipped, name)
+            taken += _taken(task)
+        for answer in found:
             key = answer.task_id, answer.round, answer.rater_id
             first, last = sorted([latest.get(key, answer), answer], key=_age)
             if first is not last:
                 skipped.append((first.task_id, first.id, None, "superseded"))
             latest[key] = last
-        taken += _taken(task)
     texts = dict(tasks.select("task_id", pl.col(form.marked).fill_null("")).iter_rows())
-    rows = [row for answer in latest.values() for row in _labels(answer, texts.get(answer.task_id, ""), skipped, form)]
+    rows = []
+    for answer in latest.values():
+        with _known(f"{name}, {answer.where}"):
+            rows += _labels(answer, texts.get(answer.task_id, ""), skipped, form)
     labels = exchange.checked(rows, tasks, name=name, form=form)
     given = [(a.task_id, a.round, a.stage, a.rater_id, a.labelled_at, a.seconds) for a in latest.values()]
     return Export(
@@ -242,6 +248,15 @@ def from_export(
         pl.DataFrame(skipped, _SKIPPED, orient="row"),
         pl.DataFrame(taken, _TAKEN, orient="row"),
     )
+
+
+@contextmanager
+def _known(where: str) -> Iterator[None]:
+    """BadInput for what is not of the shape that Label Studio exports."""
+    try:
+        yield
+    except (AttributeError, TypeError, LookupError, ValueError, OverflowError) as why:
+        raise BadInput(f"{where}: another shape than Label Studio's exports have ({why!r:.200})") from why
 
 
 def _answers(
@@ -272,8 +287,9 @@ def _answers(
             rater = _rater(user, raters)
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        asked = data.get("fields") or []
-        answers.append(_Answer(task_id, round_, stage, rater, id_, when, found.get("lead_time"), asked, result))
+        asked, seconds = data.get("fields") or [], found.get("lead_time")
+        seconds = None if seconds is None else float(seconds)
+        answers.append(_Answer(task_id, round_, stage, rater, id_, when, seconds, asked, result))
     return answers
 
 

@@ -303,14 +303,14 @@ def _reply(line: str, where: str) -> tuple[str, Reply]:
         entry = json.loads(line)
         key, response, error = entry["custom_id"], entry.get("response") or {}, entry.get("error") or {}
         status, body = response.get("status_code"), response.get("body")
-    except (ValueError, LookupError, TypeError, AttributeError) as why:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
         raise BadInput(f"{where}: should be a line of a batch's output, with custom_id and response") from why
     if status == 200:
         reply = asking.reading(body)
     else:
         said = json.dumps(error or body, ensure_ascii=False)
         outcome = asking.outcome_of(status, said) if isinstance(status, int) else "failed"
-        reply = Reply(outcome, status=status if isinstance(status, int) else None, detail=said[:500])
+        reply = Reply(outcome, status=status if isinstance(status, int) else None, detail=said[:2_000])
     now = time.time()
     return str(key), reply._replace(began_at=now, ended_at=now)
 

@@ -5,6 +5,7 @@ written for Undertone and not recorded from a service: its model is named `under
 may be released as a result.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.llm import explicit, prompt
 from pipeline.llm.request import as_json, completion_id
-from pipeline.tables import empty
+from pipeline.tables import SOURCE, empty
 from pipeline.text.lines import json_lines
 
 _FIELDS = ("source", "model", "prompt", "input", "response")
@@ -35,6 +36,8 @@ def _checked(entry: dict[str, Any], where: str) -> dict[str, str]:
         raise BadInput(f"{where}: field {absent[0]!r} should be text")
     if blank := [name for name in _FIELDS if name != "response" and not entry[name].strip()]:
         raise BadInput(f"{where}: field {blank[0]!r} is empty")
+    if not re.fullmatch(SOURCE, entry["source"]):
+        raise BadInput(f"{where}: field 'source' should be small letters, digits and _, found {entry['source']!r:.60}")
     try:
         prompt.load(entry["prompt"])
     except BadInput as why:

@@ -26,6 +26,7 @@ from pipeline.llm import cost, ledger
 from pipeline.llm.cost import Price
 from pipeline.llm.ledger import Answer, Call, Reply, printable
 from pipeline.llm.request import MODERATION, Request, as_json
+from pipeline.text.masked import masked
 
 if TYPE_CHECKING:
     import openai
@@ -51,8 +52,7 @@ class Endpoint(NamedTuple):
 
     def clean(self, text: str) -> str:
         """A text from the endpoint, without the key, without what a terminal would obey, not too long."""
-        text = printable(text)
-        return (text.replace(self.api_key, "***") if self.api_key else text)[:500]
+        return printable(masked(text, [self.api_key])[:500])
 
 
 class Miss(NamedTuple):
@@ -191,7 +191,7 @@ def reading(body: str | Any, status: int = 200) -> Reply:
         usage = found.get("usage") or {}
         counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
         message = choice["message"]
-    except (ValueError, LookupError, TypeError, AttributeError) as why:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
         return Reply("malformed", status=status, detail=f"no chat completion: {type(why).__name__}: {why}")
     given, made = (n if isinstance(n, int) and n >= 0 else None for n in counts)
     reply = Reply(
@@ -211,7 +211,7 @@ def flagged(body: str, status: int = 200) -> Reply:
     try:
         found = json.loads(body)
         is_flagged = found["results"][0]["flagged"]
-    except (ValueError, LookupError, TypeError) as why:
+    except (ValueError, LookupError, TypeError, RecursionError) as why:
         return Reply("malformed", status=status, detail=f"no moderation: {type(why).__name__}: {why}")
     if not isinstance(is_flagged, bool):
         return Reply("malformed", status=status, detail="no moderation: flagged is neither true nor false")

@@ -13,7 +13,7 @@ import sqlite3
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -25,11 +25,13 @@ import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
 from pipeline.llm.request import Request, as_json
+from pipeline.text.masked import masked
 
 T = TypeVar("T")
 
 PART = 500  # keys of one IN; every database takes as many
 REASKS = 2  # of a malformed answer, over all runs
+ERASED = "erased"  # in place of the key of a call whose answer was erased
 BATCH = "batch:"  # how the owner of a batch's claims begins
 
 _meta = sa.MetaData()
@@ -244,17 +246,48 @@ def held(engine: sa.Engine, owner: str) -> dict[str, Request]:
     return {row.key: Request.from_json(row.request) for row in rows if row.request}
 
 
-def spending(engine: sa.Engine, run_id: str | None = None) -> Spending:
-    """Sums over the calls of a run, or over all."""
+def forget(engine: sa.Engine, keys: Collection[str], is_meant: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+    """Take answers out on request: by key, and where what was asked or answered is meant; how many rows.
+
+    Claims of such requests go too. Calls stay, as they were paid for, without their key and what was said of them.
+
+    Args:
+        engine: of the ledger.
+        keys: of answers.
+        is_meant: of texts, such as messages as JSON, which are.
+    """
+    looked_at = ((_answers, ("messages", "response")), (_calls, ("detail",)), (_claims, ("request",)))
+    met = set(keys)
+    for table, names in looked_at:
+        wanted = sa.select(table.c.key, *[table.c[name] for name in names])
+        with engine.connect() as con:
+            for rows in con.execution_options(yield_per=10 * PART).execute(wanted).partitions():
+                found = [is_meant([row[1 + at] or "" for row in rows]) for at in range(len(names))]
+                met |= {row.key for row, *hits in zip(rows, *found, strict=True) if any(hits)}
+    with writing(engine) as con:
+        count = 0
+        for some in _cut(sorted(met)):
+            for table in (_answers, _claims):
+                count += con.execute(sa.delete(table).where(table.c.key.in_(some))).rowcount
+            bare = sa.update(_calls).where(_calls.c.key.in_(some), _calls.c.key != ERASED)
+            count += con.execute(bare.values(key=ERASED, detail=None)).rowcount
+    return count
+
+
+def spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[str] | None = None) -> Spending:
+    """Sums over the calls of a run, or over all; of requests with some keys, or of all."""
     c = _calls.c
     sums = sa.select(
         sa.func.count(), sa.func.count(sa.case((c.outcome == "answered", 1))), sa.func.count(c.cost_usd),
         *[sa.func.coalesce(sa.func.sum(column), 0) for column in (c.input_tokens, c.output_tokens, c.cost_usd)],
     )  # fmt: skip
+    if run_id is not None:
+        sums = sums.where(c.run_id == run_id)
     with engine.connect() as con:
-        row = con.execute(sums if run_id is None else sums.where(c.run_id == run_id)).one()
-    counts = [int(n) for n in row[:5]]
-    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], float(row[5]))
+        parts = [sums] if keys is None else [sums.where(c.key.in_(part)) for part in _cut(keys)]
+        rows = [con.execute(part).one() for part in parts]
+    counts = [sum(int(row[n]) for row in rows) for n in range(5)]
+    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], sum(float(row[5]) for row in rows))
 
 
 def me() -> str:
@@ -302,9 +335,9 @@ def _open(uri: str) -> sa.Engine:
             sa.event.listen(engine, "begin", _on_begin)
         _create(engine)
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
-        reason = getattr(why, "orig", None) or why
+        reason = masked(str(getattr(why, "orig", None) or why), [uri, url.password])
         where = url.set(query={}).render_as_string(hide_password=True)
-        raise Missing(f"the ledger {where} cannot be opened: {reason}") from why
+        raise Missing(f"the ledger {where} cannot be opened: {reason}") from None  # a driver may repeat the address
     return engine
 
 

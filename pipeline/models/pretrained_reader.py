@@ -13,7 +13,6 @@ of is not needed to load it.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,8 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import EMBEDDED, embedded_folder, folder_hash
+from pipeline.models.encoder import EMBEDDED, embedded_folder
+from pipeline.models.pinned import located
 
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
@@ -57,27 +57,18 @@ def opened(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> Opened:
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-    place = str(embedded_folder() if name == EMBEDDED else name)
-    hub: dict[str, Any] = {"local_files_only": True}
-    if Path(place).is_dir():
-        revision = folder_hash(Path(place))  # before loading, so that no pickle is opened
-    else:
-        place, _, revision = place.partition("@")
-        if not re.fullmatch(r"[0-9a-f]{40}", revision):  # a branch or tag can move
-            raise BadInput(
-                f"encoder {str(name)!r} is no folder, and a hub name needs a pinned revision: {place}@<commit>"
-            )
-        hub = {"revision": revision}
+    files = located(embedded_folder() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
     with _quiet():
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, **hub)
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         module, told = kind.from_pretrained(
-            place, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **hub
-        )
+            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
+            output_loading_info=True,
+        )  # fmt: skip
     if is_masked:
         _check_head(module)
-    short = str(name).partition("@")[0] if "revision" in hub else str(name)
-    return Opened(_bare(module), tokenizer, short, revision, is_masked and not told["missing_keys"])
+    short = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
+    return Opened(_bare(module), tokenizer, short, files.revision, is_masked and not told["missing_keys"])
 
 
 @contextmanager

@@ -8,7 +8,6 @@ of safetensors and JSON, so that a fitted model is loaded as any other.
 
 import hashlib
 import json
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
-from pipeline.models.encoder import folder_hash
+from pipeline.models.pinned import folder_hash, located
 
 Keep = Literal["end", "start"]
 
@@ -54,18 +53,13 @@ def load(name: str | Path, revision: str | None = None, device: str | None = Non
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     _quiet()
-    kwargs: dict[str, Any] = {"trust_remote_code": False}
-    if Path(name).is_dir():
-        revision = folder_hash(Path(name))  # before loading, so that no pickle is opened
-        kwargs["local_files_only"] = True
-    elif revision is None or not re.fullmatch(r"[0-9a-f]{40}", revision):  # a branch or tag can move
-        raise BadInput(f"model {str(name)!r} is no folder, and a hub name needs a pinned revision, its commit")
-    else:
-        kwargs["revision"] = revision
+    files = located(name if Path(name).is_dir() or revision is None else f"{name}@{revision}")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    tokenizer = AutoTokenizer.from_pretrained(str(name), **kwargs)
-    module = AutoModelForSeq2SeqLM.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **kwargs)
-    return Seq2Seq(str(name), revision, module.to(device).eval(), tokenizer, device)
+    tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
+    module = AutoModelForSeq2SeqLM.from_pretrained(
+        files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+    )
+    return Seq2Seq(str(name), files.revision, module.to(device).eval(), tokenizer, device)
 
 
 def _quiet() -> None:

@@ -6,11 +6,9 @@ items without reading.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.errors import BadInput
 from pipeline.examples.cloze import PLACEHOLDER
@@ -19,6 +17,7 @@ from pipeline.metrics.retrieval import PAPER as TABLES_3_4
 from pipeline.report import cloze_figures, label_figures
 from pipeline.report.cloze_figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, in_order, subtasks_of
 from pipeline.report.study_sections import Section, number
+from pipeline.report.templates import templates
 
 SIZES = {
     "imperceptibility": {"train": 3227, "validation": 837, "test": 2025},
@@ -27,9 +26,7 @@ SIZES = {
 """Table 5 of the paper (REC-27)."""
 PASSAGE = 400  # characters of a passage that the page shows
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 _NONE = pl.DataFrame()
 _SPLITS = ("train", "validation", "test")
 _FLAGS = {

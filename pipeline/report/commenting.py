@@ -5,13 +5,11 @@ our own figures is escaped. The paper's numbers stand beside ours; they are of i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.errors import BadInput
 from pipeline.examples.commenting import CATEGORIES, COMMENTS_TOLD, TABLE_2
@@ -34,15 +32,14 @@ from pipeline.report.commenting_figures import (
 )
 from pipeline.report.figures import Floats
 from pipeline.report.study_sections import Section, number
+from pipeline.report.templates import templates
 
 PAIRS: Sequence[tuple[Metric, Metric]] = ((("meteor", False), ("bleu_1", False)), (("meteor", False), ("meteor", True)))
 """Metrics whose disagreements tables 5 and 6 show."""
 EXAMPLES = 4  # comments of each pair
 LONG = 300  # characters of a comment that the page shows
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 _SPLITS = ("train", "validation", "dev", "test", "all")
 _BEST = "★ "
 

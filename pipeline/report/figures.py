@@ -17,6 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
+from pipeline.text.visible import visible
+
 Floats = npt.NDArray[np.floating]
 
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
@@ -48,7 +50,7 @@ def svg(figure: Figure) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = out.getvalue()
-    return text[text.index("<svg") :]
+    return visible(text[text.index("<svg") :])  # a control in a name would be no XML
 
 
 def look(number: int) -> tuple[str, str]:

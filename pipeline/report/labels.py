@@ -5,11 +5,9 @@ and drawn, and nothing is judged by them (CSD-23, errata E8).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.errors import BadInput
 from pipeline.label import simulated
@@ -19,10 +17,9 @@ from pipeline.report import label_figures
 from pipeline.report.data_card import Facts
 from pipeline.report.label_figures import CURVES, KAPPAS, TAES
 from pipeline.report.study_sections import Section, number
+from pipeline.report.templates import templates
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 _WAITS = {1: "raters", 2: "adjudicator"}
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 

@@ -5,13 +5,11 @@ figures is escaped. The paper's numbers stand beside ours; they are of other mod
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.errors import BadInput
@@ -22,13 +20,12 @@ from pipeline.report import ndd_paper as paper
 from pipeline.report.ndd_figures import LONG, Row, in_order, named, short
 from pipeline.report.ndd_paper import BASELINES, METRICS, SYSTEMS
 from pipeline.report.study_sections import Section, number
+from pipeline.report.templates import templates
 
 EXAMPLES = 12  # sentences, and pairs of sentences, that the page shows
 _UNSPACED = ("zh", "ja")
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 _BEST = "★ "
 _SHOWN = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 _SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}

@@ -31,6 +31,7 @@ from pipeline.report.ndd_paper import (
     TABLE_6,
     TABLE_7,
 )
+from pipeline.text.visible import visible
 
 Row = Mapping[str, Any]
 Known = Mapping[tuple[str, str, str], Row]
@@ -351,7 +352,8 @@ def pruning(frame: pl.DataFrame) -> str:
 
 
 def short(word: str) -> str:
-    """A word that fits on the page."""
+    """A word that fits on the page, with what is unseen in it shown."""
+    word = visible(word)
     return word if len(word) <= _LETTERS else word[:_LETTERS] + "…"
 
 

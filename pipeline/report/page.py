@@ -1,16 +1,13 @@
 """One HTML page that needs no network. Comments are hostile data: everything but our own figures is escaped."""
 
-from pathlib import Path
 from typing import Any, TypedDict
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.report import figures
+from pipeline.report.templates import templates
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 
 
 class Contents(TypedDict):

@@ -4,23 +4,20 @@ Missing parts are left out. Names are hostile data: everything but our own figur
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.metrics.implicitness import figure_3, quantiles
 from pipeline.report import model_figures
 from pipeline.report.study_sections import SPREAD_NAMES, STUDIES, Section, number
+from pipeline.report.templates import templates
 
 Floats = npt.NDArray[np.floating]
 
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_TEMPLATES = templates()
 
 
 class Spaces(TypedDict):

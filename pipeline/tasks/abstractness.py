@@ -13,7 +13,7 @@ import polars as pl
 from pipeline import __version__, settings
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks import shelf
+from pipeline.tasks import funnel, shelf
 from pipeline.text import concreteness
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | N
     from pipeline.training import registry
 
     parse_day(day)
+    began = funnel.start()
     rated = rated or ratings()
     tensors, config, measured = _fitted(rated, vectors, PROFILE, {}, SPLITS)
     model_id = registry.keep(settings.models(), tensors, config)
@@ -80,7 +81,7 @@ def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | N
     found = pl.concat([mean, each]).with_columns(
         metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)
     )
-    shelf.put(KIND, day, model_id, about, shelf.numbers(found), run_id, is_promoted=True)
+    shelf.put(KIND, day, model_id, about, shelf.numbers(found), run_id, is_promoted=True, texts=None, since=began)
     return model_id
 
 

@@ -13,11 +13,11 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import batch as batches
 from pipeline.llm import client, cost, explicit, graded, ledger, problematic, prompt
-from pipeline.llm.client import Asked, Endpoint
+from pipeline.llm.client import Asked, Endpoint, Miss
 from pipeline.llm.cost import Estimate
 from pipeline.llm.request import MODERATION, Request, as_json
 from pipeline.tables import empty
-from pipeline.tasks import pairs
+from pipeline.tasks import funnel, pairs
 from pipeline.text.language import language
 
 Mode = Literal["live", "cache-only"]
@@ -80,11 +80,13 @@ def estimate(sources: Sequence[str], how: How, limit: int | None = None, *, batc
 
 
 def ask(
-    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli"
-) -> dict[str, object]:
+    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
+    day: str | None = None,
+) -> dict[str, object]:  # fmt: skip
     """Ask for the explicit forms a source lacks, and put the answers into `completions`.
 
     An answer that gives no sentence, or was cut off, is asked for once more. What the ledger has is not asked again.
+    With a `day` a row of `runs` tells of it.
 
     Returns:
         Counts: answers, calls_sent, cached, tokens, cost_usd, and why some are missing.
@@ -92,7 +94,9 @@ def ask(
     Raises:
         Retry: some requests failed for now; those answered are kept.
     """
-    todo = requests(source, how, limit)
+    began, todo = funnel.start(), requests(source, how, limit)
+    every = list(todo.values())
+    missing: list[Miss] = []
     told: Counter[str] = Counter()
     why: Counter[str] = Counter()
     spent: float | None = 0.0
@@ -109,12 +113,16 @@ def ask(
         why.update(miss.reason for miss in asked.missing)
         spent = None if spent is None or asked.cost_usd is None else spent + asked.cost_usd
         asked.check()
+        missing = asked.missing if not attempt else missing
         useless = {
             text: request for text, request in todo.items()
             if (answer := asked.answers.get(request.key))
             and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }  # fmt: skip
         todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
+        every += todo.values()
+    if day is not None:
+        _tell(source, day, how, every, missing, run_id, began)
     reasons = "; ".join(f"{count} {reason}" for reason, count in why.most_common())
     return {"source": source, **told, "cost_usd": spent, "why_missing": reasons}
 
@@ -157,12 +165,37 @@ def _ask(every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
     )  # fmt: skip
 
 
-def put(source: str, every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
-    """Ask, keep the answers in `completions` under a source, and raise Retry if some are still open."""
+def put(
+    source: str, every: Sequence[Request], how: How, done: Done, run_id: str, day: str | None = None
+) -> Asked:  # fmt: skip
+    """Ask, keep the answers in `completions` under a source, and raise Retry if some are still open.
+
+    With a `day` a row of `runs` tells of it.
+    """
+    began = funnel.start()
     found = _ask(every, how, done, run_id)
     pairs.add(source, _rows(source, every, found), run_id)
     found.check()
+    if day is not None:
+        _tell(source, day, how, every, found.missing, run_id, began)
     return found
+
+
+def _tell(
+    source: str, day: str, how: How, every: Sequence[Request], missing: Sequence[Miss], run_id: str, began: funnel.Start
+) -> None:
+    """Tell of an asking: requests, those that stay without an answer, and what all tries of the run spent on them."""
+    first = {request.key: request.prompt for request in every if not request.attempt}
+    gone = pl.DataFrame(
+        [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing],
+        schema={"source": pl.String, "reason": pl.String, "row_key": pl.String}, orient="row",
+    ).unique("row_key", maintain_order=True)  # fmt: skip
+    spent = ledger.spending(_ledger(), run_id, sorted({request.key for request in every}))
+    cost_usd = spent.cost_usd if spent.priced or not spent.calls else None
+    origin = f"{how.model}: {', '.join(sorted(set(first.values())))}"
+    config = {"model": how.model, "revision": how.revision, "params": dict(how.params), "mode": how.mode}
+    taken = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
+    funnel.tell(source, day, origin, "ask", len(first) - gone.height, gone, config, run_id, began, taken)
 
 
 def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
@@ -182,8 +215,9 @@ def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
 
 
 def verdicts(
-    source: str, texts: Sequence[str], how: How, done: Done = lambda _: None, run_id: str = "cli"
-) -> list[str | None]:
+    source: str, texts: Sequence[str], how: How, done: Done = lambda _: None, run_id: str = "cli",
+    day: str | None = None,
+) -> list[str | None]:  # fmt: skip
     """What a model says of each text, problematic or not: yes, no, other; None for a text it gave no answer about.
 
     A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
@@ -193,7 +227,7 @@ def verdicts(
     """
     langs = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=language())["lang"].to_list()
     every = [_question(text, "zh" if lang == "zh" else "en", how) for text, lang in zip(texts, langs, strict=True)]
-    found = put(source, every, how, done, run_id)
+    found = put(source, every, how, done, run_id, day)
     answers = (found.answers.get(request.key) for request in every)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 

@@ -80,7 +80,8 @@ def open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) 
 
 def propose(job: Job, how: Choosing = CHOOSING) -> Staged:
     """Train one reader on the other folds; its best words for each item of this one, into scratch."""
-    return warehouse.stage("cloze_candidates", proposed(open_items(job["subtask"], job["snapshots"]), job, how))
+    began, rows = funnel.start(), open_items(job["subtask"], job["snapshots"])
+    return funnel.shard(began, warehouse.stage("cloze_candidates", proposed(rows, job, how)))
 
 
 def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataFrame:
@@ -154,7 +155,7 @@ def choose(
     What raters said of an item that is made again with the same options stays.
     """
     slices.parse_day(day)
-    rows = open_items(subtask)
+    began, rows = funnel.start(staged), open_items(subtask)
     proposals = (
         warehouse.staged_rows("cloze_candidates", staged).collect() if staged else pl.DataFrame(schema=PROPOSALS)
     )
@@ -172,7 +173,8 @@ def choose(
     for source in rows["source"].unique().sort():
         mine = gone.filter(pl.col("source") == source).select("source", "reason", "row_key")
         count = done.items.filter(pl.col("source") == source).height
-        funnel.tell(source, day, subtask, STEP, count, mine, {**how._asdict(), **by._asdict()}, run_id)
+        funnel.tell(source, day, subtask, STEP, count, mine, {**how._asdict(), **by._asdict()}, run_id, began)
+        began = funnel.start()  # what sources share is counted with the first
     _tell(subtask, day, done.retrieval, [readers.hash_of(rows), how._asdict()], run_id)
     return kept
 
@@ -183,7 +185,7 @@ def _tell(subtask: str, day: str, found: pl.DataFrame, made_of: Sequence[Any], r
     rows = named.unpivot(index=["subset", "pair_count"], variable_name="metric")
     rows = shelf.numbers(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
     where = warehouse.slice_of(kind=kind(subtask), day=day)
-    model_id = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+    model_id = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
     stamp = {"kind": pl.lit(where["kind"]), "day": pl.lit(where["day"]), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", where, rows.with_columns(**stamp), run_id)
 

@@ -135,8 +135,10 @@ def _articles_of(part: Part) -> pl.DataFrame:
 
 def find(part: Part, by: Rules = RULES) -> Staged:
     """The tokens of a share's summaries, each with its reason, into scratch."""
+    began = funnel.start()
     told = pl.concat(found(_articles_of(part), by)).with_columns(source=pl.lit(part["source"]))
-    return warehouse.stage("cloze_targets", told.select(TABLES["cloze_targets"].schema.column_names()))
+    staged = warehouse.stage("cloze_targets", told.select(TABLES["cloze_targets"].schema.column_names()))
+    return funnel.shard(began, staged)
 
 
 def found(rows: pl.DataFrame, by: Rules = RULES) -> Iterator[pl.DataFrame]:
@@ -214,6 +216,7 @@ def _states(by: Rules) -> "States":
 def publish_targets(staged: Sequence[Staged], day: str, by: Rules = RULES, run_id: str = "cli") -> dict[str, int]:
     """Make the targets of each source exactly those found; how many there are of each subtask."""
     slices.parse_day(day)
+    began = funnel.start(staged)
     every = warehouse.staged_rows("cloze_targets", staged) if staged else empty("cloze_targets").lazy()
     counts: Counter[str] = Counter()
     for source in every.select(pl.col("source").unique().sort()).collect()["source"]:
@@ -225,6 +228,7 @@ def publish_targets(staged: Sequence[Staged], day: str, by: Rules = RULES, run_i
         kept = threads.height * len(building.SUBTASKS) - none.height
         none = pl.concat([none, unfit(source)])
         gone = none.select(pl.lit(source).alias("source"), "reason", "row_key")
-        funnel.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id)
+        funnel.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
+        began = funnel.start()  # what sources share is counted with the first
         counts.update(told.filter(pl.col("reason").is_null())["subtask"])
     return dict(sorted(counts.items()))

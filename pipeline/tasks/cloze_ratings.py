@@ -38,6 +38,7 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
 
     Items that were given before stay; one whose options have changed is another task.
     """
+    began = funnel.start()
     rows = readers.every(subtask)
     asked = questionnaire.tasks(rows.head(count) if count else rows)
     rows = rows.select("item_id", "source", "thread_id")
@@ -50,7 +51,10 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
         new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
         return pl.concat([known, new.select(known.columns)])
 
-    return warehouse.replace("label_tasks", warehouse.slice_of(project=project(subtask)), with_known, run_id)
+    count = warehouse.replace("label_tasks", warehouse.slice_of(project=project(subtask)), with_known, run_id)
+    name = project(subtask)
+    funnel.tell(name, day, labels.origin(name), "select", fresh.height, None, {"count": count}, run_id, began)
+    return count
 
 
 def tasks_of(subtask: str) -> pl.DataFrame:

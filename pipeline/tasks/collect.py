@@ -25,6 +25,7 @@ from pipeline.sample import sources as sample_sources
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.intake import Collected, settle
+from pipeline.text.lines import Limits
 
 log = logging.getLogger(__name__)
 
@@ -163,16 +164,17 @@ def import_files(
     """
     if not paths:
         return []
-    if source is not None and not re.match(SOURCE, source):
+    if source is not None and not re.fullmatch(SOURCE, source):
         raise BadInput(f"{source!r} is no source name; use small letters, digits and _, a letter first")
     key = key or settings.user_key()
     mapping = checked(mapping or {})
     origin = origin or _together(paths)
     config = {"files": [p.name for p in paths], "mapping": mapping, "encoding": encoding}
+    limits = Limits(*settings.import_limits())
 
     def batches() -> Iterator[Batch]:
         for path, label in zip(paths, _labels(paths), strict=True):
-            for batch in importers.read(path, source, mapping, key, encoding, label=label):
+            for batch in importers.read(path, source, mapping, key, encoding, label=label, limits=limits):
                 yield batch
                 done(len(batch.page.comments))
 

@@ -181,14 +181,17 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
     from pipeline.training import registry
 
     parse_day(day)
-    tensors, config, found = fitted(system, of_tables(), changes)
+    began = funnel.start()
+    data = of_tables()
+    tensors, config, found = fitted(system, data, changes)
     model_id = registry.keep(settings.models(), tensors, config)
     told = {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
     about = {
         "encoder": "none", "encoder_revision": "none", "config": json.dumps(told, sort_keys=True),
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    shelf.put(kind(system), day, model_id, about, found, run_id, is_promoted=True)
+    texts = data.comments["text"]
+    shelf.put(kind(system), day, model_id, about, found, run_id, is_promoted=True, texts=texts, since=began)
     return model_id
 
 
@@ -384,7 +387,7 @@ def generate(
         return _real(day, run_id)
     if system == PRETRAINED:
         return _pretrained(day, ref, decoding, run_id)
-    model = opened(ref, known(system), day)
+    began, model = funnel.start(), opened(ref, known(system), day)
     articles, parts = _tested(day, system, run_id), []
     for number, part in enumerate(articles.iter_slices(_CHUNK)):
         found = made(
@@ -398,25 +401,26 @@ def generate(
             )
         )
     rows = pl.concat(parts).with_columns(model_id=pl.lit(model.model_id))
-    return _keep(day, system, rows, articles, run_id)
+    return _keep(day, system, rows, articles, run_id, began)
 
 
 def _real(day: str, run_id: str) -> int:
     """The real comments that are kept apart from the references, one a test article (AAC-26)."""
+    began = funnel.start()
     chosen = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
     articles = _tested(day, HUMAN, run_id)
     told = threads.cut_comments(chosen).select(
         *THREAD, "text", "tokens", found_in=pl.concat_str(COMMENT, separator="/"), score=pl.lit(None, pl.Float64),
         model_id=pl.lit(None, pl.String), config=pl.lit("{}"), signature=pl.lit(f"{HUMAN}|undertone:{__version__}"),
     )  # fmt: skip
-    return _keep(day, HUMAN, told, articles, run_id)
+    return _keep(day, HUMAN, told, articles, run_id, began)
 
 
 def _pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_id: str) -> int:
     """Comments of a fitted encoder-decoder, which reads articles as they were written."""
     if folder is None:
         raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; say which")
-    articles = _tested(day, PRETRAINED, run_id)
+    began, articles = funnel.start(), _tested(day, PRETRAINED, run_id)
     about = texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text").collect()
     rows = articles.select(THREAD).join(about, on=THREAD, how="left", maintain_order="left")
     found, model_id = _by_pretrained(rows, folder, decoding)
@@ -425,7 +429,7 @@ def _pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_i
         model_id=pl.lit(model_id), signature=pl.lit(found.signature),
         config=pl.lit(json.dumps(found.config, sort_keys=True)),
     )  # fmt: skip
-    return _keep(day, PRETRAINED, told, articles, run_id)
+    return _keep(day, PRETRAINED, told, articles, run_id, began)
 
 
 def _tested(day: str, system: str, run_id: str) -> pl.DataFrame:
@@ -434,11 +438,13 @@ def _tested(day: str, system: str, run_id: str) -> pl.DataFrame:
         return threads.threads("test")
     except Missing:
         none = empty("generated_comments")
-        _keep(day, system, none.drop("system", "generated_id"), empty("threads"), run_id)
+        _keep(day, system, none.drop("system", "generated_id"), empty("threads"), run_id, funnel.start())
         raise
 
 
-def _keep(day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str) -> int:
+def _keep(
+    day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str, began: funnel.Start
+) -> int:  # fmt: skip
     """Put in place what a system made, and tell which articles got nothing."""
     key = pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")
     found = rows.with_columns(
@@ -453,7 +459,8 @@ def _keep(day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run
         none = articles.filter(mine).join(found, on=THREAD, how="anti")
         gone = none.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
         kept = articles.filter(mine).height - gone.height
-        funnel.tell(source, day, f"{ORIGIN}:{system}", STEP, kept, gone, {"system": system}, run_id)
+        funnel.tell(source, day, f"{ORIGIN}:{system}", STEP, kept, gone, {"system": system}, run_id, began)
+        began = funnel.start()
     return found.height
 
 

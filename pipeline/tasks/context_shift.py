@@ -14,7 +14,7 @@ import polars as pl
 from pipeline import __version__, warehouse
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import compress, masked_lm, texts
+from pipeline.tasks import compress, funnel, masked_lm, texts
 from pipeline.tasks.masked_lm import Opened
 from pipeline.tasks.studies import framed, row
 from pipeline.text import sentences
@@ -70,6 +70,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", done: Done 
 
     Each language has its model; a comment without a word has no row.
     """
+    began = funnel.start()
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context", "lang")
     comments = texts.of_day(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
@@ -87,6 +88,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", done: Done 
         return pl.concat([present.filter(~ours).select(rows.columns), rows.lazy()])
 
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
+    funnel.scored(rows, day, "score_context_shift", METRIC, sorted(set(models.values())), run_id, began)
     return rows.height
 
 

@@ -14,7 +14,7 @@ from pipeline.metrics import correlation
 from pipeline.metrics.overlap import weights
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import grading, overlap
+from pipeline.tasks import funnel, grading, overlap
 from pipeline.tasks.overlap import DECIMALS, NAMES, name
 from pipeline.tasks.threads import COMMENT, THREAD
 
@@ -116,7 +116,7 @@ def correlated(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.Dat
 
 def correlations(day: str, run_id: str = "cli") -> int:
     """Put the correlations of the tables into `studies`; how many rows. Without grades there are none."""
-    when = parse_day(day)
+    when, began = parse_day(day), funnel.start()
     where = warehouse.slice_of(study=STUDY, day=day)
     try:
         found = correlated(judged(), ratings())
@@ -128,7 +128,9 @@ def correlations(day: str, run_id: str = "cli") -> int:
         study=pl.lit(STUDY), day=pl.lit(when), model_id=pl.lit(None, pl.String), run=pl.lit(0, pl.Int64),
         setting=pl.lit(json.dumps({"weights": preset_of()})), effective_count=pl.lit(None, pl.Int64),
     )  # fmt: skip
-    return warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
+    count = warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
+    funnel.tell(STUDY, day, "studies", "study", count, None, {}, run_id, began)
+    return count
 
 
 def _numbers(

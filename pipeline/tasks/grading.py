@@ -78,6 +78,7 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
 
     What was withdrawn on request does not come back.
     """
+    began = funnel.start()
     rows = comments(kind)
     asked = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     told = asked.join(rows, on="item_id", how="inner", maintain_order="left")
@@ -90,7 +91,10 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
         new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
         return pl.concat([there, new.select(there.columns)])
 
-    return warehouse.replace("label_tasks", warehouse.slice_of(project=project(kind)), with_known, run_id)
+    count = warehouse.replace("label_tasks", warehouse.slice_of(project=project(kind)), with_known, run_id)
+    name = project(kind)
+    funnel.tell(name, day, labels.origin(name), "select", fresh.height, None, {"kind": kind}, run_id, began)
+    return count
 
 
 def tasks_of(kind: Kind) -> pl.DataFrame:
@@ -271,7 +275,6 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)), project=pl.lit(name))
     rows = rows.select(there.columns).sort(COMMENT)
     if not rows.equals(there.sort(COMMENT)):
-        warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows, run_id)
         gone = pl.concat([
             found.dropped.select("task_id", "rater_id", "reason"),
             made_up.select("task_id", "rater_id", reason=pl.lit("simulated")),
@@ -279,6 +282,7 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
         gone = gone.select("reason", source=pl.lit(name), row_key=pl.concat_str("task_id", "rater_id", separator="/"))
         kept = int(found.grades["n"].sum())
         funnel.tell(name, min(tasks["day"]).isoformat(), labels.origin(name), STEP, kept, gone, {}, run_id)
+        warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows, run_id)  # last: it is looked at
     return rows.height
 
 

@@ -17,8 +17,8 @@ from pipeline.examples import groups as graded
 from pipeline.examples.splits import SEED
 from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
+from pipeline.tasks import funnel, shelf
 from pipeline.tasks import pairs as pairs_of
-from pipeline.tasks import shelf
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,6 +70,7 @@ def train(
     from pipeline.training import registry
 
     parse_day(day)
+    began = funnel.start()
     rows = pairs_of.every()
     if not rows.height:
         raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
@@ -81,7 +82,8 @@ def train(
     is_for_trying = set(answered_by) == {sample.MODEL}
     is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in found.config["heads"].values())
     is_promoted = is_bounded and (promote or not is_for_trying)
-    publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted)
+    texts = pl.concat([rows["implicit"], rows["explicit"].alias("implicit")])
+    publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted, texts=texts, since=began)
     return model_id
 
 
@@ -243,8 +245,9 @@ def hash_of(*frames: pl.DataFrame) -> str:
 
 
 def publish(
-    day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str, *, is_promoted: bool
-) -> None:
+    day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str, *, is_promoted: bool,
+    texts: pl.Series | None = None, since: funnel.Start | None = None,
+) -> None:  # fmt: skip
     """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its day."""
     heads = config["heads"].values()
     about = {
@@ -253,7 +256,7 @@ def publish(
         "config": json.dumps({name: h["recipe"] for name, h in config["heads"].items()}, sort_keys=True),
         "data_hash": config["data_hash"], "completion_models": config["completion_models"],
     }  # fmt: skip
-    shelf.put(KIND, day, model_id, about, evaluations, run_id, is_promoted=is_promoted)
+    shelf.put(KIND, day, model_id, about, evaluations, run_id, is_promoted=is_promoted, texts=texts, since=since)
 
 
 def model_for(day: str | None) -> str:

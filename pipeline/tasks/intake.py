@@ -6,7 +6,6 @@ two tables, the next try writes them all again.
 """
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TypedDict
 
 import polars as pl
 
-from pipeline import __version__, warehouse
+from pipeline import warehouse
 from pipeline.collect import anonymise
 from pipeline.collect.clean import clean, normalised
 from pipeline.collect.dedupe import deduplicate
@@ -23,9 +22,8 @@ from pipeline.collect.record import article_frame, comment_frame
 from pipeline.collect.threads import refuse_circles, with_context
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
+from pipeline.tasks import funnel
 from pipeline.text.language import language
-
-log = logging.getLogger(__name__)
 
 BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 
@@ -46,13 +44,14 @@ def settle(
 ) -> list[Collected]:
     """Batches of records to tables."""
     parse_day(day)
+    began = funnel.start()
     scratch = warehouse.attempt("collect")
     sources: dict[str, _Intake] = {}
     for batch in batches:
         if batch.source not in sources:
             sources[batch.source] = _Intake(f"{scratch}/{batch.source}", batch.source, day, origin)
         sources[batch.source].take(batch, key)
-    return [intake.settle(config, run_id) for intake in sources.values()]
+    return [intake.settle(config, run_id, began) for intake in sources.values()]
 
 
 class _Intake:
@@ -88,8 +87,9 @@ class _Intake:
         self.read += len(page.comments) + len(page.skipped)
         self.parts += 1
 
-    def settle(self, config: Mapping[str, object], run_id: str) -> Collected:
+    def settle(self, config: Mapping[str, object], run_id: str, began: funnel.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
+        began = began._replace(byte_count=warehouse.bytes_written())  # those of this source alone
         articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
         rows = int(self._scan("kept").select(pl.len()).collect().item())
         buckets = max(1, -(-rows // BUCKET_ROWS))
@@ -106,13 +106,11 @@ class _Intake:
         warehouse.overwrite("raw_pages", where, self._raw(), run_id)
         warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=language()), run_id)
         lost = warehouse.overwrite("dropped", where, dropped.with_columns(**self.stamp), run_id)
-        run = pl.DataFrame(
-            {"step": ["collect"], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost],
-             "config": [json.dumps({**config, "scrubbed": dict(sorted(self.scrubbed.items()))}, ensure_ascii=False)],
-             "run_id": [run_id], "code_version": [__version__]}
-        ).with_columns(**self.stamp)  # fmt: skip
-        warehouse.overwrite("runs", {**where, "step": "collect"}, run, run_id)
-        log.info("%s %s: read %d, kept %d, dropped %d", self.source, self.day, self.read, kept, lost)
+        counts = pl.DataFrame(
+            {"source": [self.source], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost]}
+        )
+        told = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
+        funnel.put(counts, self.day, self.origin, "collect", told, run_id, began, source=self.source)
         return Collected(
             source=self.source, articles=articles.height, read=self.read, kept=kept, dropped=lost, stopped=None
         )
@@ -142,10 +140,10 @@ class _Intake:
         return pages.with_columns(**self.stamp, page_id=digest)
 
     def _put(self, kind: str, part: int, frame: pl.DataFrame) -> None:
-        frame.write_parquet(f"{self.folder}/{kind}-{part:05}.parquet")
+        frame.write_parquet(f"{self.folder}/{kind}-{part:05}.parquet", storage_options=warehouse.STORE)
 
     def _scan(self, kind: str) -> pl.LazyFrame:
-        return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet")
+        return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet", storage_options=warehouse.STORE)
 
 
 def _because(step: str, dropped: pl.DataFrame) -> pl.DataFrame:

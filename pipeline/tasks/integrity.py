@@ -78,7 +78,7 @@ def select(
 
     Tasks that are there stay, with their random ids; what was withdrawn on request does not come back.
     """
-    name, rows = project(source), compressions(source, day, systems)
+    began, name, rows = funnel.start(), project(source), compressions(source, day, systems)
     wanted = compression.tasks(compression.sample(rows, count)).tasks
     is_out = pl.col("task_id").is_in(labels.withdrawn(name).implode())
     fresh = wanted.filter(~is_out).with_columns(
@@ -101,7 +101,7 @@ def select(
     if chosen not in before:
         gone = wanted.filter(is_out).select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
         told = {"selections": [*before, chosen]}
-        funnel.tell(name, day, labels.origin(name), SELECT, fresh.height, gone, told, run_id)
+        funnel.tell(name, day, labels.origin(name), SELECT, fresh.height, gone, told, run_id, began)
     return total
 
 

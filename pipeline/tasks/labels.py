@@ -21,7 +21,7 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.label import exchange, label_studio, schema, selection, simulated, stages, studio_client
 from pipeline.label.selection import Rules
 from pipeline.slices import parse_day
-from pipeline.tables import empty
+from pipeline.tables import SOURCE, empty
 from pipeline.tasks import funnel
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     """Give comments of a day to a project; return its tasks in all. Tasks that are there keep their random ids."""
     from pipeline.examples.clusters import near_duplicates
 
+    began = funnel.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
     alike = rows.select("context", cluster=pl.Series(near_duplicates(rows["text"])))
@@ -97,7 +98,8 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
         mine = lost.filter(pl.col("source") == source)
         number = fresh.filter(pl.col("source") == source).height
         config = {name: value for name, value in rules._asdict().items() if value is not None}
-        funnel.tell(source, day, origin(project), "select", number, mine, config, run_id)
+        funnel.tell(source, day, origin(project), "select", number, mine, config, run_id, began)
+        began = funnel.start()  # what sources share is counted with the first
     return count
 
 
@@ -202,9 +204,16 @@ def connected(studio: Studio | None) -> "Iterator[httpx.Client]":
         yield client
 
 
+def as_name(project: str) -> str:
+    """A project's or a release's name, if it is one: it becomes part of a path."""
+    if not re.fullmatch(SOURCE, project):
+        raise BadInput(f"{project!r:.60} is no name; use small letters, digits and _, a letter first")
+    return project
+
+
 def folder_of(project: str, step: Step) -> Path:
     """Where the files of a step lie; labels are looked for in `labels` below it."""
-    return settings.labelling() / project / f"round{step[0]}_stage{step[1]}"
+    return settings.labelling() / as_name(project) / f"round{step[0]}_stage{step[1]}"
 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
@@ -327,13 +336,14 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
 
     where = warehouse.slice_of(project=project)
     count = with_known(warehouse.scan("labels", pl.col("project") == project)).height
-    if not told["is_same"]:  # a look that finds no news writes none
-        count = warehouse.replace("labels", where, with_known, run_id)
     mine = (pl.col("origin") == origin(project)) & (pl.col("step") == "labels_in")
     before = warehouse.scan("dropped", mine).select(list(_GONE)).collect()
     gone = pl.concat([before, told["gone"], pl.DataFrame(schema=_GONE) if skipped is None else skipped]).unique()
-    if gone.height > before.height:
+    # told before the labels are written, as nobody could tell afterwards; `runs`, told last, says whether all was
+    if gone.height > warehouse.scan("runs", mine).select(pl.col("dropped_count").sum()).collect().item():
         _tell(project, "labels_in", count, gone.sort(pl.all()), run_id)
+    if not told["is_same"]:  # a look that finds no news writes none
+        count = warehouse.replace("labels", where, with_known, run_id)
     return count
 
 
@@ -375,8 +385,8 @@ def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
     rows = found.annotations.with_columns(project=pl.lit(project)).select(empty("annotations").columns)
     there = warehouse.scan("annotations", pl.col("project") == project).collect()
     if not there.sort("task_id", "field").equals(rows.sort("task_id", "field")):
-        warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)
         _tell(project, "labels", found.kept.height, found.dropped.select("reason", row_key=_ROW), run_id)
+        warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)  # last: it is looked at
     return waiting(found)
 
 

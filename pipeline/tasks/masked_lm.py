@@ -20,7 +20,7 @@ from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draws
 from pipeline.slices import parse_day
-from pipeline.tasks import shelf
+from pipeline.tasks import funnel, shelf
 from pipeline.tasks.readers import device
 from pipeline.text import sentences
 from pipeline.text.language import language
@@ -167,7 +167,7 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
     from pipeline.models import count_lm
     from pipeline.training import registry
 
-    texts = corpus(lang, day)
+    began, texts = funnel.start(), corpus(lang, day)
     is_held = draws(texts) < HELD_OUT
     try:
         model = count_lm.fit(cut(texts.filter(~is_held), lang))
@@ -189,7 +189,8 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
         "config": json.dumps({"vocabulary": len(model.words), "pruned": model.pruned}, sort_keys=True),
         "completion_models": [],
     }  # fmt: skip
-    shelf.put(kind_of(lang), day, model_id, about, rows, run_id, is_promoted=True)
+    learned = texts.filter(~is_held)
+    shelf.put(kind_of(lang), day, model_id, about, rows, run_id, is_promoted=True, texts=learned, since=began)
     return model_id
 
 
@@ -258,4 +259,5 @@ def adapt(day: str, lang: str = "en", profile: str = PROFILE, start: str | None 
         except (BadInput, OSError):
             if not folder.is_dir():  # else another run was faster
                 raise
+    shelf.learned(kind_of(lang), folder.name, pl.Series("text", texts, dtype=pl.String))
     return f"{lang}={folder}"

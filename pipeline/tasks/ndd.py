@@ -15,7 +15,7 @@ from pipeline.examples import compression as examples
 from pipeline.metrics import compression as measures
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import compress, compression, masked_lm, studies
+from pipeline.tasks import compress, compression, funnel, masked_lm, studies
 from pipeline.tasks.studies import framed, rows_of
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ def stage(
     """Compress a data set by one system and stage the rows."""
     from pipeline.score.compress.search import Search
 
-    search = None if ratio is None else Search(ratio=ratio)
+    began, search = funnel.start(), None if ratio is None else Search(ratio=ratio)
     rows = items(data, form, split)
     found = compress_items(rows, system, source, day, ref, search, syntax=Path(syntax) if syntax else None)
-    return warehouse.stage("compressions", found)
+    return funnel.shard(began, warehouse.stage("compressions", found))
 
 
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
@@ -175,6 +175,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
     """
     if not staged:
         raise Missing(f"{source}: nothing was compressed")
+    began = funnel.start(staged)
     rows = warehouse.staged_rows("compressions", staged).collect()
     known = dict(rows.select("item_id", "words").iter_rows())
 
@@ -185,7 +186,10 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
             log.warning("%s: %d compressions of other sentences go", source, len(stays) - sum(stays))
         return pl.concat([others.filter(pl.Series(stays, dtype=pl.Boolean)).select(rows.columns), rows])
 
-    return warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_others, run_id)
+    count = warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_others, run_id)
+    config = {"systems": rows["system"].unique().sort().to_list()}
+    funnel.tell(source, day, "compress", "compress", rows.height, None, config, run_id, began)
+    return count
 
 
 def measured(source: str, day: str) -> pl.DataFrame:

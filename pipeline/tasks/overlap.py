@@ -18,7 +18,7 @@ from pipeline.metrics.overlap import scoring, weights
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
-from pipeline.tasks import grading, threads
+from pipeline.tasks import funnel, grading, threads
 from pipeline.tasks.threads import COMMENT, THREAD
 from pipeline.text import segment
 
@@ -160,6 +160,7 @@ def measure(
         Missing: nothing was generated, or its articles have no references.
     """
     parse_day(day)
+    began = funnel.start()
     grading.prune(run_id)
     rows, metrics = material(preset, names)
     counts = {}
@@ -170,6 +171,8 @@ def measure(
             [_signed(scored(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
         )
         counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), told, run_id)
+        funnel.tell(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, began)
+        began = funnel.start()  # what sources share is counted with the first
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts

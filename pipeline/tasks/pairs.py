@@ -26,7 +26,7 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
 
     Bringing a source again replaces it. What cannot be used is in `dropped` with its reason.
     """
-    where = Path(path).expanduser()
+    began, where = funnel.start(), Path(path).expanduser()
     found = sources.read_own(where) if own else sources.read(source, where)
     rows = found.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
     kept = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
@@ -39,6 +39,7 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
         found.dropped.select(pl.lit(source).alias("source"), "reason", "row_key"),
         {"path": where.name},
         run_id,
+        began,
     )
     return kept
 
@@ -78,7 +79,7 @@ def ready() -> list[str]:
 
 def build(source: str, day: str, profile: str = "paper", seed: int | None = None, run_id: str = "cli") -> int:
     """Pairs of one source from its sentences and completions; what gives none is in `dropped`."""
-    seed = SEED if seed is None else seed
+    began, seed = funnel.start(), SEED if seed is None else seed
     mine = pl.col("source") == source
     sentences = warehouse.scan("sentences", mine).sort("item_id").collect()
     rewritten = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
@@ -87,7 +88,7 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     current = {name: prompt.load(name, settings.llm_prompts()).version for name in names}
     rows, gone = examples.build(sentences, completions, profile, seed, current)
     kept = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
-    funnel.tell(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id)
+    funnel.tell(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id, began)
     return kept
 
 

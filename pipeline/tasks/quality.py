@@ -16,7 +16,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draws
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
-from pipeline.tasks import shelf, texts
+from pipeline.tasks import funnel, shelf, texts
 from pipeline.tasks.correlations import LEAST
 from pipeline.tasks.threads import COMMENT, THREAD
 
@@ -210,14 +210,17 @@ def train(
     from pipeline.training import registry
 
     parse_day(day)
-    tensors, config, found = fitted(of_tables(kind), kind, profile, changes)
+    began = funnel.start()
+    rows = of_tables(kind)
+    tensors, config, found = fitted(rows, kind, profile, changes)
     model_id = registry.keep(settings.models(), tensors, config)
     told = {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
     about = {
         "encoder": config.get("encoder") or "none", "encoder_revision": config.get("encoder_revision") or "none",
         "config": json.dumps(told, sort_keys=True), "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=bool(found.height))
+    promoted = bool(found.height)
+    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=promoted, texts=rows["text"], since=began)
     return model_id
 
 
@@ -272,6 +275,7 @@ def signature(kind: str, model: "Model") -> str:
 
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments with their articles into `scores`, those by the same model anew; return the count."""
+    began = funnel.start()
     model = opened(kind, ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text")
     about = texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
@@ -281,7 +285,9 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
         model_id=pl.lit(model.model_id), value=kind,
     )  # fmt: skip
     where = {**warehouse.slice_of(day=day), "metric": kind, "model_id": model.model_id}
-    return warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
+    count = warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
+    funnel.scored(told, day, f"score_{kind}", kind, [model.model_id], run_id, began)
+    return count
 
 
 def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFrame:

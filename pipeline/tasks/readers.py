@@ -14,7 +14,7 @@ from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples import building, cloze
 from pipeline.slices import parse_day
-from pipeline.tasks import shelf
+from pipeline.tasks import funnel, shelf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -204,6 +204,7 @@ def train(
     from pipeline.training import registry
 
     parse_day(day)
+    began = funnel.start()
     rows = items(subtask)
     tensors, config, epochs = fitted(rows, profile, changes, path)
     model_id = registry.keep(settings.models(), tensors, config)
@@ -215,7 +216,10 @@ def train(
         "config": json.dumps({"profile": profile, **recipe}, sort_keys=True),
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    shelf.put(kind(subtask), day, model_id, about, pl.concat([epochs, at_home]), run_id, is_promoted=True)
+    found = pl.concat([epochs, at_home])
+    shelf.put(
+        kind(subtask), day, model_id, about, found, run_id, is_promoted=True, texts=rows["article"], since=began
+    )  # fmt: skip
     return model_id
 
 
@@ -226,11 +230,15 @@ def cross(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str 
     """
     from pipeline.training import registry
 
+    began = funnel.start()
     found = numbers(items(tested_on, "test"), registry.fetch(settings.models(), model_id), tested_on)
     stamp = {"kind": pl.lit(kind(trained_on)), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     where = {**warehouse.slice_of(kind=kind(trained_on), day=day), "model_id": model_id, "subset": tested_on}
     mine = found.filter(pl.col("subset") == tested_on)
-    return warehouse.overwrite("evaluations", where, mine.with_columns(**stamp), run_id)
+    count = warehouse.overwrite("evaluations", where, mine.with_columns(**stamp), run_id)
+    config = {"model_id": model_id}
+    funnel.tell(kind(trained_on), day, f"on {tested_on}", "test", count, None, config, run_id, began)
+    return count
 
 
 def opened(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> "Model":

@@ -13,12 +13,13 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import exchange, schema, stages
+from pipeline.label import schema, stages
 from pipeline.label.rhetoric import fold_rare
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks import funnel
-from pipeline.tasks.labels import agreement, decided, origin, tasks_of, waiting
+from pipeline.tasks.labels import agreement, as_name, decided, origin, tasks_of, waiting
+from pipeline.text.spreadsheets import defused
 
 if TYPE_CHECKING:
     from pipeline.report.data_card import Facts
@@ -73,7 +74,7 @@ def summary(project: str, day: str, required: Sequence[str] = REQUIRED, licence:
 
 def page_of(project: str) -> Path:
     """Where a project's page lies."""
-    return settings.reports() / f"labels-{project}.html"
+    return settings.reports() / f"labels-{as_name(project)}.html"
 
 
 def page(project: str, day: str) -> str:
@@ -154,7 +155,7 @@ def release(
     """
     from pipeline.report import data_card
 
-    name = name or project
+    began, name = funnel.start(), as_name(name or project)
     found = decided(project)
     if not stages.is_finished(found.annotations):
         count = found.annotations.filter(state="open").height
@@ -162,21 +163,23 @@ def release(
     card = data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence, required, name))
     if approved not in (None, card):
         raise BadInput(f"project {project!r}: labels changed after they were approved; clear `summary` and look again")
-    warehouse.overwrite(
-        "annotated_comments", warehouse.slice_of(release=name), published(project, name, required), run_id
-    )
+    rows = published(project, name, required)
+    warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
     folder = settings.releases() / name
     folder.mkdir(parents=True, exist_ok=True)
     _put(folder / "README.md", card)
-    _write_files(name)
+    write_files(name)
+    newest = max(tasks_of(project)["day"]).isoformat()
+    funnel.tell(project, day or newest, f"release {name}", "publish", rows.height, None, {}, run_id, began)
     return folder
 
 
-def _write_files(release: str) -> None:
+def write_files(release: str) -> None:
+    """Write the files of a release as `annotated_comments` has it, each whole or not at all."""
     rows = warehouse.scan("annotated_comments", pl.col("release") == release).sort("row_id").collect()
     folder = settings.releases() / release
     told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
-    spreadsheet = rows.with_columns(told.map_elements(exchange.defused, return_dtype=pl.String))
+    spreadsheet = rows.with_columns(told.map_elements(defused, return_dtype=pl.String))
     _put(folder / "data.jsonl", rows.write_ndjson())
     _put(folder / "data.csv", spreadsheet.write_csv())
     draft = folder / f".{secrets.token_hex(4)}.parquet"
@@ -213,7 +216,7 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
         warehouse.erase("annotated_comments", {"row_id": mine["row_id"].to_list()})
         releases = _releases_with(mine["row_id"])  # by their files: a run may have been killed after its rows went
         for name in releases:
-            _write_files(name)
+            write_files(name)
         ids = mine["task_id"].to_list()
         for table in ("annotations", "labels", "label_tasks"):  # the last is what a run that is repeated starts from
             warehouse.erase(table, {"project": [project], "task_id": ids})

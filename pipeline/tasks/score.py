@@ -1,6 +1,5 @@
 """Score: the distinct texts of a day through a model, in shards, then one commit for the day and the model."""
 
-import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import polars as pl
 
-from pipeline import __version__, settings, slices, warehouse
+from pipeline import settings, slices, warehouse
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
-from pipeline.tasks import impscore, texts
+from pipeline.tasks import funnel, impscore, texts
 from pipeline.text.language import language
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.score.implicitness import Head
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
+_COMMENT = ["source", "thread_id", "comment_id"]
 LANGS = ("zh", "en", "ja", "ko", "und")  # what `text.language` tells apart
 VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
@@ -48,9 +48,10 @@ def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
 
 def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lambda _: None) -> Staged:
     """Score a shard's texts into scratch."""
+    began = funnel.start()
     todo = _todo(shard["day"], model_id, shard["snapshots"])
     mine = todo.filter(texts.part_of(shard)).collect()
-    return warehouse.stage("scores", values(mine.sort("text_hash"), model_id, done))
+    return funnel.shard(began, warehouse.stage("scores", values(mine.sort("text_hash"), model_id, done)))
 
 
 def values(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
@@ -170,6 +171,7 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
 
     Scores by other models stay, as long as their comment is in the day.
     """
+    began = funnel.start(staged)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
     comments = texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
     fresh = [warehouse.staged_rows("scores", staged)] if staged else []
@@ -182,30 +184,20 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
     mine = rows.select(empty("scores").columns)
 
+    of_us = (pl.col("metric") == METRIC) & (pl.col("model_id") == pinned["model_id"])
+
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        of_us = (pl.col("metric") == METRIC) & (pl.col("model_id") == pinned["model_id"])
-        others = present.filter(~of_us).join(comments.lazy(), on=["source", "thread_id", "comment_id"], how="semi")
-        return pl.concat([others.select(mine.columns), mine.lazy()])
+        # the day may have changed since, and a run begun later may have published: what it made of it stays
+        now = texts.of_day(day, warehouse.snapshot("comments"), *columns).collect().lazy()
+        others = present.filter(~of_us).join(now, on=_COMMENT, how="semi")
+        both = pl.concat([mine.lazy(), present.filter(of_us).select(mine.columns)])
+        ours = both.join(now, on=[*_COMMENT, "text_hash"], how="semi")
+        return pl.concat([others.select(mine.columns), ours.unique(_COMMENT, keep="first", maintain_order=True)])
 
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
-    warehouse.overwrite(*_run_rows(comments, day, pinned["model_id"], run_id))
+    there = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & of_us).select("source").collect()
+    funnel.scored(there, day, "score", METRIC, [pinned["model_id"]], run_id, began)
     return mine.height
-
-
-def _run_rows(comments: pl.DataFrame, day: str, model_id: str, run_id: str) -> tuple[str, Any, pl.DataFrame, str]:
-    """The rows of `runs` that tell of this scoring, one a source."""
-    origin = f"model {model_id[:12]}"
-    counted = comments.group_by("source", "day").agg(read_count=pl.len().cast(pl.Int64))
-    rows = counted.with_columns(
-        origin=pl.lit(origin),
-        step=pl.lit("score"),
-        kept_count="read_count",
-        dropped_count=pl.lit(0, pl.Int64),
-        config=pl.lit(json.dumps({"metric": METRIC, "model_id": model_id})),
-        run_id=pl.lit(run_id),
-        code_version=pl.lit(__version__),
-    )
-    return "runs", warehouse.slice_of(day=day, origin=origin, step="score"), rows, run_id
 
 
 def run(day: str, done: Callable[[int], None] = lambda _: None) -> int:

@@ -8,11 +8,12 @@ from pipeline import settings, slices, warehouse
 from pipeline.errors import Retry
 from pipeline.slices import Shard, Staged
 from pipeline.tables import empty
-from pipeline.tasks import texts
+from pipeline.tasks import funnel, texts
 from pipeline.text.segment import Tokenizer, tokenize, tokenizers
 
 ROWS_PER_SHARD = 20_000
 _BY = ["tokenizer", "tokenizer_version", "dictionary_hash"]
+_ROW = ["source", "text_hash", *_BY]
 
 
 def pins() -> dict[str, int | None]:
@@ -30,9 +31,10 @@ def plan(
 
 def cut(shard: Shard, chinese: str = "jieba", english: str = "nltk") -> Staged:
     """Cut a shard's texts into scratch."""
+    began = funnel.start()
     by_language = _by_language(chinese, english)
     mine = _todo(shard["day"], shard["snapshots"], by_language).filter(texts.part_of(shard)).collect()
-    return warehouse.stage("tokens", tokenize(mine.sort("text_hash"), by_language))
+    return funnel.shard(began, warehouse.stage("tokens", tokenize(mine.sort("text_hash"), by_language)))
 
 
 def publish(
@@ -47,6 +49,7 @@ def publish(
 
     Rows by other tokenizers or versions stay, as long as their text is in the day.
     """
+    began = funnel.start(staged)
     by_language = _by_language(chinese, english)
     wanted = _wanted(day, pinned, by_language, "source", "day").collect()
     known = _known(pinned).select("text_hash", "tokens", *_BY)
@@ -57,13 +60,20 @@ def publish(
     if rows.height != wanted.height:
         raise Retry(f"tokens of {wanted.height - rows.height} texts are missing: run the shards again")
     names = rows.select(empty("tokens").columns)
+    ours = pl.DataFrame([by[:3] for by in by_language.values()], schema=_BY, orient="row").unique().lazy()
 
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        ours = pl.DataFrame([by[:3] for by in by_language.values()], schema=_BY, orient="row").unique().lazy()
-        others = present.join(ours, on=_BY, how="anti").join(wanted.lazy(), on=["source", "text_hash"], how="semi")
-        return pl.concat([others.select(names.columns), names.lazy()])
+        # the day may have changed since, and a run begun later may have published: what it made of it stays
+        now = _wanted(day, pins(), by_language, "source", "day").collect().lazy()
+        others = present.join(ours, on=_BY, how="anti").join(now, on=["source", "text_hash"], how="semi")
+        both = pl.concat([names.lazy(), present.select(names.columns)]).unique(_ROW, keep="first", maintain_order=True)
+        return pl.concat([others.select(names.columns), both.join(now, on=_ROW, how="semi")])
 
     warehouse.replace("tokens", warehouse.slice_of(day=day), with_others, run_id)
+    there = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day)).join(ours, on=_BY, how="semi")
+    counts = there.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source").collect()
+    config = {"chinese": chinese, "english": english}
+    funnel.put(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, began)
     return rows.height
 
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline import __version__, settings, warehouse
+from pipeline.collect.clean import text_hash
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
+from pipeline.tasks import funnel
+from pipeline.tasks.derivation import ERASED
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
@@ -21,7 +24,7 @@ _ROWS = 10_000  # written out at once
 
 def put(
     kind: str, day: str, model_id: str, about: Mapping[str, Any], evaluations: pl.DataFrame, run_id: str, *,
-    is_promoted: bool,
+    is_promoted: bool, texts: pl.Series | None, since: funnel.Start | None = None,
 ) -> None:  # fmt: skip
     """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its kind and day.
 
@@ -33,7 +36,11 @@ def put(
         evaluations: rows of the table without kind, day and model_id.
         run_id: of Airflow.
         is_promoted: whether days are scored by it.
+        texts: it was trained on, one a row; None where they are nobody's, such as rated words.
+        since: when the training began.
     """
+    if texts is not None:
+        learned(kind, model_id, texts, run_id)  # first: no model is in force of which this is not known
     where = warehouse.slice_of(kind=kind, day=day)
     stamp = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**where, "model_id": model_id}, evaluations.with_columns(**stamp), run_id)
@@ -49,6 +56,30 @@ def put(
         return pl.concat([others.select(row.columns), row.lazy()])
 
     warehouse.replace("models", where, with_others, run_id)
+    count = evaluations.height + 1  # the model's own row
+    funnel.tell(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, since)
+
+
+def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
+    """Put the hashes of the texts a model was trained on into `training_texts`, to tell later whose are erased."""
+    counts = texts.drop_nulls().rename("text").value_counts(name="row_count")
+    rows = counts.select(
+        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=text_hash(counts["text"]),
+        row_count=pl.col("row_count").cast(pl.Int64),
+    ).lazy()  # fmt: skip
+
+    def with_others(there: pl.LazyFrame) -> pl.LazyFrame:
+        is_mine = pl.col("model_id") == model_id
+        erased = there.filter(is_mine & (pl.col("text_hash") == ERASED)).select(pl.len()).collect().item()
+        # the same model of the same texts: what was erased since has no hash, and gets none again
+        return there if erased else pl.concat([there.filter(~is_mine), rows])
+
+    warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_others, run_id)
+
+
+def flagged() -> pl.DataFrame:
+    """Models that were trained on texts that were erased since, and on what share of them (view `models_flagged`)."""
+    return warehouse.query("select * from models_flagged order by kind, model_id")
 
 
 def model_for(kind: str, day: str | None) -> str | None:

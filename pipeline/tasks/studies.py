@@ -18,7 +18,7 @@ from pipeline.metrics import detection, diversity
 from pipeline.metrics.implicitness import QUANTILES, quantiles
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
-from pipeline.tasks import asking, impscore, pairs, score
+from pipeline.tasks import asking, funnel, impscore, pairs, score
 from pipeline.tasks.asking import How
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,8 @@ def plan(study: str, runs: int = RUNS, cells_per_task: int = CELLS_PER_TASK) -> 
 
 def train(study: str, some: Sequence[Cell], day: str, epochs: int | None = None, done: Done = lambda _: None) -> Staged:
     """Train some cells with the paper's profile on all pairs, and stage both test accuracies of each."""
-    return warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done))
+    began = funnel.start()
+    return funnel.shard(began, warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done)))
 
 
 def trained(
@@ -101,7 +102,8 @@ def sources() -> list[str]:
 
 def data_set(source: str, day: str, model: str | None = None, done: Done = lambda _: None) -> Staged:
     """Stage what a model says of a data set: implicitness with its implicit part apart, and pragmatic diversity."""
-    return warehouse.stage("studies", described(_sentences(source), source, day, model, done))
+    began = funnel.start()
+    return funnel.shard(began, warehouse.stage("studies", described(_sentences(source), source, day, model, done)))
 
 
 def described(
@@ -136,13 +138,16 @@ def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
     return list(among)
 
 
-def ask(source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli") -> int:
+def ask(
+    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
+    day: str | None = None,
+) -> int:  # fmt: skip
     """Ask a language model whether a data set's problematic sentences are problematic; return how many it answered.
 
     Its answers are in the ledger, from which `detected` takes them.
     """
     rows = _problematic(source, limit)
-    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
+    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id, day)
     return sum(said is not None for said in seen)
 
 
@@ -154,7 +159,7 @@ def detected(
 
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
-    rows = _problematic(source, limit)
+    began, rows = funnel.start(), _problematic(source, limit)
     scored = score.frame(rows, "text", model, done)
     seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
     answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
@@ -173,7 +178,7 @@ def detected(
         for metric, value in (("accuracy", each["accuracy"]), ("other_answers", each["other_count"])):
             ends = {"low": each["low"], "high": each["high"]} if metric == "accuracy" else {}
             found.append(row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
-    return warehouse.stage("studies", framed(found))
+    return funnel.shard(began, warehouse.stage("studies", framed(found)))
 
 
 def _problematic(source: str, limit: int | None) -> pl.DataFrame:
@@ -189,13 +194,16 @@ def by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     return detection.by_bin(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
 
 
-def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
+def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:
     """Put a study's rows of a day in place of those about the same: setting and metric, and source or subset.
 
-    Other studies, and what this run says nothing about, stay.
+    Other studies, and what this run says nothing about, stay. `seconds` were taken before, by shards.
     """
+    began = funnel.start()._replace(seconds=seconds)
     rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
-    return put(study, rows.collect(), day, run_id)
+    count = put(study, rows.collect(), day, run_id)
+    funnel.tell(study, day, "studies", "study", count, None, {}, run_id, began)
+    return count
 
 
 def put(
@@ -224,8 +232,9 @@ def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> str:
 
     for study in sorted({one["study"] for one in staged}):
         mine = [Staged(path=one["path"], rows=one["rows"]) for one in staged if one["study"] == study]
+        took = [one.get("seconds", 0.0) for one in staged if one["study"] == study]
         for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            publish(part, mine, day, run_id)
+            publish(part, mine, day, run_id, sum(took))
     return study_page.write(day)
 
 

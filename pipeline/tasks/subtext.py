@@ -16,7 +16,7 @@ from pipeline.examples import contexts
 from pipeline.examples.splits import SEED
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
-from pipeline.tasks import shelf, texts
+from pipeline.tasks import funnel, shelf, texts
 
 if TYPE_CHECKING:
     from pipeline.models.word_vectors import WordVectors
@@ -156,6 +156,7 @@ def train(
     from pipeline.training import registry, subtext
 
     parse_day(day)
+    began = funnel.start()
     comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
     rows = released(release)
     tensors, config, found = fitted(rows, profile, changes, others=comments)
@@ -167,7 +168,9 @@ def train(
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
     is_made_up = rows["item_id"].is_in(simulated().implode()).any()
-    shelf.put(KIND, day, model_id, about, found, run_id, is_promoted=not is_made_up)
+    unlabelled = [] if config["encoder"] else [pl.Series("text", comments, dtype=pl.String)]  # word vectors read all
+    texts = pl.concat([rows["text"], *unlabelled])
+    shelf.put(KIND, day, model_id, about, found, run_id, is_promoted=not is_made_up, texts=texts, since=began)
     return model_id
 
 
@@ -274,6 +277,7 @@ def signature(model: "Model") -> str:
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments in their contexts into `scores`, those by the same model anew; return the count."""
+    began = funnel.start()
     model = opened(ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context")
     comments = texts.of_day(day, warehouse.snapshot("comments"), *columns).collect()
@@ -283,4 +287,6 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
         model_id=pl.lit(model.model_id), value=METRIC,
     )  # fmt: skip
     where = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
-    return warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
+    count = warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
+    funnel.scored(told, day, "score_subtext", METRIC, [model.model_id], run_id, began)
+    return count

@@ -75,7 +75,7 @@ def _articles(source: str | None, snapshot: int | None) -> pl.LazyFrame:
 
 def cut(part: Part) -> Staged:
     """The words of a share's articles, into scratch."""
-    number = pl.col("thread_id").hash(seed=0) % part["parts"]
+    began, number = funnel.start(), pl.col("thread_id").hash(seed=0) % part["parts"]
     rows = _articles(part["source"], part["snapshot"]).filter(number == part["part"]).collect().sort("thread_id")
     by = tokenizers()
     made = [
@@ -87,7 +87,8 @@ def cut(part: Part) -> Staged:
         for chunk in rows.iter_slices(_CHUNK)
     ]
     none = empty("threads").drop("comment_count", "like_count", "split", "reason")  # a share by hash may be empty
-    return warehouse.stage("threads", pl.concat([none, *(part.select(none.columns) for part in made)]))
+    told = pl.concat([none, *(part.select(none.columns) for part in made)])
+    return funnel.shard(began, warehouse.stage("threads", told))
 
 
 def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.Series:
@@ -154,6 +155,7 @@ def publish(
         Missing: comments were not cut into words.
     """
     slices.parse_day(day)
+    began = funnel.start(staged)
     by = by or Rules()
     cut_ = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
     sizes = {"title_words": pl.col("title_tokens").list.len(), "content_words": pl.col("content_tokens").list.len()}
@@ -168,7 +170,8 @@ def publish(
         warehouse.overwrite("reference_comments", where, found.references.filter(mine), run_id)
         gone = found.dropped.filter(mine)
         kept = parts["split"].count()
-        funnel.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id)
+        funnel.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
+        began = funnel.start()  # what sources share is counted with the first
     every = found.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
     return dict(every.value_counts().sort("part").iter_rows())
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import wordnet
-from pipeline.text.lines import json_object, lines
+from pipeline.text.lines import json_object, lines, whole
 
 UPOS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
         "SYM", "VERB", "X")  # fmt: skip
@@ -187,7 +187,7 @@ def _write(path: Path, learnt: dict[str, Any]) -> None:
 
 
 def _kept(path: Path) -> dict[str, Any]:
-    learnt = json_object("".join(line for _, line in lines(path)), path)
+    learnt = json_object(whole(path), path)
     names = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
     if lacking := [name for name, kind in names.items() if not isinstance(learnt.get(name), kind)]:
         raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is made anew")

@@ -5,31 +5,46 @@ commit; `stage` and `commit` do the same for mapped shards; `erase`, `compact` a
 order; `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import close, create, names, scan, snapshot, table
+from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table
+from pipeline.warehouse.erase import discard, erase, history, met, purge, rewrite, strays
 from pipeline.warehouse.query import checks, connect, query, run_check
 from pipeline.warehouse.scratch import attempt, stage
-from pipeline.warehouse.upkeep import compact, erase, maintain
+from pipeline.warehouse.search import Place, search, spellings
+from pipeline.warehouse.upkeep import compact, maintain, sweep
 from pipeline.warehouse.write import commit, overwrite, replace, slice_of, staged_rows
+from pipeline.warehouse.written import bytes_written
 
 __all__ = [
+    "STORE",
+    "Place",
     "attempt",
+    "bytes_written",
     "checks",
     "close",
     "commit",
     "compact",
     "connect",
     "create",
+    "discard",
     "erase",
+    "history",
     "maintain",
+    "met",
     "names",
     "overwrite",
+    "purge",
     "query",
     "replace",
+    "rewrite",
     "run_check",
     "scan",
+    "search",
     "slice_of",
     "snapshot",
+    "spellings",
     "stage",
     "staged_rows",
+    "strays",
+    "sweep",
     "table",
 ]

@@ -34,6 +34,11 @@ PROPERTIES = {
 }
 
 
+# of a store that keeps the line open and says nothing; polars' own limit is none, and a retry needs an end to begin
+STORE = {"connect_timeout": "10s", "timeout": "120s"}
+_SILENCE = {"s3.connect-timeout": "10", "s3.request-timeout": "120"}  # the same as pyiceberg says it
+
+
 _OPEN: dict[tuple[str, str, bool], SqlCatalog] = {}  # one a process and setting: opening costs a connection pool
 
 
@@ -42,8 +47,9 @@ def catalog(*, create_tables: bool = False) -> SqlCatalog:
     key = (settings.catalog_uri(), _location(), create_tables)
     if key not in _OPEN:
         props = {"uri": key[0], "warehouse": key[1], "init_catalog_tables": str(create_tables).lower()}
-        if endpoint := settings.aws_endpoint():
-            props["s3.endpoint"] = endpoint
+        # without a region each process asks the public cloud for it first, which behind a firewall takes seconds
+        given = {"s3.endpoint": settings.aws_endpoint(), "s3.region": settings.aws_region()}
+        props |= _SILENCE | {name: value for name, value in given.items() if value}
         _OPEN[key] = SqlCatalog("undertone", **props)
     return _OPEN[key]
 
@@ -116,7 +122,11 @@ def table(name: str) -> Table:
     except SQLAlchemyError as why:
         if any(sign in str(why) for sign in ("no such table", "unable to open database", "UndefinedTable")):
             raise Missing(f"there is no catalog at {settings.home()}; run `undertone init`") from why
-        raise Retry(f"the catalog does not answer: {type(why).__name__}") from why  # its text may hold a password
+        raise Retry(f"the catalog does not answer: {type(why).__name__}") from None  # its text may hold a password
+    except FileNotFoundError:
+        raise  # damage, which asking again does not mend
+    except OSError as why:
+        raise Retry(f"{name}: the object store does not answer: {why}") from why
 
 
 def snapshot(name: str) -> int | None:
@@ -132,5 +142,5 @@ def scan(name: str, where: pl.Expr | None = None, snapshot_id: int | None = None
 
 def frame_of(handle: Table, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
     """The rows of one loaded state of a table."""
-    frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id)
+    frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id, storage_options=STORE)
     return frame if where is None else frame.filter(where)

@@ -12,6 +12,7 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.slices import Staged
+from pipeline.warehouse.catalog import STORE
 
 
 def root() -> str:
@@ -30,5 +31,5 @@ def attempt(name: str) -> str:
 def stage(name: str, frame: pl.DataFrame | pl.LazyFrame) -> Staged:
     """Write rows meant for table `name` to a scratch file; lazy frames stream."""
     path = f"{attempt(name)}/rows.parquet"
-    frame.lazy().sink_parquet(path)
-    return Staged(path=path, rows=pl.scan_parquet(path).select(pl.len()).collect().item())
+    frame.lazy().sink_parquet(path, storage_options=STORE)
+    return Staged(path=path, rows=pl.scan_parquet(path, storage_options=STORE).select(pl.len()).collect().item())

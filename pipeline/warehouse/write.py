@@ -1,10 +1,13 @@
 """Writing: the rows of one slice become exactly these, in one commit, or nothing changes.
 
 A frame is refused before anything is written if a row breaks the contract, lies outside the slice or has the key of
-another. A lost race is `errors.Retry`: the caller's retry reads and writes anew.
+another. A lost race is `errors.Retry`: the caller's retry reads and writes anew. So is a commit of an attempt that a
+later attempt at the same task has overtaken: a task whose worker was lost may live on and come late, with what it read
+before its retry began.
 """
 
-import logging
+import json
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -15,18 +18,17 @@ from typing import Any, cast
 import polars as pl
 from dataframely.exc import ValidationError
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, EqualTo
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AddSnapshotUpdate
 
+from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import catalog
-
-log = logging.getLogger(__name__)
+from pipeline.warehouse import catalog, written
 
 ROW_GROUP = 50_000  # rows; small groups keep the streaming sink's buffers, and so its memory, flat
 
@@ -73,7 +75,7 @@ def staged_rows(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
     paths = [s["path"] for s in staged]
     if len(set(paths)) < len(paths):  # the key would not tell in a table that has none
         raise BadInput(f"{name}: a staged file was given twice; nothing was written")
-    frame = pl.scan_parquet(paths)
+    frame = pl.scan_parquet(paths, storage_options=catalog.STORE)
     try:
         expected, found = sum(s["rows"] for s in staged), frame.select(pl.len()).collect().item()
     except (OSError, pl.exceptions.ComputeError) as why:
@@ -84,11 +86,14 @@ def staged_rows(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
 
 
 def _write(handle: Table, name: str, where: Slice, frame: pl.LazyFrame, run_id: str) -> int:
+    began = time.monotonic()
     frame = _typed(name, frame)
     count = _refuse(name, where, frame)
     # polars commits beside the sink: when reading or writing the rows fails, it may publish those it has, or none
-    whole = cast("Catalog", _Whole(handle.catalog, count))
-    guarded = Table(handle.name(), handle.metadata, handle.metadata_location, handle.io, whole, handle.config)
+    whole = _Whole(handle.catalog, count, where)
+    guarded = Table(
+        handle.name(), handle.metadata, handle.metadata_location, handle.io, cast("Catalog", whole), handle.config
+    )  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
@@ -96,22 +101,26 @@ def _write(handle: Table, name: str, where: Slice, frame: pl.LazyFrame, run_id: 
                 guarded,
                 mode="overwrite",
                 overwrite_filter=And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in where.items())),
-                snapshot_properties={"undertone.run_id": run_id},
+                snapshot_properties={"undertone.run_id": run_id, **_signed(where)},
                 row_group_size=ROW_GROUP,
+                storage_options=catalog.STORE,
             )
     except (CommitFailedException, ValidationException) as why:
         raise Retry(f"another writer changed {name} meanwhile; this attempt changed nothing") from why
+    except CommitStateUnknownException as why:  # done again, the slice is the same either way
+        raise Retry(f"{name}: the catalog went away, and nobody knows whether the rows were published") from why
     except (OSError, pl.exceptions.ComputeError) as why:
         raise Retry(f"{name}: the rows could not be read or written, nothing was published: {why}") from why
-    log.info("%s: %d rows in %s", name, count, where)
+    written.tell(name, where, count, whole.byte_count, time.monotonic() - began, run_id)
     return count
 
 
 class _Whole:
-    """The catalog, but a commit that adds other than `rows` rows is refused with Retry."""
+    """The catalog, but a commit that adds other than `rows` rows, or comes from a ghost, is refused with Retry."""
 
-    def __init__(self, catalog: Catalog, rows: int) -> None:
-        self._catalog, self._rows = catalog, rows
+    def __init__(self, catalog: Catalog, rows: int, where: Slice) -> None:
+        self._catalog, self._rows, self._where = catalog, rows, where
+        self.byte_count = 0  # of the files that were added
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._catalog, name)
@@ -122,7 +131,32 @@ class _Whole:
         added = sum(int(s["added-records"] or 0) for s in summaries if s and s.operation is Operation.APPEND)
         if added != self._rows:
             raise Retry(f"{added} of {self._rows} rows were ready to be published; nothing was")
-        return self._catalog.commit_table(table, requirements, updates)
+        if _is_overtaken(table, self._where):  # of the very state that the commit requires, so nobody slips between
+            raise Retry("a later attempt at this task has written the slice; this one changed nothing")
+        done = self._catalog.commit_table(table, requirements, updates)
+        self.byte_count = sum(int(s["added-files-size"] or 0) for s in summaries if s)
+        return done
+
+
+def _signed(where: Slice) -> dict[str, str]:
+    """What a snapshot tells of the attempt that wrote it; nothing outside Airflow."""
+    attempt = settings.attempt()
+    if attempt is None:
+        return {}
+    of = json.dumps({name: str(value) for name, value in where.items()})
+    return {"undertone.task": attempt.task, "undertone.began": attempt.began, "undertone.slice": of}
+
+
+def _is_overtaken(table: Table, where: Slice) -> bool:
+    """Whether an attempt at our task that began after us has written rows of the slice."""
+    attempt = settings.attempt()
+    for snapshot in table.metadata.snapshots if attempt else ():
+        told = snapshot.summary.additional_properties if snapshot.summary else {}
+        if attempt and told.get("undertone.task") == attempt.task and told["undertone.began"] > attempt.began:
+            theirs = json.loads(told["undertone.slice"])
+            if all(theirs.get(name, str(value)) == str(value) for name, value in where.items()):
+                return True
+    return False
 
 
 def _typed(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,5 +10,11 @@ create table runs (
     dropped_count bigint not null, -- Rows left out; each is in dropped
     config varchar not null, -- Parameters as JSON
     run_id varchar not null, -- Airflow run, or `cli`: provenance only
-    code_version varchar not null -- Version of undertone
+    code_version varchar not null, -- Version of undertone
+    started_at timestamp with time zone, -- When the work began: provenance only, as are all columns below
+    seconds double, -- Of work, shards and all; shared out by rows among sources
+    byte_count bigint, -- Bytes written into tables, shared out likewise
+    input_tokens bigint, -- Sent to a language model; null where none was asked
+    output_tokens bigint, -- That a language model answered
+    cost_usd double -- Of these; null where a price is unknown
 );

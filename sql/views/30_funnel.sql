@@ -2,10 +2,7 @@
 create or replace view funnel as
 with reasons as (
     select source, day, origin, step, reason,
-        case when step in (
-            'pairs', 'sentences', 'select', 'labels', 'labels_in', 'withdraw', 'cloze_targets', 'cloze_items',
-            'threads', 'generate', 'grades'
-        ) then step else 'collect' end as run_step,
+        case when step in ('parse', 'clean', 'deduplicate', 'merge', 'erased') then 'collect' else step end as run_step,
         count(*) as row_count
     from dropped
     group by source, day, origin, step, reason

@@ -367,7 +367,7 @@ def test_server_error_that_stays(spool: fetch.Spool) -> None:
 
 def test_slow_answer(spool: fetch.Spool) -> None:
     """An answer slower than the time-out, again and again, is a Retry."""
-    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.1, attempts=2)
+    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.5, attempts=2)
     with Site(faults={FIRST: [Answer(delay=2)] * 2}) as site:
         with pytest.raises(Retry, match="2 times"):
             get(site, spool, limits=limits)
@@ -696,7 +696,7 @@ def test_cookie_is_never_told(
 ) -> None:
     """However a fetch ends, the cookie is in no log record at any level, no error with its causes, and no spool."""
     caplog.set_level(logging.DEBUG)
-    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.1 if answers and answers[0].delay else 5)
+    limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.5 if answers and answers[0].delay else 5)
     told = ""
     with Site(faults={FIRST: answers}) as site:
         try:

@@ -3,19 +3,21 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from commands.conftest import Run
 from pipeline import cli, sample
 from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
 DAY = sample.DAY
 COMMANDS = ["init", "import", "collect", "tokenize", "rank", "choose", "distance", "tables", "query", "check", "report",
-            "heal", "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
+            "heal", "health", "backfill", "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
 GROUPS = {
     "pairs": ["import", "play", "ask", "build", "stats", "audit", "leakage", "sample", "rate"],
     "train": ["impscore"],
@@ -110,12 +112,12 @@ def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_pa
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_failures_are_one_line_and_an_exit_code(words: tuple[str, ...], code: int, said: str) -> None:
+def test_failures_are_one_line_and_an_exit_code(run: Run, words: tuple[str, ...], code: int, said: str) -> None:
     """What goes wrong is told in words, not as a traceback, with the documented exit code."""
-    found, told = failing(*words)
-    assert found == code, told
-    assert said in told
-    assert "Traceback" not in told
+    told = run(*words)
+    assert told.code == code, told.err
+    assert said in told.err
+    assert "Traceback" not in told.err
 
 
 def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
@@ -151,7 +153,8 @@ def test_doctor_names_what_is_missing() -> None:
 
 def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
-    monkeypatch.setattr("pipeline.commands.files.chunks", lambda path, encoding: rows.chunks(path, encoding, 2))
+    two_at_a_time = partial(rows.chunks, size=2)
+    monkeypatch.setattr("pipeline.commands.files.chunks", two_at_a_time)
     file, out = tmp_path / "r.csv", tmp_path / "out.csv"
     file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")
     undertone("score", "implicitness", str(file), "-o", str(out))
@@ -166,3 +169,31 @@ def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeyp
     undertone("score", "implicitness", str(sparse), "-o", str(tmp_path / "s_out.jsonl"))
     nowhere = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-o", str(tmp_path / "no" / "o.csv")])
     assert "there is no folder" in str(nowhere.exception)
+
+
+def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
+    """With `--log-json` each line on standard error that tells of a write or a step is a JSON object with counts."""
+    path = tmp_path / "a.csv"
+    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
+    words = ["--log-json", "import", str(path), "--source", "forum", "--day", DAY]
+    run = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
+    told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    [step] = [one for one in told if one["logger"] == "pipeline.tasks.funnel"]
+    assert (step["step"], step["source"], step["day"], step["read_count"]) == ("collect", "forum", DAY, 1)
+    tables = {one["table"]: one["rows"] for one in told if "table" in one}
+    assert tables == {"comments": 1, "raw_pages": 0, "articles": 0, "dropped": 0, "runs": 1}
+    assert "How kind" not in said
+
+
+def test_health_says_what_is_missing(home: Path, tmp_path: Path) -> None:
+    """Exit code 1 where comments lack a step; the page is written all the same, and rows come as JSON."""
+    path = tmp_path / "a.csv"
+    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
+    undertone("import", str(path), "--source", "forum", "--day", DAY)
+    done = CliRunner().invoke(cli.app, ["health", "--day", DAY, "--json"])
+    assert done.exit_code == 1
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["step"] for row in rows if row["status"] == "missing"] == ["score", "tokenize"]
+    page = Path(undertone("health", "--day", DAY, "--page").strip())
+    assert page.is_file()

@@ -1,7 +1,9 @@
 """What all services in docker/compose.yaml are: pinned, watched, bounded, on this machine only, without a secret."""
 
+import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,30 +12,78 @@ from typing import Any
 import pytest
 import yaml
 
-FILE = Path(__file__).resolve().parents[2] / "docker" / "compose.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docker" / "compose.yaml"
 FOUND: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = FOUND["services"]
+OURS = {name: one for name, one in SERVICES.items() if one["image"].startswith("undertone:")}
+OTHERS = {name: one for name, one in SERVICES.items() if name not in OURS}
+JOBS = {name: one for name, one in SERVICES.items() if name.endswith("-init")}  # which end
+LASTING = {name: one for name, one in SERVICES.items() if name not in JOBS}
+SHARED = dict(
+    line.split("=", 1)
+    for line in (ROOT / "docker" / "airflow.env").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+)
 SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
+each_of_ours = pytest.mark.parametrize("service", OURS.values(), ids=OURS)
+
+
+def secrets_of(service: dict[str, Any]) -> set[str]:
+    """Names of the secrets that a service is given."""
+    return {one if isinstance(one, str) else one["source"] for one in service.get("secrets", ())}
+
+
+@pytest.mark.parametrize("service", OTHERS.values(), ids=OTHERS)
+def test_an_image_of_others_is_pinned(service: dict[str, Any]) -> None:
+    """An image has a version and the digest of its content."""
+    assert re.fullmatch(r"[\w./-]+:v?\d[\w.-]*@sha256:[0-9a-f]{64}", service["image"])
+
+
+@each_of_ours
+def test_our_images_are_built_here(service: dict[str, Any]) -> None:
+    """Ours are built by a target of the Dockerfile, which the name of the image tells."""
+    build = service["build"]
+    assert service["image"].endswith(f"-{build['target']}")
+    stages = re.findall(r"^FROM \S+ AS ([\w-]+)$", (ROOT / build["dockerfile"]).read_text(encoding="utf-8"), re.M)
+    assert build["target"] in stages
 
 
 @each_service
-def test_an_image_is_pinned(service: dict[str, Any]) -> None:
-    """An image has a version or a digest, and is nobody's latest."""
-    assert re.fullmatch(r"[\w./-]+:\d[\w.-]*(@sha256:[0-9a-f]{64})?", service["image"])
-
-
-@each_service
-def test_a_service_is_watched_and_bounded(service: dict[str, Any]) -> None:
-    """A service tells whether it is well, comes back, and takes no more than its share."""
-    assert service["healthcheck"]["test"][0] == "CMD"
-    assert {"interval", "timeout", "retries", "start_period"} < service["healthcheck"].keys()
-    assert service["restart"] == "unless-stopped"
+def test_a_service_is_bounded(service: dict[str, Any]) -> None:
+    """A service takes no more than its share, of the log's disk too, and wins no rights."""
     assert {"mem_limit", "cpus", "pids_limit"} < service.keys()
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}
-    assert service["profiles"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+@pytest.mark.parametrize("service", LASTING.values(), ids=LASTING)
+def test_a_service_is_watched(service: dict[str, Any]) -> None:
+    """A service tells whether it is well, and comes back."""
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+    assert {"interval", "timeout", "retries", "start_period"} < service["healthcheck"].keys()
+    assert service["restart"] == "unless-stopped"
+
+
+def test_who_waits_waits_for_what_will_be() -> None:
+    """Services wait for jobs that ended and for services that are watched."""
+    for name, service in SERVICES.items():
+        for other, how in service.get("depends_on", {}).items():
+            assert how["condition"] == ("service_completed_successfully" if other in JOBS else "service_healthy"), name
+            assert set(SERVICES[other].get("profiles", ())) <= set(service.get("profiles", ())), name
+
+
+@each_of_ours
+def test_ours_can_write_to_volumes_alone(service: dict[str, Any]) -> None:
+    """Our containers have no capability and a root that nobody writes to; what is written in memory is bounded."""
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert all("size=" in one for one in service["tmpfs"])
+    assert "user" not in service  # which the image sets, and is not root
+    assert "privileged" not in service
 
 
 @each_service
@@ -45,29 +95,143 @@ def test_only_this_machine_reaches_a_port(service: dict[str, Any]) -> None:
 
 @each_service
 def test_data_lies_in_named_volumes(service: dict[str, Any]) -> None:
-    """What a service keeps outlives it, in a volume that the file declares."""
-    assert {volume.partition(":")[0] for volume in service["volumes"]} <= FOUND["volumes"].keys()
+    """What a service keeps outlives it, in a volume that the file declares; files of ours are only read."""
+    for volume in service.get("volumes", ()):
+        source, _, rest = volume.partition(":")
+        if source.startswith("./"):
+            assert rest.endswith(":ro")
+            assert (FILE.parent / source).is_file()
+        else:
+            assert source in FOUND["volumes"]
 
 
 @each_service
 def test_no_secret_has_a_value(service: dict[str, Any]) -> None:
-    """A secret comes from outside, and a service without it does not start."""
-    secrets = {name: value for name, value in service["environment"].items() if SECRET.search(name)}
-    assert secrets
-    for value in secrets.values():
-        found = VARIABLE.fullmatch(value)
-        assert found is not None
-        assert found[2] == "?"
+    """A secret is a file, or comes from outside, and a service without it does not start."""
+    for name, value in service.get("environment", {}).items():
+        if not SECRET.search(name.replace("AIRFLOW__SECRETS__", "")):
+            continue
+        variable = VARIABLE.fullmatch(value)
+        assert (variable and variable[2] == "?") or "/run/secrets/" in value or value == "/tmp/users.json", name  # noqa: S108
+
+
+@each_service
+def test_no_address_holds_a_password(service: dict[str, Any]) -> None:
+    """What is before the host in an address is nothing."""
+    for name, value in service.get("environment", {}).items():
+        assert not re.search(r"//[^/\s]*@", str(value)), name
 
 
 def test_a_variable_must_be_set_or_is_harmless() -> None:
-    """Every ${VARIABLE} says what is missing, or has a default that is no secret; none is silently empty."""
+    """Every ${VARIABLE} says what is missing, or has a default that is no secret."""
     found = VARIABLE.findall(FILE.read_text(encoding="utf-8"))
     assert len(found) == FILE.read_text(encoding="utf-8").count("${")
     for name, way, said in found:
         assert way in ("?", "-"), name
-        assert said, name
+        assert said or name == "UNDERTONE_TORCH", name  # no wheels of torch beside the builder's index
         assert way == "?" or not SECRET.search(name), name
+
+
+def test_the_secrets_are_those_that_are_made(tmp_path: Path) -> None:
+    """docker/secrets.sh makes the files that are mounted, once, all different, for their owner's eyes."""
+    folder = tmp_path / "secrets"
+    make = ["sh", FILE.parent / "secrets.sh", folder]
+    subprocess.run(make, check=True)
+    wanted = {Path(one["file"]).name for one in FOUND["secrets"].values()}
+    assert {path.name for path in folder.iterdir()} == wanted | {"store.env"}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert subprocess.run(make, check=False, capture_output=True).returncode != 0
+    keys = [re.sub(r"\s", "", path.read_text()) for path in folder.iterdir()]
+    assert len(set(keys)) == len(keys)
+    from cryptography.fernet import Fernet
+
+    Fernet((folder / "fernet_key").read_text())
+    assert set().union(*map(secrets_of, SERVICES.values())) == FOUND["secrets"].keys()
+
+
+def test_who_gets_which_secret() -> None:
+    """Workers know neither Airflow's database nor its keys; Airflow's own parts know neither tables nor store."""
+    airflow = {"pg_service_airflow", "fernet_key", "jwt_secret"}
+    tables = {"pg_service_undertone", "aws_credentials"}
+    for name, service in OURS.items():
+        has_tables = name in {"undertone-init", "worker-default", "worker-gpu"}
+        assert secrets_of(service) & (airflow | tables) == (tables if has_tables else airflow), name
+    assert [name for name, service in SERVICES.items() if "postgres_password" in secrets_of(service)] == ["postgres"]
+    assert [name for name, service in SERVICES.items() if "users" in secrets_of(service)] == ["api-server"]
+
+
+@each_of_ours
+def test_a_file_that_is_named_is_mounted(service: dict[str, Any]) -> None:
+    """What the environment and commands say of /run/secrets is there."""
+    mounted = {one if isinstance(one, str) else one["target"] for one in service["secrets"]}
+    said = f"{service['environment']} {service['command']}"
+    assert set(re.findall(r"/run/secrets/([\w.]+)", said)) <= mounted
+
+
+def test_commands_are_airflows_sensitive_settings() -> None:
+    """Airflow runs a command for such settings only that it knows to be secret; any other would be silently ignored."""
+    from airflow.configuration import conf
+
+    commands = {name for one in OURS.values() for name in one["environment"] if name.endswith("_CMD")}
+    assert commands
+    for name in commands:
+        _, section, key = name.removesuffix("_CMD").split("__")
+        assert (section.lower(), key.lower()) in conf.sensitive_config_values
+
+
+def test_airflow_knows_its_settings() -> None:
+    """Each AIRFLOW__ variable, of docker/airflow.env too, is an option of Airflow's: a misspelt one is ignored."""
+    from airflow.configuration import conf
+
+    known = {
+        (section, name)
+        for section, told in conf.configuration_description.items()
+        for name in told["options"]
+    }  # fmt: skip
+    said = {name for one in OURS.values() for name in one["environment"]} | SHARED.keys()
+    for name in sorted(one for one in said if one.startswith("AIRFLOW__")):
+        _, section, key = name.removesuffix("_CMD").lower().split("__")
+        assert (section, key) in known | {
+            ("celery_broker_transport_options", "visibility_timeout"),
+            ("scheduler", "num_stuck_in_queued_retries"),  # read by the scheduler, described nowhere
+            ("core", "simple_auth_manager_passwords_file"),
+        }, name
+
+
+def _queues(command: list[str]) -> set[str]:
+    told = VARIABLE.sub(lambda found: found[3], command[command.index("--queues") + 1])
+    return set(told.split(","))
+
+
+def test_workers_serve_the_queues_of_the_dags() -> None:
+    """Every queue that a DAG file names has a worker, and so has the default one; GPU tasks wait in the pool made."""
+    asked, pools = {SHARED["AIRFLOW__OPERATORS__DEFAULT_QUEUE"]}, set()
+    for path in (ROOT / "dags").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+                if node.arg == "queue":
+                    asked.add(node.value.value)
+                if node.arg == "pool":
+                    pools.add(node.value.value)
+    served = {name: _queues(SERVICES[name]["command"]) for name in ("worker-default", "worker-gpu")}
+    assert served == {"worker-default": {"default"}, "worker-gpu": {"gpu"}}
+    assert asked == set().union(*served.values())
+    assert pools == {"gpu"}
+    made = shlex.split(SERVICES["airflow-init"]["command"][2])
+    assert made[made.index("set") + 1] == "gpu"
+    assert SHARED["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
+
+
+def test_the_gpu_worker() -> None:
+    """It has the GPU for one task at a time, room for PyTorch's loaders, and time to end what it does."""
+    worker = SERVICES["worker-gpu"]
+    assert worker["profiles"] == ["gpu"]
+    assert worker["command"][-2:] == ["--concurrency", "1"]
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+    assert worker["shm_size"] == "8g"
+    assert worker["stop_grace_period"] == "1h"
+    assert worker["environment"] == SERVICES["worker-default"]["environment"]
 
 
 def test_label_studio_tells_nobody() -> None:
@@ -81,19 +245,21 @@ def test_label_studio_tells_nobody() -> None:
     assert told["LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK"] == "true"
 
 
-def test_compose_reads_it() -> None:
+def test_compose_reads_it(tmp_path: Path) -> None:
     """Docker Compose takes the file with the secrets set, and says which is missing without."""
     if (command := shutil.which("docker-compose")) is None:
         pytest.skip("docker-compose is not installed")
     text = FILE.read_text(encoding="utf-8")
     needed = {name for name, way, _ in VARIABLE.findall(text) if way == "?"}
     bare = {name: value for name, value in os.environ.items() if name not in needed}
-    asked = [command, "-f", "-", "--profile", "labels", "config", "-q"]
-    text = text.replace("name: undertone\n", "")  # which version 1 does not know
+    (tmp_path / "compose.yaml").write_text(text.replace("name: undertone\n", ""))  # which version 1 does not know
+    shutil.copy(FILE.parent / "airflow.env", tmp_path)
+    (tmp_path / "store.env").touch()
+    asked = [command, "-f", tmp_path / "compose.yaml", "--profile", "labels", "--profile", "gpu", "config", "-q"]
     whole, lacking = (
-        subprocess.run(asked, env=bare | more, input=text, capture_output=True, text=True, check=False)
-        for more in (dict.fromkeys(needed, "x"), {})
+        subprocess.run(asked, env=bare | more, capture_output=True, text=True, check=False)
+        for more in (dict.fromkeys(needed, str(tmp_path)), {})
     )
     assert whole.returncode == 0, whole.stderr
     assert lacking.returncode != 0
-    assert "a password" in lacking.stderr
+    assert "the folder that docker/secrets.sh made" in lacking.stderr

@@ -11,6 +11,7 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
+from pipeline.models import pinned
 from pipeline.models.encoder import Encoder, encode, load
 
 TEXTS = [
@@ -42,7 +43,7 @@ def layered() -> Encoder:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Nothing remembered of encoders and files, before and after."""
-    caches: list[Any] = [load, encoders._file_hash]
+    caches: list[Any] = [load, pinned.file_hash]
     for cache in caches:
         cache.cache_clear()
     yield
@@ -139,18 +140,18 @@ def test_unknown_precision() -> None:
 def test_encoder_from_a_folder(folder: Path) -> None:
     """A local sentence-transformers folder is loaded and encodes as its library does; its hash is its revision."""
     tiny = load(str(folder), device="cpu")
-    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, encoders.folder_hash(folder))
+    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, pinned.folder_hash(folder))
     theirs = tiny.module.encode(TEXTS, show_progress_bar=False)
     assert np.abs(encode(tiny, TEXTS) - theirs).max() < 1e-6
 
 
 def test_folder_revision_covers_its_files(folder: Path, fresh: None) -> None:
     """Changing a configuration file changes the revision, a note beside it does not."""
-    before = encoders.folder_hash(folder)
+    before = pinned.folder_hash(folder)
     (folder / "NOTE.md").write_text("a note")
-    assert encoders.folder_hash(folder) == before
+    assert pinned.folder_hash(folder) == before
     (folder / "more.json").write_text("{}")
-    assert encoders.folder_hash(folder) != before
+    assert pinned.folder_hash(folder) != before
     (folder / "more.json").unlink()
 
 

@@ -1,10 +1,12 @@
 """Each view: small tables in, exact rows out."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
 
 import duckdb
 import polars as pl
+import pytest
 
 from filled import DAY, NEXT, digest, filled
 
@@ -109,7 +111,7 @@ def test_funnel_lists_each_reason_of_each_run(database: Open) -> None:
     """A run stands once for each reason it dropped rows for, or once with none; pairs are counted apart."""
     runs = filled(
         "runs",
-        {"read_count": 9, "kept_count": 5, "dropped_count": 4},
+        {"read_count": 10, "kept_count": 5, "dropped_count": 5},
         {"read_count": 5, "kept_count": 4, "dropped_count": 1, "step": "pairs"},
         {"source": "zhihu"},
     )
@@ -119,14 +121,16 @@ def test_funnel_lists_each_reason_of_each_run(database: Open) -> None:
         {"step": "clean", "reason": "empty", "row_key": "2"},
         {"step": "deduplicate", "reason": "same_comment"},
         {"step": "parse", "reason": "deleted"},
+        {"step": "erased", "reason": "erased"},
         {"step": "pairs", "reason": "same_words"},
         {"step": "clean", "reason": "empty", "origin": "elsewhere"},
     )
     found = database(runs=runs, dropped=dropped).sql("select * from funnel order by all").fetchall()
     assert found == [
-        (DAY, "weibo", "test", "collect", 9, 5, 4, "clean", "empty", 2),
-        (DAY, "weibo", "test", "collect", 9, 5, 4, "deduplicate", "same_comment", 1),
-        (DAY, "weibo", "test", "collect", 9, 5, 4, "parse", "deleted", 1),
+        (DAY, "weibo", "test", "collect", 10, 5, 5, "clean", "empty", 2),
+        (DAY, "weibo", "test", "collect", 10, 5, 5, "deduplicate", "same_comment", 1),
+        (DAY, "weibo", "test", "collect", 10, 5, 5, "erased", "erased", 1),
+        (DAY, "weibo", "test", "collect", 10, 5, 5, "parse", "deleted", 1),
         (DAY, "weibo", "test", "pairs", 5, 4, 1, "pairs", "same_words", 1),
         (DAY, "zhihu", "test", "collect", 1, 1, 0, None, None, None),
     ]
@@ -280,3 +284,79 @@ def test_subtext_by_source_leaves_the_unsure_out_of_the_share(database: Open) ->
     )
     found = database(annotated_comments=rows).sql("select * from subtext_by_source").pl()
     assert found.rows() == [("csd", "weibo", "en", 4, 1, 1, 0.333333)]
+
+
+def _runs(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Rows of `runs` that began an hour after their day's end and took ten seconds, unless they say otherwise."""
+    made = [
+        {"seconds": 10.0, "started_at": datetime.combine(row["day"] + timedelta(days=1), time(1), UTC), **row}
+        for row in rows
+    ]
+    return filled("runs", *made)
+
+
+def _run(day: date, read: int = 100, dropped: int = 10, **more: Any) -> dict[str, Any]:
+    return {"day": day, "read_count": read, "kept_count": read - dropped, "dropped_count": dropped, **more}
+
+
+def _health(con: duckdb.DuckDBPyConnection, columns: str = "day, step, status, why") -> list[tuple[Any, ...]]:
+    return con.sql(f"select {columns} from pipeline_health order by day, step").fetchall()
+
+
+def test_health_sums_a_step_over_sources(database: Open) -> None:
+    """A day and step is one row: counts, seconds, bytes, tokens and cost of all sources, and its age in hours."""
+    took = {"byte_count": 5, "input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
+    runs = _runs(_run(DAY, **took), _run(DAY, 50, 0, source="zhihu", **took), _run(DAY, step="ask", seconds=None))
+    columns = "step, status, read_count, kept_count, dropped_count, dropped_ratio, seconds, byte_count, input_tokens, "
+    found = _health(database(runs=runs), columns + "output_tokens, cost_usd, age_hours")
+    assert found == [
+        ("ask", "ok", 100, 90, 10, 0.1, None, None, None, None, None, 1.0),
+        ("collect", "ok", 150, 140, 10, 10 / 150, 20.0, 10, 14, 4, 1.0, 1.0),
+    ]
+
+
+def test_health_finds_what_is_missing(database: Open) -> None:
+    """Comments without tokens or scores, and days between collected ones within a week, are missing; long gaps not."""
+    gap, end, later = (DAY + timedelta(days=n) for n in (1, 2, 10))
+    comments = filled("comments", {"day": DAY})
+    runs = _runs(_run(DAY), _run(DAY, step="tokenize"), _run(end), _run(later))
+    found = database(runs=runs, comments=comments)
+    assert _health(found, "day, step, status, why, waiting_count") == [
+        (DAY, "collect", "ok", None, 0),
+        (DAY, "score", "missing", "rows wait", 1),
+        (DAY, "tokenize", "missing", "rows wait", 1),
+        (gap, "collect", "missing", "nothing collected", 0),
+        (end, "collect", "ok", None, 0),
+        (later, "collect", "ok", None, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "why"),
+    [
+        ({"read": 100}, "ok", None),
+        ({"read": 50}, "ok", None),
+        ({"read": 49, "dropped": 4}, "unusual", "few rows"),
+        ({"read": 201, "dropped": 20}, "unusual", "many rows"),
+        ({"read": 100, "dropped": 31}, "unusual", "share dropped"),
+        ({"seconds": 91.0}, "unusual", "slow"),
+        ({"seconds": 90.0}, "ok", None),
+        ({"started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "late", "late"),
+        ({"read": 49, "dropped": 4, "started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "unusual", "few rows"),
+    ],
+)
+def test_health_holds_a_day_against_the_week_before(
+    database: Open, last: dict[str, Any], status: str, why: str | None
+) -> None:
+    """Rows, share dropped and seconds are held against the median of the days before, and the hour against the day."""
+    before = [_run(DAY + timedelta(days=n)) for n in range(3)]
+    day = DAY + timedelta(days=3)
+    assert _health(database(runs=_runs(*before, _run(day, **last))))[-1] == (day, "collect", status, why)
+
+
+def test_health_says_nothing_of_few_days(database: Open) -> None:
+    """Two days are no custom, nor are days more than a week ago; and what is late is only the daily chain."""
+    before = [_run(DAY - timedelta(days=n)) for n in (8, 9, 10)] + [_run(DAY + timedelta(days=n)) for n in range(2)]
+    old = {"started_at": datetime(2026, 12, 24, tzinfo=UTC)}
+    runs = _runs(*before, _run(DAY + timedelta(days=2), 1000), _run(DAY, step="train", **old))
+    assert {row[2] for row in _health(database(runs=runs))} == {"ok"}

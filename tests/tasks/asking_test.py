@@ -210,3 +210,40 @@ def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) 
     assert completions()["mode"].unique().to_list() == ["batch"]
     assert completions().height == 3
     assert settings.llm_ledger().endswith("ledger.db")
+
+
+def _told() -> dict[str, Any]:
+    """The row of `runs` that tells of an asking."""
+    return warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
+
+
+def test_an_asking_is_told_with_what_it_took(
+    server: Stubborn, sentences: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a day there is a row: answers, and tokens and cost of all calls of the run; a later run pays nothing."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["small-model"]\ninput = 1.0\noutput = 2.0\nnoted = 2026-11-01\n', encoding="utf-8")
+    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
+    server.useless = {SENTENCES[0]: SENTENCES[0]}  # an echo
+    asking.ask(sentences, how(server), run_id="r1", day=DAY)
+    row = _told()
+    assert (row["source"], row["origin"]) == ("mine", "small-model: explicit_en")
+    assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 3, 0)
+    assert (row["input_tokens"], row["output_tokens"]) == (40, 20)  # 10 and 5 a call, of four calls
+    assert row["cost_usd"] == pytest.approx((40 * 1.0 + 20 * 2.0) / 1e6)
+    asking.ask(sentences, how(server), run_id="r1", day=DAY)
+    assert _told()["cost_usd"] == row["cost_usd"]  # the run's, whichever try paid it
+    asking.ask(sentences, how(server), run_id="r2", day=DAY)
+    assert (_told()["input_tokens"], _told()["cost_usd"]) == (0, 0.0)
+
+
+def test_what_stays_unanswered_is_dropped_with_a_reason(server: Stubborn, sentences: str) -> None:
+    """Requests that the ledger cannot answer are in `dropped` by their keys; a price that is unknown is no cost."""
+    asking.ask(sentences, how(server), limit=1, run_id="r1", day=DAY)
+    assert _told()["cost_usd"] is None
+    asking.ask(sentences, how(server, mode="cache-only"), run_id="r1", day=DAY)
+    row = _told()
+    assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 1, 2)
+    gone = warehouse.scan("dropped", pl.col("step") == "ask").collect()
+    assert gone["reason"].unique().to_list() == ["not in the ledger, and nothing may be asked"]
+    assert gone["row_key"].str.len_chars().unique().to_list() == [64]

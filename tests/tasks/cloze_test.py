@@ -1,9 +1,11 @@
 """Cloze items as tasks: the sample's articles to targets, items, readers and a page."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -12,8 +14,10 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples import building
 from pipeline.examples import cloze as items_of
+from pipeline.slices import Staged
 from pipeline.tasks import choosing, cloze, cloze_build, cloze_page, cloze_ratings, collect, readers
 from pipeline.tasks.choosing import Choosing
+from tasks.conftest import put_back
 
 DAY = sample.DAY
 SMALL = {"hidden": 6, "longest": 40, "longest_gloss": 8, "epochs": 1, "vocabulary": 0}
@@ -24,31 +28,78 @@ ONE = building.SUBTASKS[0]
 pytestmark = pytest.mark.usefixtures("wordnet", "tiny_encoder")
 
 
+def abstract(words: list[str], _: object) -> dict[str, float]:
+    """Long words are abstract: no scorer is trained."""
+    return {word: 1.4 / len(word) for word in words}
+
+
 @pytest.fixture(autouse=True)
 def scorer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long words are abstract: no scorer is trained."""
-    monkeypatch.setattr(cloze, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
+    """`abstract` is in force."""
+    monkeypatch.setattr(cloze, "_concreteness", abstract)
 
 
-@pytest.fixture
-def brought(tables: Path) -> Iterator[Path]:
-    """The sample's first 24 articles with summaries, and one of each that cannot be used."""
+class Stock(NamedTuple):
+    """A home and copies of it."""
+
+    place: Path
+    brought: Path  # the sample's first 24 articles with summaries, and one of each that cannot be used
+    found: Path  # and their targets
+    counts: dict[str, int]  # of the targets
+    chosen: Path  # and what readers propose for them
+    proposals: dict[str, list[Staged]]  # by subtask
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, shared_wordnet: Path) -> Stock:
+    """Made once, as twelve readers a subtask are trained for it."""
+    folder = tmp_path_factory.mktemp("cloze")
     lines = sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:24]
     others = [
         {"id": "zh", "document": "今天的风很大，桥上没有人。", "summary": "人们希望风会停下来。"},
         {"id": "empty", "document": "", "summary": "They waited by the bridge in hope."},
         {"id": "none", "document": "They waited by the old bridge.", "summary": ""},
     ]
-    path = tables.parent / "summaries.jsonl"
+    path = folder / "summaries.jsonl"
     path.write_text("\n".join([*lines, *map(json.dumps, others)]), encoding="utf-8")
-    collect.import_files([path], "news", DAY)
-    return tables
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"HOME": folder / "home", "ENCODER": tiny_folder, "RESOURCES": shared_wordnet}.items():
+            patch.setenv(f"UNDERTONE_{name}", str(value))
+        patch.setattr(cloze, "_concreteness", abstract)
+        place = folder / "home"
+        warehouse.create()
+
+        def copy(name: str) -> Path:
+            warehouse.close()
+            return shutil.copytree(place, folder / name)
+
+        collect.import_files([path], "news", DAY)
+        brought = copy("brought")
+        counts = cloze.publish_targets([cloze.find(part, BY) for part in cloze.plan()], DAY, BY)
+        found = copy("found")
+        jobs = {subtask: choosing.jobs([subtask]) for subtask in building.SUBTASKS}
+        proposals = {subtask: [choosing.propose(job, HOW) for job in jobs[subtask]] for subtask in jobs}
+        return Stock(place, brought, found, counts, copy("chosen"), proposals)
 
 
 @pytest.fixture
-def found(brought: Path) -> dict[str, int]:
+def brought(stock: Stock, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The articles in the tables."""
+    yield from put_back(stock.place, stock.brought, monkeypatch)
+
+
+@pytest.fixture
+def found(stock: Stock, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """Their targets in the tables."""
-    return cloze.publish_targets([cloze.find(part, BY) for part in cloze.plan()], DAY, BY)
+    for _ in put_back(stock.place, stock.found, monkeypatch):
+        yield stock.counts
+
+
+@pytest.fixture
+def proposed(stock: Stock, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stock]:
+    """What readers propose for the targets."""
+    for _ in put_back(stock.place, stock.chosen, monkeypatch):
+        yield stock
 
 
 def test_targets_are_the_same_in_any_number_of_shards(brought: Path) -> None:
@@ -78,9 +129,9 @@ def test_articles_that_cannot_be_used_are_told_of(found: dict[str, int]) -> None
     assert run["dropped_count"] == gone.height
 
 
-def test_items_have_five_options_by_readers_that_did_not_see_them(found: dict[str, int]) -> None:
+def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stock) -> None:
     """Items and those left out are the targets; every check on the tables holds; made again they are the same."""
-    proposals = [choosing.propose(job, HOW) for job in choosing.jobs([ONE])]
+    proposals, found = proposed.proposals[ONE], proposed.counts
     assert len(proposals) == 12
     kept = choosing.choose(ONE, proposals, DAY, HOW, BY)
     items = readers.every(ONE)
@@ -123,11 +174,10 @@ def test_no_reader_proposes_for_what_it_was_trained_on(found: dict[str, int], mo
     assert all(not learnt & asked for learnt, asked in seen)
 
 
-def test_readers_are_trained_on_one_kind_and_tested_on_both(found: dict[str, int]) -> None:
+def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> None:
     """The 2 x 2 of subtask 3 is in `evaluations`, with the baseline beside it, and on the page."""
     for subtask in building.SUBTASKS:
-        proposals = [choosing.propose(job, HOW) for job in choosing.jobs([subtask])]
-        assert choosing.choose(subtask, proposals, DAY, HOW, BY)
+        assert choosing.choose(subtask, proposed.proposals[subtask], DAY, HOW, BY)
         trained = readers.train(DAY, subtask, changes=SMALL)
         assert readers.train(DAY, subtask, changes=SMALL) == trained
     for trained_on in building.SUBTASKS:
@@ -144,9 +194,9 @@ def test_readers_are_trained_on_one_kind_and_tested_on_both(found: dict[str, int
     assert "<svg" in page
 
 
-def test_flags_of_raters_keep_items_from_readers(found: dict[str, int]) -> None:
+def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     """Answers become flags; flagged items are left out; a rebuild keeps the flags of items that have not changed."""
-    proposals = [choosing.propose(job, HOW) for job in choosing.jobs([ONE])]
+    proposals = proposed.proposals[ONE]
     choosing.choose(ONE, proposals, DAY, HOW, BY)
     count = readers.every(ONE).height
     assert cloze_ratings.select(ONE, DAY) == cloze_ratings.select(ONE, DAY) == count
@@ -166,7 +216,9 @@ def test_flags_of_raters_keep_items_from_readers(found: dict[str, int]) -> None:
 
 def test_a_file_without_tables(tmp_path: Path) -> None:
     """A file becomes files in the official format, with every token's reason and how it was made; again the same."""
-    done = cloze_build.build_file(sample.SUMMARIES, tmp_path / "items", [ONE], BY, HOW)
+    path = tmp_path / "summaries.jsonl"
+    path.write_text("\n".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:14]), encoding="utf-8")
+    done = cloze_build.build_file(path, tmp_path / "items", [ONE], BY, HOW)
     paths = sorted((tmp_path / "items").glob(f"{ONE}_*.jsonl"))
     assert [items_of.read(path).items.height for path in paths] == done.sort("split")["item_count"].to_list()
     card = json.loads((tmp_path / "items" / "card.json").read_text(encoding="utf-8"))
@@ -176,7 +228,7 @@ def test_a_file_without_tables(tmp_path: Path) -> None:
     targets = told.filter(pl.col("reason").is_null() & (pl.col("subtask") == ONE)).height
     assert done["item_count"].sum() + dropped.filter(reason="too_few_choices").height == targets
     with pytest.raises(BadInput, match="is there already"):
-        cloze_build.build_file(sample.SUMMARIES, tmp_path / "items", [ONE], BY, HOW)
+        cloze_build.build_file(path, tmp_path / "items", [ONE], BY, HOW)
 
 
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:

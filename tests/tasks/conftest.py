@@ -160,11 +160,24 @@ def project(tables: Path) -> str:
     return "csd"
 
 
+@pytest.fixture(scope="session")
+def simulated_stock(stock: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the imported home with the sample's Chinese comments labelled to the end by simulated raters."""
+    copy = tmp_path_factory.mktemp("simulated") / "copy"
+    with pytest.MonkeyPatch.context() as patch:
+        for _ in put_back(stock[0], stock[1], patch):
+            labels.select("csd", DAY, labels.Rules(limit=12))
+            for step in labels.STEPS:
+                labels.push("csd", step, "simulated")
+                assert labels.collect("csd", step, "simulated")["waiting"] == 0
+        shutil.copytree(stock[0], copy)
+    return copy
+
+
 @pytest.fixture
-def simulated(imported: Path) -> str:
+def simulated(
+    stock: tuple[Path, Path, Path], simulated_stock: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
     """The sample's Chinese comments, labelled to the end by simulated raters."""
-    labels.select("csd", DAY, labels.Rules(limit=12))
-    for step in labels.STEPS:
-        labels.push("csd", step, "simulated")
-        assert labels.collect("csd", step, "simulated")["waiting"] == 0
-    return "csd"
+    for _ in put_back(stock[0], simulated_stock, monkeypatch):
+        yield "csd"

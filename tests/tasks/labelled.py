@@ -6,13 +6,15 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.label import exchange, schema, stages
+from pipeline.tables import PROVENANCE
 from pipeline.tasks import labels
 
 
 def table(name: str) -> pl.DataFrame:
     """A table in a fixed order."""
     rows = warehouse.scan(name).collect()
-    return rows.drop("run_id", strict=False).sort([c for c in rows.columns if c != "run_id"])
+    rows = rows.drop(PROVENANCE if name == "runs" else "run_id", strict=False)
+    return rows.sort(rows.columns)
 
 
 def said(project: str, rater: str, changes: dict[str, str] | None = None, **more: Any) -> pl.DataFrame:

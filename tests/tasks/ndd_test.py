@@ -127,7 +127,7 @@ def test_masks_of_colloquial_are_spoken(tmp_path: Path) -> None:
 
 def test_systems_that_counts_cannot_do_are_left_out(few: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Gold and the baselines always; what compares states only where a model has some, and its log says so."""
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="pipeline"):
         assert ndd.systems([*compress.SYSTEMS]) == [
             "gold", *BASELINES, "ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc",
         ]  # fmt: skip

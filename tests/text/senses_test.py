@@ -226,11 +226,12 @@ set break good sharp fine dry well hard back paper school party man time state h
 
 
 @pytest.mark.slow
-def test_wordnet_itself(tmp_path: Path) -> None:
+def test_wordnet_itself(shared_wordnet: Path) -> None:
     """On the real WordNet the choices are those of the reference, and our banks and basses those of a reader."""
     with real():
-        senses.build(tmp_path / "store")
-        store = senses.load(tmp_path / "store")
+        folder = shared_wordnet / f"senses-{wordnet.version()}"  # as `tasks.cloze` has it
+        senses.build(folder)
+        store = senses.load(folder)
         targets = [(lemma, pos) for lemma in _COMMON.split() for pos in "nvar"]
         for text in OURS:
             assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())

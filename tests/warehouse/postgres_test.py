@@ -60,5 +60,6 @@ def test_one_setting_is_enough(on_postgres: None, home: Path) -> None:
     for _ in range(2):
         assert warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows) == 2
     assert warehouse.query("select count(*) as n from comments")["n"][0] == 2
+    assert warehouse.maintain("comments")["rows"] == 2
     assert warehouse.create() == []
     assert not (home / "catalog.db").exists()

@@ -90,3 +90,19 @@ def test_erased_rows_leave_the_store(bucket: object) -> None:
     assert warehouse.erase("comments", {"text": ["gone"]}) == 1
     assert before not in keys(bucket)
     assert warehouse.scan("comments").collect()["text"].to_list() == ["stays"]
+
+
+def test_upkeep_on_the_store(bucket: object) -> None:
+    """Small objects become one, replaced ones go, rows stay, and an object that is gone is named."""
+    for origin in "abc":
+        rows = filled("articles", {"origin": origin, "thread_id": origin})
+        warehouse.overwrite("articles", {**WHERE, "origin": origin}, rows)
+    limits = upkeep.Limits(keep=timedelta(0), quiet=timedelta(0), files=1, grace=-timedelta(seconds=5))
+    done = warehouse.maintain("articles", limits)
+    assert (done["partitions_compacted"], done["files_compacted"]) == (1, 3)
+    (left,) = [key for key in keys(bucket) if "/articles/data/" in key]
+    assert sorted(warehouse.scan("articles").collect()["origin"]) == ["a", "b", "c"]
+    assert not [key for key in keys(bucket) if "clock-" in key]
+    bucket.delete_object(Bucket="undertone-test", Key=left)  # type: ignore[attr-defined]
+    with pytest.raises(BadInput, match=f"articles is damaged.*source=weibo/day={DAY}, .*{left}: missing"):
+        warehouse.maintain("articles", limits)

@@ -1,4 +1,4 @@
-"""Upkeep: erased rows are gone to the last byte, files are few, and nothing that is in use is swept."""
+"""Upkeep: files are few, and nothing that is in use is swept."""
 
 import os
 import time
@@ -7,20 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
-from pyiceberg.avro.file import AvroFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from filled import DAY, NEXT, filled
 from pipeline import settings, warehouse
-from pipeline.errors import BadInput
 from pipeline.tables import TABLES
 from pipeline.warehouse import upkeep
 
-SECRET = "zq-the-erased-words"
 NOW = timedelta(0)
+EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1)
 
 
 def write(name: str, frame: pl.DataFrame, **where: str) -> None:
@@ -31,24 +27,6 @@ def write(name: str, frame: pl.DataFrame, **where: str) -> None:
 def held(name: str) -> pl.DataFrame:
     """The table's rows in order."""
     return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
-
-
-def plain(path: Path) -> bytes:
-    """What a file says once it is unpacked: Parquet and Avro are compressed."""
-    if path.suffix == ".parquet":
-        return repr(pq.read_table(path).to_pylist()).encode() + path.read_bytes()
-    if path.suffix == ".avro":
-        with AvroFile(PyArrowFileIO().new_input(f"file://{path}")) as records:
-            return repr(list(records)).encode() + path.read_bytes()
-    return path.read_bytes()
-
-
-def holders(home: Path, text: str) -> list[str]:
-    """Files below the home that hold the text, or the prefix of it that statistics keep."""
-    marks = (text.encode(), text[:12].encode())
-    return sorted(
-        str(p.relative_to(home)) for p in home.rglob("*") if p.is_file() and any(m in plain(p) for m in marks)
-    )
 
 
 def age(home: Path, hours: float = 48) -> None:
@@ -65,87 +43,25 @@ def data_files(name: str) -> Iterator[Path]:
         yield Path(location.removeprefix("file://"))
 
 
-def test_the_search_for_bytes_finds_what_is_there(tables: Path) -> None:
-    """Before an erasure the search sees the text in a data file, packed as it is, and other texts nowhere."""
-    write("comments", filled("comments", {"text": SECRET}), source="weibo")
-    assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet"}
-    assert {Path(p).suffix for p in holders(tables, "weibo")} == {".parquet", ".avro"}
-    assert holders(tables, "never written") == []
-
-
-def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
-    """No file holds the erased text: old states, a tagged one and a branch included; other rows stay."""
-    gone = {"text": SECRET, "user_id": "a" * 32, "comment_id": "gone"}
-    stay = {"text": "stays", "user_id": "b" * 32, "comment_id": "stay"}
-    write("comments", filled("comments", gone, stay), source="weibo")
-    first = warehouse.snapshot("comments")
-    assert first is not None
-    warehouse.table("comments").manage_snapshots().create_tag(first, "paper").create_branch(first, "try").commit()
-    write("comments", filled("comments", stay, gone), source="weibo")
-    write("comments", filled("comments", {**gone, "source": "zhihu"}), source="zhihu")
-    write("comments", filled("comments", {**stay, "source": "netease"}), source="netease")
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 2
-    assert_frame_equal(held("comments"), pl.concat([filled("comments", {**stay, "source": s}, {}).head(1)
-                                                    for s in ("netease", "weibo")]))  # fmt: skip
-    assert holders(tables, SECRET) == []
-    assert set(warehouse.table("comments").refs()) == {"main"}
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
-
-
-def test_erasing_needs_all_given_columns_to_fit(tables: Path) -> None:
-    """Several values of a column are any of them, several columns all of them."""
-    rows = filled("comments", *({"thread_id": t, "comment_id": c} for t in "xy" for c in "123"))
-    write("comments", rows)
-    assert warehouse.erase("comments", {"day": [DAY], "thread_id": ["x"], "comment_id": ["1", "3"]}) == 2
-    assert held("comments").select("thread_id", "comment_id").rows() == [
-        ("x", "2"), ("y", "1"), ("y", "2"), ("y", "3")
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("values", [{}, {"user": ["a"]}])
-def test_erasing_without_a_column_is_refused(tables: Path, values: dict[str, list[str]]) -> None:
-    """Naming no column, or one there is not, is BadInput and erases nothing."""
-    write("comments", filled("comments", {}))
-    with pytest.raises(BadInput, match="name columns"):
-        warehouse.erase("comments", values)
-    assert held("comments").height == 1
-
-
-def test_erasing_what_is_not_there_changes_no_row(tables: Path) -> None:
-    """No match, no values, and an empty table erase nothing, without a warning."""
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
-    write("comments", filled("comments", {}))
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
-    assert warehouse.erase("comments", {"user_id": []}) == 0
-    assert_frame_equal(held("comments"), filled("comments", {}))
-
-
-def test_erasing_takes_scratch_and_orphans_once_they_are_old(tables: Path) -> None:
-    """Copies in scratch and in files of a failed write go when older than the grace time, not before."""
-    staged = warehouse.stage("comments", filled("comments", {"text": SECRET}))
-    warehouse.commit("comments", {"day": DAY}, [staged])
-    orphan = next(data_files("comments")).with_name("lost.parquet")
-    filled("comments", {"text": SECRET}).write_parquet(orphan)
-    warehouse.erase("comments", {"text": [SECRET]})
-    assert len(holders(tables, SECRET)) == 2
-    age(tables)
-    warehouse.erase("comments", {"text": [SECRET]})
-    assert holders(tables, SECRET) == []
-
-
 def test_compacting_makes_one_file_a_partition(tables: Path) -> None:
-    """Three origins of a day are three files; compacted they are one with the same rows, and other days stay."""
+    """Three origins of a day are three files; compacted they are one with the same rows, and other days stay.
+
+    A slice that is written later is replaced as ever.
+    """
     for origin in ("a", "b", "c"):
         write("articles", filled("articles", {"origin": origin, "thread_id": origin}), source="weibo", origin=origin)
     warehouse.overwrite("articles", {"day": NEXT}, filled("articles", {"day": NEXT}))
     rows = held("articles")
     other = set(data_files("articles"))
     assert len(other) == 4
-    assert warehouse.compact("articles") == 1
+    assert warehouse.compact("articles", EAGER) == (1, 3, 0)
     assert len(list(data_files("articles"))) == 2
     assert len(other & set(data_files("articles"))) == 1
     assert_frame_equal(held("articles"), rows)
-    assert warehouse.compact("articles") == 0
+    assert warehouse.compact("articles", EAGER) == (0, 0, 0)
+    write("articles", rows.filter(pl.col("origin") == "b").with_columns(title=pl.lit("anew")), origin="b")
+    assert held("articles").filter(title="anew").select("origin", "thread_id").rows() == [("b", "b")]
+    assert held("articles").height == rows.height
 
 
 def test_runs_of_all_sources_are_compacted_by_day(tables: Path) -> None:
@@ -153,7 +69,7 @@ def test_runs_of_all_sources_are_compacted_by_day(tables: Path) -> None:
     for source in ("weibo", "zhihu"):
         write("runs", filled("runs", {"source": source}), source=source, origin="test", step="collect")
     rows = held("runs")
-    assert warehouse.compact("runs") == 1
+    assert warehouse.compact("runs", EAGER) == (1, 2, 0)
     assert len(list(data_files("runs"))) == 1
     assert_frame_equal(held("runs"), rows)
 
@@ -224,34 +140,38 @@ def test_upkeep_sweeps_the_home_too(tables: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"0")
     age(tables)
-    assert warehouse.maintain()["_scratch"]["files removed"] == 1
+    assert upkeep.maintain_scratch(dry_run=True) == {"files_removed": 1, "bytes_freed": 1}
+    assert path.exists()
+    assert upkeep.maintain_scratch() == {"files_removed": 1, "bytes_freed": 1}
     assert not path.exists()
 
 
 def test_maintaining_empty_tables_does_nothing(tables: Path) -> None:
     """Tables that were never written, and a scratch folder that is not there, need no upkeep."""
-    done = warehouse.maintain()
-    assert set(done) == {*TABLES, "_scratch"}
-    assert all(set(d.values()) == {0} for d in done.values())
+    assert upkeep.written() == []
+    done = warehouse.maintain("comments")
+    assert done.pop("metadata_files") > 0
+    assert set(done.values()) == {0}
+    assert set(upkeep.maintain_scratch().values()) == {0}
 
 
-@pytest.mark.parametrize("folder", ["home", "my hömé 主页"])
+@pytest.mark.parametrize(("folder", "names"), [("home", list(TABLES)), ("my hömé 主页", ["comments", "tokens"])])
 def test_maintaining_filled_tables_keeps_every_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, names: list[str]
 ) -> None:
     """All tables have their rows after upkeep of files that are all old, wherever the home lies."""
     monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / folder))
     warehouse.create()
-    for name, table in TABLES.items():
+    for name in names:
         frame = filled(name, {})
-        where = {c: frame[c][0] for c in table.partitions}
+        where = {c: frame[c][0] for c in TABLES[name].partitions}
         for _ in range(2):
             warehouse.commit(name, where, [warehouse.stage(name, frame)])
     age(tmp_path)
-    done = warehouse.maintain(keep=NOW)
-    assert done["_scratch"] == {"partitions compacted": 0, "files removed": 2 * len(TABLES)}
-    assert all(done[name]["files removed"] > 0 for name in TABLES)
-    assert all(held(name).equals(filled(name, {})) for name in TABLES)
-    assert all(set(d.values()) == {0} for d in warehouse.maintain(keep=NOW).values())
+    assert upkeep.written() == names
+    assert all(warehouse.maintain(name, EAGER)["files_removed"] > 0 for name in names)
+    assert upkeep.maintain_scratch()["files_removed"] == 2 * len(names)
+    assert all(held(name).equals(filled(name, {})) for name in names)
+    assert all(warehouse.maintain(name, EAGER)["files_removed"] == 0 for name in names)
     assert warehouse.erase("comments", {"comment_id": ["c1"]}) == 1
     warehouse.close()

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, elements, find, table
 from pipeline.examples.sources.layout import Read, choice, finish
-from pipeline.text.lines import json_lines, json_object, lines
+from pipeline.text.lines import json_lines, json_object, lines, whole
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 
@@ -85,7 +85,7 @@ def _examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
     if file.suffix == ".jsonl":
         yield from ((number, line, example) for number, (line, example) in enumerate(json_lines(file), 1))
         return
-    examples = json_object("".join(line for _, line in lines(file)), file).get("examples")
+    examples = json_object(whole(file), file).get("examples")
     if not isinstance(examples, list) or not examples:
         raise BadInput(f"{file}: field 'examples' should be a list of examples")
     for number, example in enumerate(examples, 1):

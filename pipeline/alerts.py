@@ -1,0 +1,80 @@
+"""Alerts: a missed deadline or a failed task as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line.
+
+The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. What
+is told are names and times of ours: the address (which may hold a token), parameters of the run and words of an
+exception, which may quote a comment, are not.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import settings
+
+log = logging.getLogger(__name__)
+
+TIMEOUT = 10.0  # seconds
+ATTEMPTS = 3
+WAIT = 1.0  # seconds before the second attempt; twice as many before each later one
+
+
+async def deadline_missed(context: Mapping[str, Any]) -> None:
+    """Tell that a run was not done in time; the callback of `DeadlineAlert`, which runs in the triggerer.
+
+    Args:
+        context: of Airflow: dag_run (as JSON: dag_id, dag_run_id, partition_key, state) and deadline (deadline_time).
+    """
+    run, deadline = context["dag_run"], context.get("deadline") or {}
+    dag, day, due = run.get("dag_id"), run.get("partition_key"), deadline.get("deadline_time")
+    said = f"{dag}{f' of {day}' if day else ''} was not done by {due}"
+    note = {
+        "kind": "deadline_missed", "dag": dag, "run": run.get("dag_run_id"), "day": day, "state": run.get("state"),
+        "deadline": None if due is None else str(due),
+    }  # fmt: skip
+    await asyncio.to_thread(post, said, note)
+
+
+def task_failed(dag: str, task: str, run: str, day: str | None, tries: int, error: str) -> None:
+    """Tell that a task failed for good.
+
+    Args:
+        dag: its id.
+        task: its id.
+        run: its id.
+        day: partition key of the run.
+        tries: that were made.
+        error: name of the exception's type.
+    """
+    said = f"{task} of {dag}{f' of {day}' if day else ''} failed: {error}"
+    post(
+        said, {"kind": "task_failed", "dag": dag, "task": task, "run": run, "day": day, "tries": tries, "error": error}
+    )
+
+
+def post(said: str, note: Mapping[str, object]) -> bool:
+    """Post a note with its `text`; whether that succeeded. Without an address or an answer it is an ERROR line.
+
+    It never raises: an alert that fails must not fail what it tells about.
+    """
+    import httpx
+    import tenacity
+
+    url, body = settings.alert_url(), {"text": f"undertone: {said}", **note}
+    log.error("%s", json.dumps(body, ensure_ascii=False))
+    if url is None:
+        return False
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address
+    attempts = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(ATTEMPTS), wait=tenacity.wait_exponential(multiplier=WAIT), reraise=True
+    )
+    try:
+        attempts(lambda: httpx.post(url, json=body, timeout=TIMEOUT).raise_for_status())
+    except httpx.HTTPStatusError as why:
+        log.error("the alert was not taken: the webhook answered %d", why.response.status_code)
+        return False
+    except Exception as why:  # noqa: BLE001 (an address that is none, no connection, no answer in time)
+        log.error("the alert could not be posted: %s", type(why).__name__)
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""`undertone backfill`: a range of days through the daily chain without Airflow."""
+
+from typing import Annotated
+
+import typer
+
+from pipeline import warehouse
+from pipeline.commands import console
+from pipeline.commands.options import again
+
+
+def backfill(
+    first: Annotated[str, typer.Option("--from", help="First UTC day, YYYY-MM-DD.")],
+    last: Annotated[str, typer.Option("--to", help="Last UTC day, included.")],
+    step: Annotated[list[str] | None, typer.Option(help="collect, tokenize, score or report; repeat it.")] = None,
+    source: Annotated[str, typer.Option(help="all, or one source to collect.")] = "all",
+    backwards: Annotated[bool, typer.Option("--backwards", help="The last day first.")] = False,
+) -> None:
+    """Take days from the inbox through collect, tokenize, score and report, again or for the first time.
+
+    Any order and any repetition gives the same tables. With Airflow: `airflow backfill create --dag-id collect …`.
+
+    Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
+    `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
+    """
+    from pipeline.tasks import backfill
+
+    warehouse.create()
+    todo = backfill.days(first, last, backwards=backwards)
+    with console.progress("days", len(todo)) as done:
+        for day in todo:
+            backfill.run(day, step or backfill.STEPS, source, again)
+            done(1)
+    console.say(f"{len(todo)} days are done: {todo[0]} to {todo[-1]}")

@@ -1,0 +1,81 @@
+"""The command `forget`: erase everything that comes from some people's comments."""
+
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline import settings
+from pipeline.commands import console
+from pipeline.commands.options import this_run
+from pipeline.errors import BadInput
+
+
+def forget(
+    user_id: Annotated[
+        list[str] | None,
+        typer.Option(help="Pseudonym (32 hexadecimal digits), or with --source an id as the site has it. Repeat it."),
+    ] = None,
+    comment_id: Annotated[list[str] | None, typer.Option(help="A comment, of --source or of any. Repeat it.")] = None,
+    thread_id: Annotated[
+        list[str] | None, typer.Option(help="An article, with its text; others' comments on it stay. Repeat it.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="csv, tsv, jsonl, xlsx or parquet with user_id, comment_id or thread_id, and source."),
+    ] = None,
+    origin: Annotated[str | None, typer.Option(help="Everything that an imported file of this name brought.")] = None,
+    source: Annotated[str | None, typer.Option(help="Source of what is named.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    verify: Annotated[bool, typer.Option(help="Search everything for what is left, before and after.")] = True,
+    grace_hours: Annotated[
+        float, typer.Option(help="Hours a file that no table refers to stays; 0 only while nothing else runs.", min=0)
+    ] = 24,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Erase everything that comes from some comments: rows, files, caches, old states; write a receipt.
+
+    Examples: `undertone forget --comment-id 42 --source weibo --dry-run`;
+    `undertone forget --file requests.csv`; `undertone forget --origin comments.csv --yes`
+    """
+    from pipeline.tasks import forget as work
+
+    request = work.Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
+    key = settings.user_key()
+    work.wanted(request, key)  # refused before anybody is asked
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise BadInput("it cannot be undone: say --yes where nobody can be asked, or --dry-run to see what would go")
+    if not yes:
+        with console.working("looking for it"):
+            found = work.preview(request, key=key)
+        if dry_run and as_json:
+            typer.echo(json.dumps({"is_dry_run": True, "stores": found.to_dicts()}))
+        else:
+            console.table(found) if found.height else console.say("nothing of it is here")
+        if dry_run:
+            return
+        typer.confirm("Erase all of this for good?", abort=True, err=True)
+    with console.working("erasing"):
+        grace = timedelta(hours=grace_hours)
+        done = work.forget(request, key=key, run_id=this_run(), verify=verify, grace=grace)
+    if as_json:
+        stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
+        erasure_id = done.receipts["erasure_id"].first()
+        told = {"erasure_id": erasure_id, "stores": stores, "models": done.models.to_dicts()}
+        typer.echo(json.dumps({**told, "removed": done.removed, "days": done.days, "is_verified": verify}))
+        return
+    if not done.receipts.height:
+        console.say("nothing of it was here")
+        return
+    console.table(done.receipts.select("store", "row_count", "file_count"))
+    for path in done.removed:
+        console.say(f"removed {path}")
+    for day in done.days:
+        console.say(f"its report went; write it again: undertone report --day {day}")
+    for kind, model_id, ratio in done.models.select("kind", "model_id", "erased_ratio").iter_rows():
+        console.say(f"{kind} {model_id[:12]} was trained on it: {ratio:.2%} of its texts; train it again")
+    console.say(f"receipt {done.receipts['erasure_id'][0]}" + (", nothing is left" if verify else ", not verified"))

@@ -1,0 +1,44 @@
+"""Log lines that machines read: what happened, and fields beside it.
+
+The library logs through `logging`. What a step or a write came to carries fields (`event`): Airflow's logs are JSON
+lines and show them as keys, and so does the command line with `--log-json`. A field is a count, a name of ours or a
+slice; words of a comment or an id of a person never are.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pipeline import settings
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
+
+
+def event(log: logging.Logger, said: str, **fields: Any) -> None:
+    """Log a line for people, with fields for machines; run, dag and task are added where Airflow runs the task.
+
+    Fields travel as context variables of structlog: Airflow's formatter drops `extra` and merges these.
+    """
+    import structlog
+
+    known = {name: value for name, value in {**settings.airflow_task(), **fields}.items() if value is not None}
+    with structlog.contextvars.bound_contextvars(**known):
+        log.info("%s", said)
+
+
+def json_lines() -> logging.Formatter:
+    """A formatter of JSON lines: timestamp, level, logger, event, and the fields of `event`."""
+    import structlog
+
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    after: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
+    ]
+    return structlog.stdlib.ProcessorFormatter(processors=after, foreign_pre_chain=before)

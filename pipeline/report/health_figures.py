@@ -1,0 +1,55 @@
+"""The figure of the health page: what each step did and took, day by day."""
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from pipeline.report.figures import ACCENT, GREY, HUES, drawing, svg, wrapped
+
+SHOWN = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
+"""Columns that are drawn, with the titles above them; one without a value is left out."""
+
+
+def trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
+    """Bars by day, a row a step; each has a scale of its own.
+
+    Args:
+        rows: of the view `pipeline_health`: day, step, kept_count, seconds, cost_usd.
+        days: of the page, in order.
+        steps: of the page, in order; those without a value have no bars.
+
+    Returns:
+        SVG, or nothing where no step has a row.
+    """
+    shown = [name for name in SHOWN if rows[name].count()]
+    if not shown:
+        return ""
+    colours = dict(zip(SHOWN, (ACCENT, HUES[2], HUES[1]), strict=True))
+    with drawing():
+        figure = Figure(figsize=(7.2, 0.55 * len(steps) + 0.8), layout="constrained")
+        axes = figure.subplots(len(steps), len(shown), sharex=True, squeeze=False)
+        for line, step in zip(axes, steps, strict=True):
+            mine = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
+            for axis, name in zip(line, shown, strict=True):
+                values = [mine[day][name] if day in mine else None for day in days]
+                heights = np.array([np.nan if value is None else float(value) for value in values])
+                axis.bar(range(len(days)), heights, color=colours[name], width=0.7)
+                axis.yaxis.set_major_locator(MaxNLocator(2))
+                axis.set_ylim(0, max(1e-6, 1.15 * np.nanmax(heights, initial=0)))
+                axis.tick_params(labelsize=7, length=0)
+                if not np.isfinite(heights).any():
+                    axis.set_yticks([])
+                    axis.text(0.5, 0.5, "–", transform=axis.transAxes, ha="center", va="center", color=GREY)
+            line[0].set_ylabel(wrapped(step, 16), rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
+        for axis, name in zip(axes[0], shown, strict=True):
+            axis.set_title(SHOWN[name], fontsize=8, loc="left")
+        ends = sorted({0, len(days) - 1})
+        for axis in axes[-1]:
+            axis.set_xlim(-0.6, len(days) - 0.4)
+            axis.set_xticks(ends, [f"{days[at]:%d %b}" for at in ends])
+        figure.align_ylabels(axes[:, 0])
+        return svg(figure)

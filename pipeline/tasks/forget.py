@@ -1,0 +1,711 @@
+"""Forget: everything that comes from some people's comments goes, everywhere, in one run (CSD-08).
+
+What is erased is found from the comments (their old states included) and followed into every table by the rules of
+`derivation`, into files, caches and databases by the words themselves. The comments go last, and only when a search of
+everything finds nothing else: an erasure that was killed, or that failed, is simply run again.
+"""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import polars as pl
+import tenacity
+
+from pipeline import __version__, settings, warehouse
+from pipeline.collect import anonymise
+from pipeline.collect.clean import text_hash
+from pipeline.collect.rows import chunks
+from pipeline.errors import BadInput, Missing, Retry
+from pipeline.slices import parse_day
+from pipeline.tables import SOURCE, TABLES, empty
+from pipeline.tasks import derivation, forget_files, release
+from pipeline.tasks.derivation import COMMENT, ERASED, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PASSES = 3  # over everything: a writer in flight may bring something back
+GRACE = timedelta(hours=24)  # a file of a table that nobody refers to may be a write in flight until then
+COLUMNS = ("source", "user_id", "comment_id", "thread_id")
+_PSEUDONYM = re.compile("[0-9a-f]{32}")
+
+
+class Request(NamedTuple):
+    """Whom or what an erasure is about.
+
+    Attributes:
+        user_ids: pseudonyms (32 hexadecimal digits), or ids as the site has them, which need `source` and the key.
+        comment_ids: of comments; of all sources, unless `source` is given.
+        thread_ids: of articles, with their text; comments by others below them stay.
+        origin: everything that an imported file brought (of one source, if given).
+        source: of what is named.
+        file: csv, tsv, jsonl, xlsx or parquet with the columns user_id, comment_id or thread_id, and source.
+    """
+
+    user_ids: Sequence[str] = ()
+    comment_ids: Sequence[str] = ()
+    thread_ids: Sequence[str] = ()
+    origin: str | None = None
+    source: str | None = None
+    file: Path | None = None
+
+
+class Forgotten(NamedTuple):
+    """What an erasure came to.
+
+    Attributes:
+        receipts: rows of `erasures`, a row a store.
+        models: rows of `model_erasures`: which models were trained on what share of it.
+        removed: files that are gone as a whole, and folders of models.
+        days: days whose report went and should be written again.
+    """
+
+    receipts: pl.DataFrame
+    models: pl.DataFrame
+    removed: list[str]
+    days: list[str]
+
+
+class _Wanted(NamedTuple):
+    """A request, checked: source (null: any) and id of each kind."""
+
+    user_ids: list[str]
+    raw_ids: list[str]
+    comments: pl.DataFrame
+    threads: pl.DataFrame
+    origin: str | None
+    source: str | None
+    file: Path | None = None  # it names who is erased, and must be there as long as they are not
+
+    @property
+    def kind(self) -> str:
+        given = {"user_id": self.user_ids, "comment_id": self.comments.rows(), "thread_id": self.threads.rows(),
+                 "origin": [self.origin] if self.origin else []}  # fmt: skip
+        return "+".join(name for name, ids in given.items() if ids)
+
+    @property
+    def number(self) -> int:
+        return len(self.user_ids) + self.comments.height + self.threads.height + bool(self.origin)
+
+
+Count = tuple[int, int]  # rows, files
+
+
+# --- the request
+
+
+def wanted(request: Request, key: bytes | None) -> _Wanted:
+    """A request checked, its user ids as pseudonyms.
+
+    Raises:
+        BadInput: nothing or something strange is named, or an id of a user cannot be hashed; with file, row and field.
+    """
+    if request.source is not None and not re.match(SOURCE, request.source):
+        raise BadInput(f"{request.source!r} is no source name; use small letters, digits and _, a letter first")
+    rows = [(f"--{name.replace('_', '-')}", request.source, name, value) for name, values in (
+        ("user_id", request.user_ids), ("comment_id", request.comment_ids), ("thread_id", request.thread_ids)
+    ) for value in values]  # fmt: skip
+    rows += _of_file(request.file, request.source) if request.file else []
+    if not rows and not request.origin:
+        raise BadInput("name whom or what to forget: user ids, comment ids, thread ids, an origin, or a file of ids")
+    found: dict[str, list[tuple[str | None, str]]] = {"user_id": [], "comment_id": [], "thread_id": []}
+    raw = []
+    for where, source, name, value in rows:
+        if not value.strip():
+            raise BadInput(f"{where}: expected an id, found nothing")
+        if name == "user_id" and not _PSEUDONYM.fullmatch(value):
+            raw.append(value)
+            found[name].append((source, _pseudonym(where, source, value, key)))
+        else:
+            found[name].append((source, value))
+    schema = {"source": pl.String, "id": pl.String}
+    frames = {name: pl.DataFrame(ids, schema=schema, orient="row").unique().sort("id") for name, ids in found.items()}
+    return _Wanted(
+        sorted({user for _, user in found["user_id"]}), sorted(set(raw)), frames["comment_id"], frames["thread_id"],
+        request.origin, request.source, request.file and request.file.resolve(),
+    )  # fmt: skip
+
+
+def _pseudonym(where: str, source: str | None, user: str, key: bytes | None) -> str:
+    if source is None:
+        raise BadInput(f"{where}: an id as the site has it needs its source; a pseudonym is 32 hexadecimal digits")
+    if not (made := anonymise.surrogate(source, user, key or settings.user_key())):
+        raise BadInput(f"{where}: an id as the site has it needs the key it was hashed with (UNDERTONE_USER_KEY)")
+    return made
+
+
+def _of_file(path: Path, source: str | None) -> list[tuple[str, str | None, str, str]]:
+    """Rows of a file as (where, source, kind of id, id)."""
+    found: list[tuple[str, str | None, str, str]] = []
+    for chunk in chunks(path):
+        for number, row in enumerate(chunk.rows, chunk.first):
+            where = f"{path.name}, row {number}"
+            if strange := sorted(set(map(str, row)) - set(COLUMNS)):
+                raise BadInput(f"{where}: unknown field {strange[0][:40]!r}; expected {', '.join(COLUMNS)}")
+            given = {name: _cell(where, name, row.get(name)) for name in COLUMNS}
+            own = given.pop("source") or source
+            if own is not None and not re.match(SOURCE, own):
+                raise BadInput(f"{where}: field 'source': expected a source name, found {own[:40]!r}")
+            ids = [(f"{where}, field {name!r}", own, name, value) for name, value in given.items() if value]
+            if not ids:
+                raise BadInput(f"{where}: expected an id in user_id, comment_id or thread_id, found none")
+            found += ids
+    return found
+
+
+def _cell(where: str, name: str, value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return (value or "").strip() or None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise BadInput(f"{where}: field {name!r}: expected text, found {type(value).__name__}; long ids lose digits so")
+
+
+# --- what it comes to
+
+
+def resolve(asked: _Wanted) -> Gone:
+    """What is erased, of the present and of former states, and the keys of what was made of it."""
+    origins = _origins(asked)
+    users = one_of("user_id", asked.user_ids)
+    threads = _named(asked.threads, "thread_id")
+    if asked.user_ids:
+        threads |= among(_own_articles(asked))
+    is_meant = users | _named(asked.comments, "comment_id") | among(origins)
+    is_article = threads | among(origins)
+    mine = warehouse.history("comments").filter(is_meant).select("source", "day", "thread_id", "comment_id", "text",
+                                                                 "text_hash").unique().collect()  # fmt: skip
+    about = warehouse.history("articles").filter(is_article).select(
+        "source", "day", "thread_id", "origin", "title", "text", "summary"
+    ).unique().collect()  # fmt: skip
+    others, other_articles = (
+        warehouse.scan("comments").filter(~is_meant),
+        warehouse.scan("articles").filter(~is_article),
+    )
+
+    def without(rows: pl.DataFrame, there: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+        keys = rows.select(columns).unique()
+        return keys.join(there.select(columns).unique().collect(), on=columns, how="anti").sort(columns)
+
+    commented = without(mine, others, COMMENT)
+    texts, words = _own_words(mine, about, others, other_articles)
+    replies = others.filter(among(commented, "source", "thread_id", "parent_id")).select(COMMENT).unique().collect()
+    gone = Gone(
+        comments=mine.select("source", "day", "thread_id", "comment_id").unique(),
+        commented=commented,
+        replies=replies,
+        articles=about.select("source", "day", "thread_id", "origin").unique(),
+        threads=without(about, other_articles, THREAD),
+        origins=origins,
+        texts=texts,
+        hashes=text_hash(texts),
+        words=words,
+        tokens=without(mine, others, ("source", "day", "text_hash")),
+        generated=_keys(*COMMENT),
+        items=_keys(*COMMENT),
+        sentences=_keys("source", "item_id"),
+        tasks=_keys("project", "task_id", "row_id"),
+        shown=pl.Series(dtype=pl.String),
+        pairs=pl.Series(dtype=pl.String),
+        explicit=_keys("source", "explicit"),
+        completions=pl.Series(dtype=pl.String),
+        user_ids=asked.user_ids,
+        raw_ids=asked.raw_ids,
+    )
+    return derivation.marked(_derived(gone, asked))
+
+
+def _keys(*columns: str) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+
+
+def _named(ids: pl.DataFrame, column: str) -> pl.Expr:
+    anywhere = ids.filter(pl.col("source").is_null())["id"]
+    return one_of(column, anywhere) | among(ids.drop_nulls(), "source", column)
+
+
+def _origins(asked: _Wanted) -> pl.DataFrame:
+    if asked.origin is None:
+        return _keys("source", "origin")
+    is_it = pl.col("origin") == asked.origin
+    if asked.source:
+        is_it &= pl.col("source") == asked.source
+    names = ("comments", "articles", "raw_pages")
+    found = [warehouse.history(name).filter(is_it).select("source", "origin").unique().collect() for name in names]
+    return pl.concat(found).unique().sort("source")
+
+
+def _own_articles(asked: _Wanted) -> pl.DataFrame:
+    pages = warehouse.history("raw_pages").filter(pl.col("body").str.contains_any(asked.user_ids))
+    rows = pages.select("source", "url", "body").unique().collect()
+    none = _keys(*COMMENT)
+    return forget_files.own_articles(rows, _Nobody(none, asked.user_ids, asked.raw_ids))  # type: ignore[arg-type]
+
+
+class _Nobody(NamedTuple):
+    """Of `Gone`, what cutting a page by its users needs."""
+
+    commented: pl.DataFrame
+    user_ids: Sequence[str]
+    raw_ids: Sequence[str]
+    texts: pl.Series = pl.Series(dtype=pl.String)
+    marks: Sequence[str] = ()
+
+
+def _own_words(
+    mine: pl.DataFrame, about: pl.DataFrame, others: pl.LazyFrame, articles: pl.LazyFrame
+) -> tuple[pl.Series, list[str]]:
+    """Texts that nobody else wrote, and beginnings of the long ones (or the wholes) that no other text has in it."""
+    every = pl.concat([mine["text"], *(about[name] for name in ("title", "text", "summary"))])
+    own = every.drop_nulls().unique().sort()
+    own = own.filter(own.str.strip_chars() != "")
+    theirs = pl.concat([
+        others.select("text"), *(articles.select(text=name) for name in ("title", "text", "summary"))
+    ]).drop_nulls()  # fmt: skip
+    texts = own.filter(~own.is_in(theirs.filter(one_of("text", own)).collect(engine="streaming")["text"].implode()))
+    long = texts.filter(texts.str.len_bytes() >= LEAST)
+    patterns = sorted({*long, *long.str.head(FIRST)})
+    met: set[str] = set()
+    if patterns:
+        hits = theirs.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode()).drop_nulls()
+        met = set(hits.unique().collect(engine="streaming")["text"])
+    words = {text if text[:FIRST] in met else text[:FIRST] for text in long if text not in met}
+    return texts, sorted({spelling for word in words for spelling in warehouse.spellings(word)})
+
+
+def _derived(gone: Gone, asked: _Wanted) -> Gone:
+    """With the keys of what was made of it, one kind after the other."""
+    rule = {name: RULES[name].goes for name in RULES}
+
+    def found(name: str, *columns: str, **renamed: str) -> pl.DataFrame:
+        is_it = rule[name]
+        assert is_it is not None
+        return warehouse.history(name).filter(is_it(gone)).select(*columns, **renamed).unique().collect()
+
+    gone = gone._replace(
+        generated=found("generated_comments", *THREAD, comment_id="generated_id"),
+        items=found("cloze_items", *THREAD, comment_id="item_id"),
+    )
+    sentences = found("sentences", "source", "item_id")
+    if asked.origin:
+        brought = pl.col("item_id").str.starts_with(f"{asked.origin}:")
+        if asked.source:
+            brought &= pl.col("source") == asked.source
+        sentences = pl.concat([
+            sentences, warehouse.history("sentences").filter(brought).select("source", "item_id").unique().collect()
+        ]).unique()  # fmt: skip
+    gone = gone._replace(sentences=sentences)
+    of_items = pl.concat([
+        gone.commented, gone.generated, gone.items,
+        gone.sentences.select("source", thread_id="item_id", comment_id="item_id"),
+    ])  # fmt: skip
+    tasks = warehouse.history("label_tasks")
+    mine = tasks.filter(among(of_items) | tells(gone, "text")).select("project", "task_id", "row_id").unique().collect()
+    shown = tasks.filter(among(gone.replies)).select("row_id").unique().collect()["row_id"]
+    gone = gone._replace(tasks=mine, shown=shown, completions=found("completions", "completion_id")["completion_id"])
+    made = found("pairs", "pair_id", "source", "explicit", "completion_id", "implicit")
+    asked_for = made.filter(says(gone, "implicit") | one_of("completion_id", gone.completions))
+    gone = gone._replace(
+        pairs=asked_for["pair_id"],
+        completions=pl.concat([gone.completions, asked_for["completion_id"].drop_nulls()]).unique(),
+    )
+    others = warehouse.scan("pairs").filter(~one_of("pair_id", gone.pairs)).select("source", "explicit").unique()
+    told = asked_for.select("source", "explicit").unique()
+    return gone._replace(explicit=told.join(others.collect(), on=["source", "explicit"], how="anti"))
+
+
+# --- doing it
+
+
+class _Erasure(NamedTuple):
+    """An erasure on its way."""
+
+    gone: Gone
+    asked: _Wanted
+    erasure_id: str
+    run_id: str
+    grace: timedelta
+    removed: list[str]
+    counts: dict[str, Count]
+
+
+def forget(
+    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE
+) -> Forgotten:
+    """Erase everything that comes from what is named: rows, files, bytes; write receipts and flag models.
+
+    It can be run again after a kill, and beside another of its kind. Other runs may go on, but one that read the
+    comments before may write what it made of them after: let runs in flight end first.
+
+    Args:
+        request: whom or what it is about.
+        key: of the pseudonyms; that of the environment by default.
+        run_id: of Airflow.
+        verify: search everything for what is left, before the comments go and after.
+        grace: age from which files are removed that no state of a table refers to.
+
+    Raises:
+        BadInput: the request is wrong; nothing was erased.
+        Retry: another writer was faster again and again, or something is left; where, is told. Run it again.
+    """
+    asked = wanted(request, key)
+    gone = resolve(asked)
+    one = _Erasure(gone, asked, secrets.token_hex(16), run_id, grace, [], {})
+    log.info(
+        "erasing %d comments and %d articles and what was made of them", gone.comments.height, gone.articles.height
+    )
+    try:
+        _erase(one, verify)
+    finally:  # what is erased is told, however it ended
+        _again(lambda: _receipts(one))
+    return _forgotten(one)
+
+
+def _erase(one: _Erasure, verify: bool) -> None:
+    left: list[warehouse.Place] = []
+    for _ in range(PASSES if verify else 1):
+        for store, step in steps(one):
+            _do(one, store, step)
+        left = _left(one) if verify else []
+        if not left:
+            break
+        for name in sorted({place.store for place in left} & {*TABLES}):
+            tidy = warehouse.sweep if name == "comments" else warehouse.purge  # their old states lead to the rest
+            _again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
+    if left:
+        raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
+    _do(one, "comments", lambda: _table(one, "comments"))
+    if verify and (left := _places(one, {"comments"})):
+        raise Retry(f"something erased is left: {_told(left)}")
+
+
+def _places(one: _Erasure, stores: Container[str] | None = None) -> list[warehouse.Place]:
+    """Where something of it is, but for the file that names it."""
+    met = warehouse.search(one.gone.marks, stores)
+    return [place for place in met if place.path != str(one.asked.file)]
+
+
+def _told(left: Sequence[warehouse.Place]) -> str:
+    where = ", ".join(f"{place.store} ({place.path})" for place in left[:10])
+    if not any(place.store in TABLES for place in left):
+        return where
+    why = "a file that no state of its table refers to may be of a run in flight, and goes after a day (--grace-hours)"
+    return f"{where}; {why}"
+
+
+def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
+    """What is done, store by store, in order; all but the comments."""
+    yield "models", lambda: _models(one)
+    yield "ledger", lambda: (forget_files.from_ledger(one.gone), 0)
+    yield "spool", lambda: (forget_files.from_spool(one.gone), 0)
+    yield "inbox", lambda: _inbox(one)
+    for store in ("labelling", "reports", "scratch", "home"):
+        yield store, lambda store=store: _files(one, store)  # type: ignore[misc]
+    for name in RULES:
+        if name not in ("models", "comments"):
+            yield name, lambda name=name: _table(one, name)  # type: ignore[misc]
+        if name == "annotated_comments":
+            yield "releases", lambda: _releases(one)
+
+
+def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
+    count = _again(step)
+    if any(count):
+        log.info("%s: erased %d rows, %d files", store, *count)
+        rows, files = one.counts.get(store, (0, 0))
+        one.counts[store] = (rows + count[0], files + count[1])
+
+
+def _again(work: Callable[[], T]) -> T:
+    """Do a transaction, anew if another writer was faster."""
+    wait = tenacity.wait_random_exponential(multiplier=0.1, max=5)
+    for attempt in tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(8), wait=wait, reraise=True
+    ):
+        with attempt:
+            return work()
+    raise AssertionError("tenacity ends by return or raise")
+
+
+def _table(one: _Erasure, name: str) -> Count:
+    """Erase a table's rows and mend its fields; where its former states have some, these go."""
+    is_meant, rows = _rule(one.gone, name)
+    if is_meant is None:
+        return 0, 0
+    if name == "training_texts":
+        _flag(one)
+    if name == "dropped":
+        _recount(one)
+    count = warehouse.rewrite(name, is_meant, rows, one.run_id)
+    has_more = warehouse.met(warehouse.history(name), is_meant).head(1).collect().height
+    return count, warehouse.purge(name, one.grace) if count or has_more else 0
+
+
+def _rule(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+    """Which rows a rule is about, and what becomes of all rows of their partition."""
+    rule = RULES[name]
+    if name == "raw_pages":
+        return _pages(gone)
+    if name == "training_texts":
+        return _hashes(gone)
+    if rule.goes is None:
+        return None, lambda rows: rows
+    goes = rule.goes(gone)
+    fields = rule.mended(gone) if rule.mended else {}
+    changed = {c: (where & pl.col(c).ne_missing(value), value) for c, (where, value) in fields.items()}
+    is_meant = reduce(or_, (where for where, _ in changed.values()), goes)
+
+    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
+        made = {c: pl.when(where).then(value).otherwise(c).alias(c) for c, (where, value) in changed.items()}
+        return rows.filter(~goes).with_columns(**made)
+
+    return is_meant, mended
+
+
+def _pages(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+    goes = among(gone.origins)
+    hints = sorted({*gone.marks, *gone.commented["comment_id"]})
+    if not hints:
+        return goes, lambda rows: rows.filter(~goes)
+    may = pl.col("body").str.contains_any(hints)
+    cut = pl.struct("source", "url", body=pl.when(may).then("body")).map_elements(
+        lambda page: page["body"] and forget_files.cut_text(page["body"], page["source"], page["url"], gone),
+        return_dtype=pl.String,
+    )
+    body = pl.when(may).then(cut).otherwise("body")
+    is_meant = goes | body.ne_missing(pl.col("body"))
+    page_id = pl.struct("url", "body").map_elements(
+        lambda page: forget_files.page_id(page["url"], page["body"]), return_dtype=pl.String
+    )
+
+    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
+        kept = rows.filter(~goes).with_columns(_body=body).drop_nulls("_body")
+        is_cut = pl.col("_body") != pl.col("body")
+        kept = kept.with_columns(_is_cut=is_cut, body="_body").drop("_body")
+        kept = kept.with_columns(page_id=pl.when("_is_cut").then(page_id).otherwise("page_id")).drop("_is_cut")
+        return kept.unique(["source", "day", "origin", "page_id"], maintain_order=True)
+
+    return is_meant, mended
+
+
+def _hashes(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+    is_meant = one_of("text_hash", gone.hashes)
+    columns = TABLES["training_texts"].schema.column_names()
+
+    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
+        bare = rows.with_columns(text_hash=pl.when(is_meant).then(pl.lit(ERASED)).otherwise("text_hash"))
+        return bare.group_by("kind", "model_id", "text_hash").agg(pl.col("row_count").sum()).select(columns)
+
+    return is_meant, mended
+
+
+def _flag(one: _Erasure) -> None:
+    """Tell which models were trained on what is erased, and on what share of it."""
+    of_model = warehouse.scan("training_texts").group_by("kind", "model_id").agg(
+        erased_count=pl.col("row_count").filter(one_of("text_hash", one.gone.hashes)).sum(),
+        training_count=pl.col("row_count").sum(),
+    ).filter(pl.col("erased_count") > 0)  # fmt: skip
+    ratio = (pl.col("erased_count") / pl.col("training_count")).round(6)
+    rows = of_model.with_columns(erasure_id=pl.lit(one.erasure_id), erased_ratio=ratio).collect()
+    for (kind,), mine in rows.select(TABLES["model_erasures"].schema.column_names()).partition_by(
+        "kind", as_dict=True
+    ).items():  # fmt: skip
+        fresh = mine.lazy()
+        key = ["erasure_id", "kind", "model_id"]
+        _again(lambda kind=kind, fresh=fresh, key=key: warehouse.replace(  # type: ignore[misc]
+            "model_erasures", warehouse.slice_of(kind=str(kind)),
+            lambda there: pl.concat([there.join(fresh, on=key, how="anti"), fresh]), one.run_id,
+        ))  # fmt: skip
+
+
+def _recount(one: _Erasure) -> None:
+    """Count the comments that go among the dropped, under the reason `erased`, so that the funnel adds up.
+
+    It is told as it will be, and so the same whether the comments are gone already or not.
+    """
+    at = ["source", "day", "origin"]
+    is_meant = among(one.gone.comments)
+    there = warehouse.scan("comments").group_by(at).agg(n=is_meant.sum(), kept=(~is_meant).sum())
+    runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~among(one.gone.origins))
+    found = runs.join(there.filter(pl.col("n") > 0), on=at).select(*at, "read_count", "kept").collect()
+    for source, day, origin, read, kept in found.iter_rows():
+        where = warehouse.slice_of(source=source, day=day.isoformat(), origin=origin)
+        is_here = (pl.col("source") == source) & (pl.col("day") == day) & (pl.col("origin") == origin)
+        of_others = is_here & ~pl.col("step").is_in(["pairs", ERASED])
+        dropped = int(warehouse.scan("dropped").filter(of_others).select(pl.len()).collect().item())
+        erased = max(0, read - kept - dropped)
+        told = pl.DataFrame({"source": [source] * erased}, schema={"source": pl.String}).with_columns(
+            day=pl.lit(day), origin=pl.lit(origin), step=pl.lit(ERASED), reason=pl.lit(ERASED), row_key=pl.lit(ERASED)
+        )  # fmt: skip
+        put = {"kept_count": pl.lit(kept, pl.Int64), "dropped_count": pl.lit(dropped + erased, pl.Int64),
+               "read_count": pl.lit(kept + dropped + erased, pl.Int64)}  # fmt: skip
+        slice_, step = {**where, "step": ERASED}, {**where, "step": "collect"}
+        _again(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, one.run_id))  # type: ignore[misc]
+        _again(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
+            "runs", step, lambda rows: rows.with_columns(**put), one.run_id
+        ))  # fmt: skip
+
+
+def _models(one: _Erasure) -> Count:
+    """Remove the folders of models that keep erased texts; such a model is in force no longer."""
+    root = settings.models()
+    met = {Path(place.path).relative_to(root).parts[0] for place in _places(one, {"models"})}
+    if not met:
+        return 0, 0
+    is_meant = one_of("model_id", sorted(met)) & pl.col("is_promoted")
+    bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
+    count = warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), one.run_id)
+    for name in sorted(met):
+        path = root / name
+        forget_files.remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
+        one.removed.append(str(path))
+    return count, len(met)
+
+
+def _inbox(one: _Erasure) -> Count:
+    """Take records out of the files that were imported from the inbox, and remove the file an origin names."""
+    root, sources = settings.inbox(), set(one.gone.commented["source"]) | set(one.gone.threads["source"])
+    rows = files = 0
+    met = {place.path for place in _places(one, {"inbox"})}
+    names = set((one.asked.origin or "").split("+"))
+    for path in sorted(root.rglob("*")) if root.is_dir() else ():
+        of = path.relative_to(root).parts[0]
+        if not path.is_file() or path == one.asked.file:
+            continue
+        if path.name in names and one.asked.source in (None, of):
+            path.unlink(missing_ok=True)
+            one.removed.append(str(path))
+            files += 1
+        elif str(path) in met or of in {*sources, one.asked.source}:
+            count = forget_files.clean(path, one.gone, is_met=str(path) in met)
+            rows, files = rows + count, files + bool(count)
+            one.removed.extend([] if path.exists() else [str(path)])
+    return rows, files
+
+
+def _releases(one: _Erasure) -> Count:
+    """Write the files of releases anew that hold something erased."""
+    root = settings.releases()
+    met = {Path(place.path).relative_to(root).parts[0] for place in _places(one, {"releases"})}
+    for name in sorted(met):
+        for stray in [p for p in (root / name).iterdir() if p.name.startswith(".") or p.suffix not in _OF_RELEASE]:
+            stray.unlink(missing_ok=True)  # of a run that was killed
+        release.write_files(name)
+    return 0, len(met)
+
+
+_OF_RELEASE = (".md", ".jsonl", ".csv", ".parquet")
+
+
+def _files(one: _Erasure, store: str) -> Count:
+    """Clean or remove what a folder holds of it; of scratch what can be made again, as vectors tell of texts too."""
+    rows = files = 0
+    for place in _places(one, {store}):
+        path = Path(place.path)
+        if store == "home" and path.suffix in (".db", ".pid"):
+            continue  # not ours to cut: the search tells of it
+        if store in ("labelling", "home"):
+            rows += forget_files.clean(path, one.gone)
+        elif store == "scratch":
+            warehouse.discard([place.path])
+        else:
+            path.unlink(missing_ok=True)
+        one.removed.extend([] if path.exists() or store == "scratch" else [place.path])
+        files += 1
+    if store == "scratch" and (one.gone.comments.height or one.gone.articles.height):
+        old = [path for name in ("embeddings", "training") for path in settings.scratch(name).rglob("*")]
+        for path in [path for path in old if path.is_file()]:
+            path.unlink(missing_ok=True)
+            files += 1
+    return rows, files
+
+
+def _left(one: _Erasure) -> list[warehouse.Place]:
+    """Where something is left, but for the comments themselves."""
+    strays = warehouse.strays("comments")  # its other files hold them until the end
+    met = _places(one)
+    found = [place for place in met if place.store != "comments" or place.path in strays]
+    for name in RULES:
+        is_meant, _ = _rule(one.gone, name)
+        if name != "comments" and is_meant is not None:
+            count = warehouse.met(warehouse.scan(name), is_meant).select(pl.len()).collect().item()
+            found += [warehouse.Place(name, f"{count} rows")] if count else []
+    return found
+
+
+def _receipts(one: _Erasure) -> None:
+    """Tell what was erased of each store."""
+    now = datetime.now(UTC)
+    about = {
+        "erasure_id": one.erasure_id, "day": now.date(), "erased_at": now, "kind": one.asked.kind,
+        "request_count": one.asked.number, "run_id": one.run_id, "code_version": __version__,
+    }  # fmt: skip
+    rows = [{**about, "store": store, "row_count": n, "file_count": files} for store, (n, files) in one.counts.items()]
+    if rows:
+        told = pl.DataFrame(rows, schema=empty("erasures").schema).lazy()
+        day = warehouse.slice_of(day=now.date().isoformat())
+        others = pl.col("erasure_id") != one.erasure_id  # a commit that nobody knows the end of is done again
+        warehouse.replace("erasures", day, lambda there: pl.concat([there.filter(others), told]), one.run_id)
+
+
+def _forgotten(one: _Erasure) -> Forgotten:
+    mine = pl.col("erasure_id") == one.erasure_id
+    receipts = warehouse.scan("erasures", mine).sort("store").collect()
+    models = warehouse.scan("model_erasures", mine).sort("kind", "model_id").collect()
+    days = [Path(path).stem for path in one.removed if path.endswith(".html") and _is_day(Path(path).stem)]
+    return Forgotten(receipts, models, one.removed, sorted(days))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        parse_day(text)
+    except BadInput:
+        return False
+    return True
+
+
+def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
+    """What `forget` would find, changing nothing: store, row_count, file_count (that hold it now)."""
+    asked = wanted(request, key)
+    gone = resolve(asked)
+    rows: dict[str, int] = {}
+    for name in RULES:
+        is_meant, _ = _rule(gone, name)
+        if is_meant is not None:
+            rows[name] = warehouse.met(warehouse.scan(name), is_meant).select(pl.len()).collect().item()
+    files = pl.Series("store", [place.store for place in warehouse.search(gone.marks)], dtype=pl.String).value_counts()
+    counts: Mapping[str, int] = dict(files.iter_rows())
+    found = [(name, rows.get(name, 0), counts.get(name, 0)) for name in sorted({*rows, *counts})]
+    schema = {"store": pl.String, "row_count": pl.Int64, "file_count": pl.Int64}
+    return pl.DataFrame([row for row in found if row[1] or row[2]], schema=schema, orient="row")
+
+
+def forget_file(
+    path: str | None, origin: str | None, source: str | None, key: str | None, run_id: str, *, dry_run: bool = False
+) -> dict[str, object]:
+    """What the DAG does: erase by a file of ids, which goes at the end, or by an origin; counts by store.
+
+    Nothing but counts and days comes back, as it is kept in Airflow's database.
+    """
+    request = Request(origin=origin or None, source=source or None, file=Path(path).expanduser() if path else None)
+    if request.file and not request.file.is_file():
+        raise Missing(f"{request.file}: there is no such file; one that was erased by is removed at the end")
+    secret = key.encode() if key else None
+    if dry_run:
+        return {"stores": preview(request, key=secret).to_dicts()}
+    began = time.monotonic()
+    done = forget(request, key=secret, run_id=run_id)
+    if request.file:
+        request.file.unlink(missing_ok=True)
+    stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
+    log.info("erased in %.0f s", time.monotonic() - began)
+    return {"stores": stores, "models": done.models.height, "days_to_report_again": done.days}

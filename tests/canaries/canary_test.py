@@ -1,0 +1,245 @@
+"""Canaries: secrets planted wherever DAGs and commands take them from are afterwards nowhere, however things fail."""
+
+import base64
+import json
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partialmethod
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+from typer.testing import CliRunner
+
+from canaries.search import find
+from filled import filled
+from pipeline import cli, settings, warehouse
+from pipeline.collect import fetch, netease
+from pipeline.errors import UndertoneError
+from pipeline.llm import ledger
+from pipeline.sample import DAY
+from pipeline.sample.site import Site
+from pipeline.tasks import pairs
+
+CONNECTIONS = {name: f"kanarienvogel/{name}+0042" for name in ("user_key", "netease", "llm", "label_studio")}
+SETTINGS = {
+    name: f"kanarienvogel/{name}+0815" for name in ("UNDERTONE_USER_KEY", "UNDERTONE_LLM_KEY", "UNDERTONE_STUDIO_KEY")
+}
+AWS = {name: f"kanarienvogel-{name}-4711" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+PASSWORD = "kanarienvogel-passwort-1234"
+ADDRESSES = ("UNDERTONE_CATALOG", "UNDERTONE_LLM_LEDGER", "UNDERTONE_SPOOL")
+FULL = f"postgresql+psycopg2://undertone:{PASSWORD}@127.0.0.1:1/undertone"
+
+
+@contextmanager
+def echo(status: int = 401) -> Iterator[tuple[str, list[str]]]:
+    """A server that turns all down and repeats the key it was given, in every form; its address, and the keys."""
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            key = (self.headers.get("authorization") or "").partition(" ")[2]
+            seen.append(key)
+            told = [key, quote(key, safe=""), key.encode().hex(), base64.b64encode(f"Bearer {key}".encode()).decode()]
+            body = json.dumps({"error": {"message": " ".join(["no such key:", *told])}, "detail": told}).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_PATCH = do_GET  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def music(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The fixture site in the place of NetEase."""
+    with Site() as site, monkeypatch.context() as patch:
+        for name in ("START", "ARTICLE"):
+            patch.setattr(netease, name, getattr(netease, name).replace("https://music.163.com", site.origin))
+        patch.setattr(fetch.Limits, "__init__", partialmethod(fetch.Limits.__init__, seconds_between=0.0))
+        yield site
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, name: str, host: str = "") -> None:
+    """A connection with its canary."""
+    told = {"conn_type": "generic", "password": CONNECTIONS[name], **({"host": host} if host else {})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_UNDERTONE_{name.upper()}", json.dumps(told))
+
+
+def texts(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> dict[str, str]:
+    return {"output": "\n".join(capfd.readouterr()), "logs": caplog.text}
+
+
+def chain_of(error: BaseException) -> str:
+    """The error as a log shows it: with all that caused it."""
+    return "".join(traceback.format_exception(error))
+
+
+@pytest.mark.slow
+def test_no_secret_of_a_dag_is_left_anywhere(
+    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Secrets of connections and settings are in no log, XCom, rendered field, table, report or database."""
+    for name, value in {**SETTINGS, **AWS}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("user_key", "netease"):
+        connect(monkeypatch, name)
+    own = home.parent / "own.csv"
+    own.write_text("text,prompt\nnice hat,explicit_en\nlovely shoes,explicit_en\n", encoding="utf-8")
+    pairs.bring("mine", str(own), DAY, own=True)
+    assert run("collect", day=DAY, path="sample").state == "success"
+    with music(monkeypatch) as site:
+        assert run("collect", day=DAY, source="netease", live=True, threads=["186000"]).state == "success"
+    cookies = {request.headers.get("cookie") for request in site.log if "api" in request.path}
+    assert cookies == {CONNECTIONS["netease"]}  # there, and nowhere else
+    users = warehouse.scan("comments").select("user_id").collect()["user_id"]
+    assert users.is_not_null().any()
+    with echo() as (address, keys):
+        connect(monkeypatch, "llm", f"{address}/v1")
+        assert run("impscore", day=DAY, model="small-model", profile="paper", epochs=1).state == "failed"
+        assert set(keys) == {CONNECTIONS["llm"]}
+    for status in (401, 400):
+        with echo(status) as (address, keys):
+            connect(monkeypatch, "label_studio", address)
+            assert run("csd", day=DAY, tool="label_studio", limit=2, project=f"p{status}").state == "failed"
+            assert CONNECTIONS["label_studio"] in keys
+    said = texts(capfd, caplog)
+    assert "no such key" in said["output"] + said["logs"]  # what the servers said is told, but for the key
+    folder = Path(os.environ["AIRFLOW_HOME"])
+    metadata = os.environ.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") or _metadata()
+    bases = [metadata, settings.catalog_uri(), settings.spool_uri(), settings.llm_ledger()]
+    assert find({**CONNECTIONS, **SETTINGS, **AWS}, [home, folder], bases, said) == []
+
+
+def _metadata() -> str:
+    from airflow.configuration import conf
+
+    return str(conf.get("database", "sql_alchemy_conn"))
+
+
+def test_the_test_would_tell(
+    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """A secret that somebody puts into a parameter of a run is found: in Airflow's database, by table and column."""
+    run("collect", day=DAY, path=f"/nowhere/{CONNECTIONS['llm']}", source="mine")
+    places = find(CONNECTIONS, [], [_metadata()], texts(capfd, caplog))
+    assert any("dag_run.conf" in place.where for place in places)
+    assert {place.secret for place in places} == {"llm"}
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+@pytest.mark.parametrize(
+    "address",
+    [f"postgresql://u:{PASSWORD}/x@h/db", f"nonsense {PASSWORD}", f"postgresql://u@h:{PASSWORD}/db", f"{PASSWORD}://h"],
+)
+def test_an_address_that_is_none(name: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database's address that cannot be read is refused; nothing of it is repeated, nor by causes."""
+    monkeypatch.setenv(name, address)
+    asked = {
+        "UNDERTONE_CATALOG": warehouse.create, "UNDERTONE_LLM_LEDGER": lambda: ledger.opened(settings.llm_ledger()),
+        "UNDERTONE_SPOOL": lambda: fetch.Spool(settings.spool_uri()),
+    }[name]  # fmt: skip
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        asked()
+    assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})
+
+
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A database that refuses, by a driver that tells the whole address."""
+
+    def refuse(dialect: Any, record: Any, given: Any, named: Any) -> None:
+        raise dialect.dbapi.OperationalError(f"cannot connect with {FULL} {named}")
+
+    sa.event.listen(Engine, "do_connect", refuse)
+    yield
+    sa.event.remove(Engine, "do_connect", refuse)
+
+
+def test_a_driver_that_repeats_the_address(talkative: None) -> None:
+    """What a driver says of an address ledger and spool tell without its password, in error and causes."""
+    for asked in (lambda: ledger.opened(FULL), lambda: fetch.Spool(FULL)):
+        with pytest.raises(UndertoneError) as caught:
+            asked()
+        assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})
+
+
+def test_a_catalog_that_refuses(talkative: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line's line about a catalog that refuses holds no password."""
+    monkeypatch.setenv("UNDERTONE_CATALOG", FULL)
+    with pytest.raises(UndertoneError) as caught:
+        warehouse.table("comments")
+    assert not find({"password": PASSWORD}, [], texts={"error": str(caught.value)})
+    warehouse.close()
+
+
+def test_the_doctor_tells_no_secret(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`undertone doctor` says what is set, and nothing of what it is set to."""
+    for name, value in {**SETTINGS, **AWS}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("UNDERTONE_LLM_LEDGER", FULL)
+    monkeypatch.setenv("UNDERTONE_SPOOL", FULL)
+    for options in ([], ["--json"]):
+        said = CliRunner().invoke(cli.app, ["doctor", *options])
+        assert "key for user ids" in said.output
+        told = said.output + (chain_of(said.exception) if said.exception else "")
+        assert not find({**SETTINGS, **AWS, "password": PASSWORD}, [], texts={"doctor": told})
+
+
+def test_nothing_of_the_store_is_in_the_tables(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On an object store neither Iceberg's metadata, nor Parquet, nor the catalog holds its keys."""
+    boto3 = pytest.importorskip("boto3")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        **AWS, "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "UNDERTONE_WAREHOUSE": "s3://canaries/x",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    try:
+        client.create_bucket(Bucket="canaries")
+        warehouse.create()
+        warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), filled("comments", {"text": "a"}))
+        assert warehouse.scan("comments").select(pl.len()).collect().item() == 1
+        kept = tmp_path / "bucket"
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket="canaries")
+        for number, item in enumerate(one for page in pages for one in page.get("Contents", [])):
+            path = kept / f"{number}-{Path(item['Key']).name}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(client.get_object(Bucket="canaries", Key=item["Key"])["Body"].read())
+        assert any(path.name.endswith(".metadata.json") for path in kept.iterdir())
+        assert find(AWS, [home, kept], [settings.catalog_uri()], {"output": "".join(capfd.readouterr())}) == []
+    finally:
+        warehouse.close()
+        client.close()
+        server.stop()

@@ -1,0 +1,87 @@
+"""The search for secrets finds each form in each place it looks into, and tells nothing of the secret."""
+
+import base64
+import gzip
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canaries.search import find
+from filled import DAY, filled
+from pipeline import warehouse
+from pipeline.text.masked import masked
+
+CANARY = 'kanarienvogel/+="0042'
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        CANARY, quote(CANARY), quote(CANARY, safe=""), json.dumps({"key": CANARY}), CANARY.encode().hex(),
+        *(base64.b64encode(f"{'x' * n}{CANARY}yz".encode()).decode() for n in range(4)),
+    ],
+)  # fmt: skip
+def test_forms_in_files(tmp_path: Path, told: str) -> None:
+    """A secret is found plain, percent-encoded, escaped, hexadecimal and anywhere inside base64; the place is named."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "task.log").write_text(f"said {told} again", encoding="utf-8")
+    found = find({"llm": CANARY}, [tmp_path])
+    assert found
+    assert {(place.secret, Path(place.where).name) for place in found} == {("llm", "task.log")}
+    assert CANARY not in str(found)
+    assert not find({"llm": "another-canary-0815"}, [tmp_path])
+    assert CANARY not in masked(told, [CANARY])
+    (tmp_path / "a" / "task.log").write_text(f"said {masked(told, [CANARY])} again", encoding="utf-8")
+    assert not find({"llm": CANARY}, [tmp_path])
+
+
+def test_what_is_packed_is_unpacked(tmp_path: Path) -> None:
+    """Parquet's values and metadata, gzip, zip, names of files, and the rows of a database."""
+    table = pa.table({"text": [CANARY * 3] * 50})
+    pq.write_table(table, tmp_path / "rows.parquet", compression="zstd")
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"x": CANARY}), tmp_path / "meta.parquet")
+    (tmp_path / "log.gz").write_bytes(gzip.compress(CANARY.encode()))
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("sheet.xml", CANARY * 9)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as con:
+        con.execute("create table xcom (value)")
+        con.execute("insert into xcom values (?)", [f'{{"key": {json.dumps(CANARY)}}}'])
+        con.commit()
+    found = {
+        place.where.removeprefix(f"{tmp_path}/")
+        for place in find({"c": CANARY}, [tmp_path], [f"sqlite:///{tmp_path}/x.db"])
+    }
+    assert {"rows.parquet, column text", "meta.parquet, metadata", "log.gz, unpacked", "a.xlsx, sheet.xml"} <= found
+    assert {"x.db", "database 0, xcom.value"} <= found
+
+
+def test_manifests_are_read(tables: Path) -> None:
+    """A value that stands in the bounds of an Iceberg manifest, which is packed, is found there."""
+    frame = filled("comments", {"text": "a"}).with_columns(origin=pl.lit("kanarienvogel-0"))
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
+    found = find({"c": "kanarienvogel-0"}, [tables / "warehouse"])
+    assert any(place.where.endswith(".avro, a block") or ".avro" in place.where for place in found)
+    assert any(".parquet, column origin" in place.where for place in found)
+
+
+def test_short_canaries_are_refused() -> None:
+    """What stands somewhere by chance is no canary."""
+    with pytest.raises(ValueError, match="at least 12"):
+        find({"c": "secret"}, [])
+
+
+@given(st.text(min_size=12), st.text(), st.text())
+def test_masking_leaves_no_form(secret: str, before: str, after: str) -> None:
+    """A masked text holds its secret in none of the forms that it may be written in."""
+    said = masked(f"{before}{secret}{after}", [secret])
+    assert secret not in said or set(secret) <= {"*"}

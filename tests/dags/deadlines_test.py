@@ -1,0 +1,113 @@
+"""The daily chain carries deadlines, and a missed one or a failed task reaches the webhook."""
+
+import asyncio
+import datetime as dt
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conftest import load
+from pipeline import alerts
+
+PROBE = """
+from airflow.sdk import dag
+from house import HOUSE, every, in_time
+@dag(dag_id="probe", schedule=every("0 0 * * *"), deadline=in_time(), **HOUSE)
+def probe():
+    pass
+probe()
+"""
+CHAIN = {"collect", "tokenize", "score", "report"}
+
+
+@pytest.fixture(scope="module")
+def bag(airflow_db: None) -> Any:
+    """All DAGs of an installation that wants its runs done in six hours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_DEADLINE_HOURS", "6")
+        return load()
+
+
+def test_the_daily_chain_has_deadlines(bag: Any) -> None:
+    """Each DAG of the chain, and no other, has an alert six hours after it was queued, by a function of the package."""
+    from airflow.sdk import DeadlineReference
+
+    assert {dag.dag_id for dag in bag.dags.values() if dag.deadline} == CHAIN
+    for name in CHAIN:
+        [alert] = bag.dags[name].deadline
+        assert alert.interval == dt.timedelta(hours=6)
+        assert alert.reference == DeadlineReference.DAGRUN_QUEUED_AT
+        assert alert.callback.path == f"{alerts.deadline_missed.__module__}.{alerts.deadline_missed.__name__}"
+
+
+def test_nobody_is_told_who_did_not_ask(airflow_db: None) -> None:
+    """Without UNDERTONE_DEADLINE_HOURS no DAG has a deadline, which `airflow dags test` would stumble over."""
+    assert not any(dag.deadline for dag in load().dags.values())
+
+
+def test_a_missed_deadline_reaches_the_callback(
+    airflow_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A queued run has its deadline in Airflow's database; missed, what the triggerer runs tells of DAG and day.
+
+    The scheduler's own loop and the triggerer are not part of it: what they call is. The DAG is one of the test's own,
+    so that other tests find one version of ours in the database.
+    """
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    from airflow.models.deadline import Deadline
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.triggers.callback import CallbackTrigger
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+    from sqlalchemy import select
+
+    monkeypatch.setenv("UNDERTONE_DEADLINE_HOURS", "6")
+    (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
+    DagBundlesManager().sync_bundles_to_db()
+    sync_bag_to_db(DagBag(dag_folder=str(tmp_path)), "dags-folder", None)
+    now = dt.datetime.now(dt.UTC)
+    with create_session() as session:
+        dag = SerializedDagModel.get_dag("probe", session=session)
+        run = dag.create_dagrun(
+            run_id="late", run_after=now, run_type=DagRunType.MANUAL, state=DagRunState.QUEUED, session=session,
+            triggered_by=DagRunTriggeredByType.TEST, partition_key="2026-11-19", conf={"name": "no-name"},
+        )  # fmt: skip
+        session.flush()
+        deadline = session.scalars(select(Deadline).where(Deadline.dagrun_id == run.id)).one()
+        assert deadline.deadline_time == run.queued_at + dt.timedelta(hours=6)
+        deadline.handle_miss(session)
+        assert deadline.missed
+        given = deadline.callback.data
+        trigger = CallbackTrigger(callback_path=given["path"], callback_kwargs=given["kwargs"])
+
+    async def runs() -> list[Any]:
+        return [event.payload["state"] async for event in trigger.run()]
+
+    assert asyncio.run(runs()) == ["running", "success"]
+    [record] = [one for one in caplog.records if one.name == alerts.log.name]
+    told = json.loads(record.getMessage())
+    assert (told["dag"], told["run"], told["day"], told["state"]) == ("probe", "late", "2026-11-19", "queued")
+    assert "no-name" not in record.getMessage()
+
+
+def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A task that fails for good is told of by its name and the type of its error."""
+    assert run("score", misspelt="no day").state == "failed"
+    [record] = [one for one in caplog.records if one.name == alerts.log.name]
+    told = json.loads(record.getMessage())
+    assert (told["kind"], told["dag"], told["task"], told["error"]) == ("task_failed", "score", "day", "BadInput")
+    assert "no day" not in record.getMessage()
+
+
+def test_a_lost_worker_is_told(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The DAG processor tells of a task whose worker was lost, and has no exception to name."""
+    from house import tell_failure
+
+    tell_failure({"ti": SimpleNamespace(dag_id="score", task_id="publish", run_id="r", try_number=4)})
+    told = json.loads(caplog.messages[-1])
+    assert (told["task"], told["run"], told["error"]) == ("publish", "r", "WorkerLost")

@@ -1,0 +1,105 @@
+"""Lineage: what Airflow's OpenLineage provider says of our tasks, into a file."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conftest import DAGS
+from pipeline import lineage, sample
+from pipeline.tasks import funnel
+from pipeline.warehouse import written
+
+DAY = sample.DAY
+CANARY = "quoted-words-of-somebody"
+# a process of its own, since the provider reads its settings once; a run that succeeds, and one that fails
+RUN = f"""
+import sys
+sys.path.append({str(DAGS)!r})
+from airflow.dag_processing.dagbag import DagBag
+from pipeline import warehouse
+warehouse.create()
+for conf in ({{"source": "weibo", "path": "sample"}}, {{"{CANARY}": "x"}}):
+    dag = DagBag(dag_folder={str(DAGS / "collect.py")!r}).dags["collect"]
+    print(dag.test(logical_date=None, run_conf={{"day": "{DAY}", **conf}}).state)
+"""
+
+
+@pytest.fixture(scope="module")
+def events(airflow_db: None, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The events of both runs, with the settings that README names."""
+    folder = tmp_path_factory.mktemp("lineage")
+    transport = {
+        "type": "transform", "transformer_class": "pipeline.lineage.Quiet",
+        "transport": {"type": "file", "log_file_path": str(folder / "events.jsonl"), "append": True},
+    }  # fmt: skip
+    env = {
+        **os.environ, "UNDERTONE_HOME": str(folder / "home"), "UNDERTONE_USER_KEY": CANARY,
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "AIRFLOW__OPENLINEAGE__NAMESPACE": "undertone",
+        "AIRFLOW__OPENLINEAGE__EXTRACTORS": "pipeline.lineage.Tables",
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", RUN], env=env, capture_output=True, text=True, check=False)
+    states = [line for line in done.stdout.splitlines() if line in {"success", "failed"}]
+    assert states == ["success", "failed"], done.stdout + done.stderr
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any]:
+    """The first event of a task of a kind."""
+    return next(one for one in events if one["job"]["name"] == f"collect.{task}" and one["eventType"] == kind)
+
+
+@pytest.mark.slow
+def test_tasks_and_runs_say_how_they_went(events: list[dict[str, Any]]) -> None:
+    """Each task starts and completes or fails, and so do the runs."""
+    for task in ("day", "sources", "collect_source", "publish"):
+        assert of_task(events, task, "START")["job"]["namespace"] == "undertone"
+        assert of_task(events, task, "COMPLETE")
+    assert of_task(events, "day", "FAIL")
+    assert [one["eventType"] for one in events if one["job"]["name"] == "collect"] == ["COMPLETE", "FAIL"]
+
+
+@pytest.mark.slow
+def test_events_have_datasets_and_counts(events: list[dict[str, Any]]) -> None:
+    """What a task publishes is a dataset by its asset's address, and its row of `runs` is a run facet."""
+    [published] = of_task(events, "publish", "COMPLETE")["outputs"]
+    assert (published["namespace"], published["name"]) == ("iceberg://undertone", "comments")
+    [row] = of_task(events, "collect_source", "COMPLETE")["run"]["facets"]["undertone_runs"]["rows"]
+    assert (row["step"], row["source"], row["day"]) == ("collect", "weibo", DAY)
+    assert row["read_count"] == row["kept_count"] + row["dropped_count"] > 0
+
+
+@pytest.mark.slow
+def test_events_hold_no_words(events: list[dict[str, Any]]) -> None:
+    """Neither the sample's comments nor a key, a parameter or the words of an exception are in any event."""
+    said = json.dumps(events, ensure_ascii=False)
+    failed = of_task(events, "day", "FAIL")["run"]["facets"]
+    assert failed["errorMessage"]["message"] == lineage.FAILED
+    assert "conf" not in failed["airflow"]["dagRun"]
+    assert CANARY not in said
+    assert not re.search(r"[\u4e00-\u9fff]", said)  # the sample of this site is Chinese, and nothing of ours is
+
+
+def test_outputs_are_what_the_task_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and bytes of a table's slices are summed; what other tasks of the process wrote is not told."""
+    mine, other = ({"dag": "d", "task": name, "run": "r"} for name in ("mine", "other"))
+    wrote = [
+        {"table": "tokens", "rows": 3, "bytes": 10, **mine}, {"table": "runs", "rows": 1, "bytes": 5, **mine},
+        {"table": "tokens", "rows": 4, "bytes": 20, **mine}, {"table": "scores", "rows": 9, "bytes": 9, **other},
+    ]  # fmt: skip
+    monkeypatch.setattr(written, "WRITTEN", wrote)
+    monkeypatch.setattr(funnel, "TOLD", [{"step": "tokenize", **mine}, {"step": "score", **other}])
+    assets = [SimpleNamespace(uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens")]
+    operator = SimpleNamespace(inlets=[assets[0], SimpleNamespace(uri="s3://elsewhere/x")], outlets=[assets[1]])
+    task = SimpleNamespace(dag_id="d", task_id="mine", run_id="r")
+    found = lineage.Tables(operator).extract_on_complete(task)
+    assert [one.name for one in found.inputs] == ["comments"]
+    statistics = {one.name: one.outputFacets["outputStatistics"] for one in found.outputs}
+    assert {name: (one.rowCount, one.size) for name, one in statistics.items()} == {"tokens": (7, 30), "runs": (1, 5)}
+    assert found.run_facets["undertone_runs"].rows == [{"step": "tokenize", **mine}]
+    assert [one.name for one in lineage.Tables(operator).extract().outputs] == ["tokens"]

@@ -1,0 +1,166 @@
+"""Tasks, workers and the scheduler of a cluster are killed at random points; Airflow brings it all to its end.
+
+`make faults` kills 200 times (FAULTS_KILLS), CI 20 times. What is killed, and when, follows from FAULTS_SEED and from
+how fast the machine is; counts by kind and outcome are printed, and written to FAULTS_REPORT.
+"""
+
+import contextlib
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from distributed import cluster as made
+from distributed.cluster import WORKERS, Cluster
+from distributed.equality_test import embedded, start, unequal
+from distributed.steps import DAY, Step
+from faults.disturbed import every_row
+from pipeline import warehouse
+
+KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
+SEED = int(os.environ.get("FAULTS_SEED", "8"))
+KINDS = {"task": 12, "worker": 3, "worker, its tasks live on": 2, "scheduler": 2, "same day again": 1}
+READ = {"comments": "source", "pairs": "source", "tokens": "day", "scores": "day"}  # written whole, a slice at a time
+LIMIT = 3600 if KILLS > 20 else 1200
+ROUND = [
+    Step("collect", DAY, {"path": "sample"}, is_keyed=True),  # sets off tokenize, score and report
+    Step("csd", DAY, {"tool": "simulated", "limit": 6}),
+]
+QUIET = 5  # looks in a row at which no run was going on: an asset starts the next run a moment after the last ended
+FIRST = Step(
+    "impscore", DAY, {"epochs": 2, "cassette": "sample", "profile": "paper", "promote": True}, is_keyed=True
+)  # fmt: skip
+CHAIN = ("collect", "tokenize", "score", "report", "csd")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A cluster of its own, which notices deaths within seconds."""
+    if lacking := made.missing():
+        pytest.skip(lacking)
+    with made.cluster(tmp_path / "all", heartbeat=10) as running:
+        for name, value in running.environment.items():
+            if name.startswith(("UNDERTONE_", "AWS_")):
+                monkeypatch.setenv(name, value)
+        yield running
+        warehouse.close()
+
+
+class Chaos:
+    """What is done to a cluster, and what came of it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.dice = cluster, random.Random(SEED)
+        self.told: Counter[str] = Counter()
+        self.ghosts: list[psutil.Process] = []
+        self.seen: set[tuple[str, object, int]] = set()
+        self.failed: set[str] = set()
+        self.asleep: dict[tuple[str, int], float] = {}
+        self.kills = 0
+
+    def strike(self) -> None:
+        """Kill something; tasks only while some are at work."""
+        kind = self.dice.choices(list(KINDS), list(KINDS.values()))[0]
+        if kind == "scheduler":
+            self.cluster.restart("scheduler")
+        elif kind == "same day again":
+            start(self.cluster, ROUND[0])
+        elif kind == "task":
+            tasks = self.cluster.tasks()
+            if not tasks:
+                return
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self.dice.choice(tasks).kill()
+        else:
+            name = self.dice.choice(WORKERS)
+            lives_on = kind != "worker"
+            if lives_on:
+                self.ghosts += (tasks := self.cluster.tasks(name))
+                self.told["tasks that lived on"] += len(tasks)
+            self.cluster.kill(name, tasks=not lives_on)
+            self.cluster.start(name)
+        self.told[kind] += 1
+        self.kills += kind != "same day again"
+
+    def look(self) -> None:
+        """Read tables as a reader would, and remember how many rows each slice has."""
+        for name, by in READ.items():
+            for key, count in warehouse.scan(name).group_by(by).len().collect().iter_rows():
+                self.seen.add((name, key, count))
+
+    def is_quiet(self) -> bool:
+        """Whether every run has ended; approves what asks, and starts anew what was killed oftener than it retries."""
+        rest, busy = self.cluster.rest, False
+        for dag in CHAIN:
+            for run in rest.runs(dag):
+                if run["state"] == "failed" and run["dag_run_id"] not in self.failed:
+                    self.failed.add(run["dag_run_id"])
+                    self.told[f"runs that failed for good: {dag}"] += 1
+                    again = [step for step in ROUND if step.dag == dag] or [Step(dag, DAY, {}, is_keyed=True)]
+                    start(self.cluster, again[0])
+                    busy = True
+                busy = busy or run["state"] in ("queued", "running")
+                if dag == "csd" and run["state"] == "running":
+                    rest.approve(dag, run["dag_run_id"], self.asleep)
+        return not busy
+
+    def until_done(self) -> None:
+        """Strike until all kills are done and labels were made, then wait until all has ended by itself."""
+        end, quiet, rounds = time.monotonic() + LIMIT, 0, 1
+        while quiet < QUIET and time.monotonic() < end:
+            if self.kills < KILLS:
+                time.sleep(self.dice.uniform(0.5, 4))
+                self.strike()
+            else:
+                time.sleep(1)
+            self.look()
+            is_quiet = self.is_quiet()
+            quiet = quiet + 1 if is_quiet else 0
+            if quiet == QUIET and (self.kills < KILLS or rounds < 2):
+                for step in ROUND:
+                    start(self.cluster, step)
+                quiet, rounds = 0, rounds + 1
+        assert time.monotonic() < end, f"not done after {LIMIT} s: {self.told}"
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.nightly
+def test_whatever_is_killed_the_tables_are_those_of_an_undisturbed_run(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills, ghosts and runs of the same day at once: no row is lost or doubled, and no slice was ever half there."""
+    start(cluster, FIRST)
+    assert cluster.rest.wait_run("impscore", DAY, set())["state"] == "success"
+    chaos = Chaos(cluster)
+    start(cluster, ROUND[0])
+    chaos.until_done()
+    psutil.wait_procs(chaos.ghosts, timeout=120)
+    there = every_row()
+    report = [f"seed {SEED}, {chaos.kills} kills", *(f"{kind}: {count}" for kind, count in sorted(chaos.told.items()))]
+    print("\n".join(report))  # noqa: T201
+    if path := os.environ.get("FAULTS_REPORT"):
+        Path(path).write_text("\n".join(report) + "\n", encoding="utf-8")
+
+    steps = [FIRST, ROUND[0], *(Step(dag, DAY, {}) for dag in CHAIN[1:4]), ROUND[1]]
+    process = embedded(tmp_path / "embedded", json.dumps(steps), str(tmp_path / "resources"))
+    log = tmp_path / "embedded" / "embedded.log"
+    assert process.wait(timeout=1800) == 0, log.read_text(errors="replace")[-3000:]
+    warehouse.close()
+    for name in [name for name in os.environ if name.startswith(("UNDERTONE_", "AWS_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / "embedded" / "home"))
+    here = every_row()
+    differing = {name: unequal(there[name], here[name]) for name in here if unequal(there[name], here[name])}
+    assert not differing, differing
+    final = {
+        (name, *row) for name, by in READ.items() for row in here[name].group_by(by).agg(pl.len()).iter_rows()
+    }  # fmt: skip
+    assert chaos.seen <= final

@@ -1,0 +1,406 @@
+"""A whole distributed installation on loopback, without Docker: what a team has on several machines, as processes here.
+
+PostgreSQL (Airflow's metadata, the Iceberg catalog, ledger and spool: three databases), Redis, an S3-compatible store
+(moto), Airflow's api-server, scheduler, DAG processor and triggerer, and a Celery worker for each of the queues
+`default` and `gpu`. Airflow's settings are those of docker/airflow.env; only times and slots are made smaller.
+
+Everything a part starts stays in the part's session, even a task whose worker is dead (a task has a process group of
+its own), so a session is what is killed and measured. PostgreSQL's children have sessions of their own: they are found
+as children.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psutil
+
+from pipeline.commands import demo, stack
+from pipeline.commands.rest import Rest
+
+SETTINGS = Path(__file__).resolve().parents[2] / "docker" / "airflow.env"
+STORES = ("postgres", "redis", "s3")
+WORKERS = ("worker-default", "worker-gpu")
+AIRFLOW = ("api", "scheduler", "dag-processor", "triggerer", *WORKERS)
+NAMES = (*STORES, *AIRFLOW)
+UPKEEP = ("heal", "maintain")  # stay paused: soon after its tick Airflow runs a DAG as soon as it is unpaused
+DATABASES = ("airflow", "catalog", "ledger")
+BUCKET = "undertone"
+SLOTS = 2  # tasks at once, of each worker and each pool
+# Loaded once, before the worker forks its tasks: else each spends 5 CPU seconds on it. polars would not do: it starts
+# threads when it is imported, and those are not there after a fork.
+_OF_PART = {"worker-gpu": {"AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["sentence_transformers"]}'}}
+_BIN = Path(sys.executable).parent
+_HEALTHY = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+
+
+def missing() -> str | None:
+    """What must be installed before a cluster can be started, or None."""
+    if not _postgres():
+        return "PostgreSQL is not installed (Debian: postgresql)"
+    if not shutil.which("redis-server"):
+        return "Redis is not installed (Debian: redis-server)"
+    for program in ("moto_server", "celery"):
+        if not (_BIN / program).is_file():
+            return f"{program} is not installed (extras `dev` and `distributed`)"
+    return None
+
+
+def settings() -> dict[str, str]:
+    """What docker/airflow.env says."""
+    lines = [line.strip() for line in SETTINGS.read_text(encoding="utf-8").splitlines()]
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def _postgres() -> Path | None:
+    """The folder of PostgreSQL's programs, the newest there is."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    there = shutil.which("initdb")
+    return Path(there).parent if there else None
+
+
+def _free(count: int) -> list[int]:
+    """Free ports, held all at once so that they differ."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def _die_with_us() -> None:
+    """A part is told to stop when the tests are killed and cannot stop it (PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+class Cluster:
+    """A running installation; use it in a `with`, which starts and removes it.
+
+    Attributes:
+        home: The folder that all machines share: models, reports, labelling, and Airflow's logs.
+        environment: What every part runs with; the tests need its UNDERTONE_* and AWS_* to read the same tables.
+        rest: Airflow's REST interface, logged in.
+        url: Where that is.
+    """
+
+    rest: Rest
+
+    def __init__(
+        self, folder: Path, heartbeat: int = 20, slots: int = SLOTS, more: Mapping[str, str] | None = None
+    ) -> None:
+        """Choose ports and places; nothing is started yet."""
+        self.folder, self.home, self._slots = folder, folder / "home", slots
+        self._ports = dict(zip(("postgres", "redis", "s3", "api", "triggers"), _free(5), strict=True))
+        self.url = f"http://127.0.0.1:{self._ports['api']}"
+        self._data = Path(tempfile.mkdtemp(prefix="undertone-postgres-"))  # where the user postgres can reach it
+        self.environment = {**self._environment(heartbeat), **(more or {})}
+        self._said: dict[str, int] = {}  # how long a part's log was when it was started last
+        self._started: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in NAMES}
+
+    def database(self, name: str) -> str:
+        """SQLAlchemy address of a database of the cluster."""
+        return f"postgresql+psycopg2://undertone@127.0.0.1:{self._ports['postgres']}/{name}"
+
+    def _environment(self, heartbeat: int) -> dict[str, str]:
+        """The environment of every part: ours without Airflow's and Undertone's settings, and those of the cluster."""
+        own = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "UNDERTONE_", "AWS_"))}
+        airflow = self.home / "airflow"
+        return {
+            **own,
+            **settings(),
+            # smaller than a team's, so that a test need not wait minutes for a death to be noticed
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": str(heartbeat),
+            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+            "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "30",
+            "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "5",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+            "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(self._slots),
+            # all parts are on one machine, so a task instance tells by the user's name, not the host's, who ran it
+            "AIRFLOW__CORE__HOSTNAME_CALLABLE": "getpass.getuser",
+            # where things are
+            "PATH": f"{_BIN}{os.pathsep}{own.get('PATH', '')}",
+            "AIRFLOW_HOME": str(airflow),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self._ports["api"]),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(self._ports["triggers"]),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self.database("airflow"),
+            "AIRFLOW__CELERY__RESULT_BACKEND": f"db+{self.database('airflow')}",
+            "AIRFLOW__CELERY__BROKER_URL": f"redis://127.0.0.1:{self._ports['redis']}/0",
+            "UNDERTONE_HOME": str(self.home),
+            "UNDERTONE_CATALOG": self.database("catalog"),
+            "UNDERTONE_WAREHOUSE": f"s3://{BUCKET}/warehouse",
+            "UNDERTONE_LLM_LEDGER": self.database("ledger"),
+            "UNDERTONE_SPOOL": self.database("ledger"),
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._ports['s3']}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            # secrets, made for this cluster alone
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AIRFLOW__API__SECRET_KEY": secrets.token_hex(),
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
+            "AIRFLOW__CORE__FERNET_KEY": _fernet(),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(airflow / "passwords.json"),
+            # a machine without network but loopback
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+            "NO_COLOR": "1",
+        }
+
+    def __enter__(self) -> Self:
+        """Start everything and wait until it is well: tables made, pools there, DAGs parsed and, but for
+        `UPKEEP`, unpaused.
+        """
+        try:
+            self._set_up()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _set_up(self) -> None:
+        (self.home / "airflow").mkdir(parents=True)
+        (self.folder / "logs").mkdir()
+        password = secrets.token_urlsafe(12)
+        self.home.joinpath("airflow", "passwords.json").write_text(json.dumps({"admin": password}))
+        self._initdb()
+        for name in STORES:
+            self.start(name)
+        self._make_databases()
+        self._run(_BIN / "airflow", "db", "migrate")
+        self._run(_BIN / "undertone", "init")
+        for name in AIRFLOW:
+            self.start(name, wait=False)
+        for name in AIRFLOW:
+            self.wait(name)
+        self.rest = Rest(self.url, password)
+        self.rest.pool("gpu", self._slots)
+        self.rest.wait_for_dags(set(demo.ALL))
+        self.rest.unpause(*(dag for dag in demo.ALL if dag not in UPKEEP))
+
+    def _initdb(self) -> None:
+        programs = _postgres()
+        assert programs is not None
+        be: dict[str, Any] = {}
+        if os.getuid() == 0:  # it refuses to run as root
+            shutil.chown(self._data, "postgres", "postgres")
+            be = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        self._be = be
+        words = [programs / "initdb", "-D", self._data / "data", "-A", "trust", "-U", "undertone", "--no-sync"]
+        words += ["-E", "UTF8", "--locale=C.UTF-8"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd="/", **be)
+
+    def _make_databases(self) -> None:
+        import boto3
+        import psycopg2
+
+        where = self.database("postgres").replace("+psycopg2", "")
+        with contextlib.closing(psycopg2.connect(where)) as connection:
+            connection.autocommit = True
+            for name in DATABASES:
+                connection.cursor().execute(f"create database {name}")
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+        store = boto3.client("s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"], **keys)
+        store.create_bucket(Bucket=BUCKET)
+        store.close()
+
+    def _run(self, *words: object) -> None:
+        done = subprocess.run(
+            list(map(str, words)), env=self.environment, cwd=self.home, check=False, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr[-2000:]}")
+
+    def _how(self, name: str) -> dict[str, Any]:
+        env = {**self.environment, "LOGNAME": name, **_OF_PART.get(name, {})}  # see AIRFLOW__CORE__HOSTNAME_CALLABLE
+        return {
+            "env": env, "cwd": "/" if name == "postgres" else self.home, "start_new_session": True,
+            "stdin": subprocess.DEVNULL, "stdout": (self.folder / "logs" / f"{name}.log").open("ab"),
+            "stderr": subprocess.STDOUT, "preexec_fn": _die_with_us, **(self._be if name == "postgres" else {}),
+        }  # fmt: skip
+
+    def _words(self, name: str) -> list[str]:
+        """The command that starts a part."""
+        programs = _postgres()
+        assert programs is not None
+        port = str(self._ports.get(name))
+        only = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=200"]
+        words = {
+            "postgres": [programs / "postgres", "-D", self._data / "data", "-p", port, *(f"-c{one}" for one in only)],
+            # kept on disk: what workers had not taken yet outlives a death
+            "redis": ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
+                      "--dir", self.folder],
+            "s3": [_BIN / "moto_server", "-H", "127.0.0.1", "-p", port],
+            "api": [_BIN / "airflow", "api-server", "-w", "1", "--host", "127.0.0.1", "--port", port],
+            "scheduler": [_BIN / "airflow", "scheduler", "--skip-serve-logs"],
+            "dag-processor": [_BIN / "airflow", "dag-processor"],
+            "triggerer": [_BIN / "airflow", "triggerer", "--skip-serve-logs"],
+        }  # fmt: skip
+        if name in WORKERS:
+            queue = name.removeprefix("worker-")
+            return [str(_BIN / "airflow"), "celery", "worker", "-q", queue, "-c", str(self._slots), "-H", f"{queue}@%h",
+                    "--skip-serve-logs", "--without-mingle", "--without-gossip"]  # fmt: skip
+        return list(map(str, words[name]))
+
+    def log(self, name: str) -> str:
+        """What a part wrote so far, over all its lives."""
+        return (self.folder / "logs" / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def start(self, name: str, *, wait: bool = True) -> None:
+        """Start a part that is not running; wait until it is well."""
+        how = self._how(name)
+        self._said[name] = how["stdout"].tell()
+        with how["stdout"]:
+            self._started[name].append(subprocess.Popen(self._words(name), **how))
+        if wait:
+            self.wait(name)
+
+    def wait(self, name: str, timeout: float = 240) -> None:
+        """Wait until a part is well; a part that ended instead is an error with its last words."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if self._started[name][-1].poll() is not None:
+                break
+            if self.is_well(name):
+                return
+            time.sleep(0.2)
+        raise RuntimeError(f"{name} is not well: {self.log(name)[-3000:]}")
+
+    def is_well(self, name: str) -> bool:
+        """Whether a part answers."""
+        if name in WORKERS:
+            path = self.folder / "logs" / f"{name}.log"
+            return b" ready." in path.read_bytes()[self._said[name] :]
+        if name in STORES:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports[name]), timeout=2):
+                return name != "postgres" or self._answers()
+            return False
+        with contextlib.suppress(httpx.HTTPError, ValueError, KeyError):
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=3, trust_env=False).json()
+            part = {"api": "metadatabase"}.get(name, name.replace("-", "_"))
+            return bool(health[part]["status"] == "healthy")
+        return False
+
+    def _answers(self) -> bool:
+        import psycopg2
+
+        with contextlib.suppress(psycopg2.OperationalError):
+            psycopg2.connect(self.database("postgres").replace("+psycopg2", "")).close()
+            return True
+        return False
+
+    def kill(self, name: str, how: int = signal.SIGKILL, *, tasks: bool = True) -> None:
+        """Kill a part and all it started; return when they are gone (after SIGSTOP, at once).
+
+        Args:
+            name: The part.
+            how: The signal. The object store keeps its objects in memory: stop it (SIGSTOP, later SIGCONT) instead.
+            tasks: Whether a worker's tasks die too. Without, they go on as ghosts, as when only the worker's main
+                process and its pool are killed.
+        """
+        spared = set() if tasks else {process.pid for process in self.tasks(name)}
+        found = [process for process in self.processes(name) if process.pid not in spared]
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(how)
+        if how not in (signal.SIGSTOP, signal.SIGCONT):
+            self._started[name][-1].wait(timeout=60)
+            psutil.wait_procs(found, timeout=60)
+
+    def restart(self, name: str) -> None:
+        """Kill a part and start it again; wait until it is well."""
+        self.kill(name)
+        self.start(name)
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """All living processes that a part started in any of its lives."""
+        sessions = {process.pid for process in self._started[name]}
+        found: dict[int, psutil.Process] = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+                if os.getsid(process.pid) in sessions:
+                    below = process.children(recursive=True) if process.pid in sessions else []
+                    found |= {one.pid: one for one in (process, *below) if one.status() != psutil.STATUS_ZOMBIE}
+        return list(found.values())
+
+    def tasks(self, *names: str) -> list[psutil.Process]:
+        """The processes that run tasks now, of all workers or of those named."""
+        found = []
+        for name in names or WORKERS:
+            for process in self.processes(name):
+                with contextlib.suppress(psutil.NoSuchProcess, IndexError):
+                    if process.cmdline()[0].startswith("airflow worker -- "):
+                        found.append(process)
+        return found
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of memory (PSS: what is shared is divided by those who share it) by part."""
+        total = dict.fromkeys(NAMES, 0)
+        for name in NAMES:
+            for process in self.processes(name):
+                with contextlib.suppress(psutil.Error):
+                    total[name] += process.memory_full_info().pss
+        return total
+
+    def close(self) -> None:
+        """Kill everything and remove it; safe to repeat."""
+        if hasattr(self, "rest"):
+            self.rest.__exit__()
+        for name in reversed(NAMES):  # the stores last
+            if self._started[name]:
+                self.kill(name)
+            for process in self._started[name]:
+                process.wait()
+        shutil.rmtree(self._data, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _fernet() -> str:
+    from cryptography.fernet import Fernet
+
+    return Fernet.generate_key().decode()
+
+
+@contextlib.contextmanager
+def cluster(
+    folder: Path, *, heartbeat: int = 20, slots: int = SLOTS, more: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A running cluster in a new folder; see `Cluster`.
+
+    Args:
+        folder: Where it keeps what it keeps; removed at the end.
+        heartbeat: Seconds after which a silent worker is taken for dead.
+        slots: Tasks at once, of each worker and each pool.
+        more: Settings beside those of the cluster, such as UNDERTONE_ENCODER.
+    """
+    with Cluster(folder, heartbeat, slots, more) as made:
+        yield made

@@ -1,0 +1,102 @@
+"""A backfill on the cluster, backwards and beside other runs of its days: the tables of one pass in order."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from distributed.cluster import Cluster
+from pipeline import warehouse
+from pipeline.slices import parse_day
+from pipeline.tables import PROVENANCE
+from pipeline.tasks import backfill, score
+
+DAYS = ("2026-10-05", "2026-10-06", "2026-10-07")  # of no other test of the cluster
+CHAIN = ("collect", "tokenize", "score")
+SOURCE = "notes"
+
+
+def fill(inbox: Path) -> None:
+    """Three days of comments, of which one comes up every day."""
+    for n, day in enumerate(DAYS):
+        folder = inbox / SOURCE / day
+        folder.mkdir(parents=True)
+        rows = [f"t,1,what a lovely queue\nt,{n + 2},第{n}天也迟到，真准时\nt,9{n},it is day {n}"]
+        (folder / "export.csv").write_text("\n".join(["thread_id,comment_id,text", *rows]), encoding="utf-8")
+
+
+def ours() -> dict[str, pl.DataFrame]:
+    """What the tables hold of these days and this source, without provenance."""
+    mine = (pl.col("source") == SOURCE) & pl.col("day").is_in([parse_day(day) for day in DAYS])
+    found = {}
+    for name in ("comments", "dropped", "tokens", "scores", "runs"):
+        frame = warehouse.scan(name, mine).drop(PROVENANCE, strict=False).collect()
+        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return found
+
+
+def settled(cluster: Cluster, collections: int, timeout: float = 600) -> None:
+    """Wait until that many collections of the days ended well and nothing that they set off is going on."""
+    end, quiet = time.monotonic() + timeout, 0
+    while time.monotonic() < end:
+        runs = {dag: [r for r in cluster.rest.runs(dag) if r["partition_key"] in DAYS] for dag in CHAIN}
+        failed = [(dag, r["dag_run_id"]) for dag in CHAIN for r in runs[dag] if r["state"] == "failed"]
+        assert not failed, {one: cluster.rest.failures(*one) for one in failed}
+        is_done = all(r["state"] == "success" for dag in CHAIN for r in runs[dag])
+        is_whole = len(runs["collect"]) >= collections and {r["partition_key"] for r in runs["score"]} == set(DAYS)
+        quiet = quiet + 1 if is_done and is_whole else 0
+        if quiet == 4:
+            return
+        time.sleep(2)
+    raise AssertionError({dag: [(r["partition_key"], r["state"]) for r in found] for dag, found in runs.items()})
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.nightly
+def test_a_range_in_any_order_equals_one_pass(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Backwards through REST beside runs by hand of two of the days, then forwards by the command: the same rows."""
+    fill(Path(cluster.environment["UNDERTONE_HOME"]) / "inbox")
+    rest = cluster.rest
+    rest.unpause(*CHAIN)
+    asked: dict[str, Any] = {
+        "dag_id": "collect", "from_date": f"{DAYS[0]}T00:00:00Z", "to_date": f"{DAYS[-1]}T00:00:00Z",
+        "run_backwards": True, "max_active_runs": 2, "dag_run_conf": {"source": SOURCE},
+    }  # fmt: skip
+    rest.trigger("collect", DAYS[1], {"source": SOURCE})
+    rest.call("POST", "/backfills", json={**asked, "reprocess_behavior": "completed"})
+    rest.trigger("collect", DAYS[2], {"source": SOURCE})
+    settled(cluster, 4)
+    first = ours()
+    words = ["--dag-id", "collect", "--from-date", DAYS[0], "--to-date", DAYS[-1], "--reprocess-behavior", "completed",
+             "--dag-run-conf", f'{{"source": "{SOURCE}"}}']  # fmt: skip
+    before = len([r for r in rest.runs("collect") if r["partition_key"] in DAYS])
+    airflow = Path(sys.executable).with_name("airflow")
+    subprocess.run([airflow, "backfill", "create", *words], env=cluster.environment, check=True, capture_output=True)
+    settled(cluster, before + 1)
+    again = ours()
+    (model_id,) = first["scores"]["model_id"].unique()
+    models = cluster.environment.get("UNDERTONE_MODELS") or f"{cluster.environment['UNDERTONE_HOME']}/models"
+    warehouse.close()
+
+    for name in [name for name in cluster.environment if name.startswith(("UNDERTONE_", "AWS_"))]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("UNDERTONE_MODELS", models)
+    fill(tmp_path / "home" / "inbox")
+    warehouse.create()
+    for day in DAYS:
+        backfill.run(day, CHAIN[:2], SOURCE)
+        pinned = score.pin(day, model_id)
+        score.publish([score.implicitness(shard, model_id) for shard in score.plan(day, pinned)], day, pinned)
+    here = ours()
+    for name, frame in here.items():
+        assert first[name].equals(again[name]), name
+        assert first[name].equals(frame), name
+    assert here["scores"].height == here["comments"].height == 9

@@ -1,0 +1,94 @@
+"""What both installations are given and asked to do: the sample through every DAG, and a slice of real comments."""
+
+import csv
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline import sample
+
+DAY, REAL = sample.DAY, "2026-11-18"
+POSTS = 40  # of real data: some 200 comments
+FEW = 10  # sentences to compress, and graded pairs
+ARTICLES = 12  # with a summary, to make cloze items of
+
+
+class Step(NamedTuple):
+    """One DAG run."""
+
+    dag: str
+    day: str
+    conf: dict[str, Any]
+    is_keyed: bool = False  # whether its day is the run's partition key on the cluster
+
+
+class Steps(NamedTuple):
+    """DAG runs in an order that both keep; those of one phase do not read what the others write."""
+
+    before: list[Step]  # `collect` while `tokenize` is paused, and `impscore`
+    healed: list[Step]  # what `heal` then sets off
+    real: list[Step]  # what real comments set off; `report` is paused
+    after: list[Step]
+
+
+def given(folder: Path, data: Path | None) -> Steps:
+    """Write the files that are brought in into a folder; what is done with them."""
+    news, rated, real = (folder / name for name in ("news.jsonl", "ratings.csv", "real.jsonl"))
+    sentences, pairs = folder / "sentences.jsonl", folder / "pairs.jsonl"
+    for path, whole, count in (
+        (news, sample.SUMMARIES, ARTICLES), (sentences, sample.COMPRESSIONS, FEW), (pairs, sample.SIMILAR, FEW)
+    ):  # fmt: skip
+        path.write_text(first(whole, count), encoding="utf-8")
+    lines = news.read_text(encoding="utf-8")
+    words = sorted(set(re.findall(r"[a-z]+", lines.lower())))
+    with rated.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("word", "conc.m"), *((word, 1 + 4 / len(word)) for word in words)])
+    threads = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
+    before = [
+        Step("impscore", DAY, {"epochs": 2, "cassette": "sample", "profile": "paper", "promote": True}, is_keyed=True),
+        Step("collect", DAY, {"path": "sample"}, is_keyed=True),
+        Step("collect", DAY, {"path": str(news), "source": "news"}, is_keyed=True),
+        Step("collect", DAY, {"path": str(sample.THREADS), "source": "sample_news", "mapping": threads}, is_keyed=True),
+    ]
+    healed = [Step(dag, DAY, {}, is_keyed=True) for dag in ("tokenize", "score", "report")]
+    of_real: list[Step] = []
+    if data:
+        posts = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
+        real.write_text(first(posts, POSTS), encoding="utf-8")
+        mapping = "thread_id=id,article_text=text,comments=comments"
+        asked = {"path": str(real), "source": "checked_weibo", "mapping": mapping}
+        of_real = [
+            Step(dag, REAL, conf, is_keyed=True) for dag, conf in (("collect", asked), ("tokenize", {}), ("score", {}))
+        ]
+    small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
+    tiny = {"hidden": 4, "embedding": 4, "epochs": 1}
+    after = [
+        Step("csd", DAY, {"tool": "simulated", "limit": 6}),
+        Step("recam", DAY, {
+            "rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1,
+            "scorer": str(rated),
+        }),
+        Step("commenting", DAY, {
+            "systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 10,
+            "numbers": {"ir_t": {**tiny, "judged": 20, "foreign": 5}, "seq2seq": {**tiny, "vocabulary": 100}},
+        }),
+        Step("ndd", DAY, {"systems": ["fast_ndd"], "limit": 6, "data": str(sentences), "pairs": str(pairs)}),
+        Step("studies", DAY, {"studies": ["data_sets"]}),
+    ]  # fmt: skip
+    return Steps(before, healed, of_real, after)
+
+
+def first(path: Path, count: int) -> str:
+    """The first lines of a file."""
+    with path.open(encoding="utf-8") as file:
+        return "".join(itertools.islice(file, count))
+
+
+UPKEEP = Step("maintain", "", {"tables": ["comments", "tokens", "scores"]})
+
+
+def as_json(steps: Steps) -> str:
+    """The steps in the order in which one process does them."""
+    return json.dumps([*steps.before, Step("heal", "", {}), *steps.healed, *steps.real, *steps.after, UPKEEP])

@@ -1,0 +1,141 @@
+"""Kubernetes as far as objects go: values that agree with docker/compose.yaml, and pods that ask for a GPU."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+DOCKER = Path(__file__).resolve().parents[2] / "docker"
+VALUES: dict[str, Any] = yaml.safe_load((DOCKER / "values.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))["services"]
+ENVIRONMENT = {one["name"]: one["value"] for one in VALUES["env"]}
+NEEDS_CLIENT = "the kubernetes client is not installed: pip install -c constraints.txt -e '.[kubernetes]'"
+
+
+@pytest.fixture
+def policy() -> ModuleType:
+    """docker/airflow_local_settings.py as Airflow imports it."""
+    spec = importlib.util.spec_from_file_location("settings_of_the_cluster", DOCKER / "airflow_local_settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_values_agree_with_compose() -> None:
+    """What Airflow and tasks are told is what they are told by compose, but for the executor and addresses."""
+    shared = dict(
+        line.split("=", 1)
+        for line in (DOCKER / "airflow.env").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    )
+    assert shared.pop("AIRFLOW__CORE__EXECUTOR") == VALUES["executor"].split(",")[0]
+    told = {**shared, **SERVICES["worker-default"]["environment"], **SERVICES["scheduler"]["environment"]}
+    assert {name: told[name] for name in ENVIRONMENT if name != "AWS_ENDPOINT_URL"} == {
+        name: value for name, value in ENVIRONMENT.items() if name != "AWS_ENDPOINT_URL"
+    }
+    assert shared.keys() <= ENVIRONMENT.keys()
+    assert SERVICES["worker-default"]["image"] == ":".join(VALUES["images"]["airflow"].values())
+
+
+def test_no_secret_stands_in_the_values() -> None:
+    """The chart's own secrets are off; each setting that is one is read from a mounted file."""
+    assert not any(VALUES["enableBuiltInSecretEnvVars"].values())
+    for name in VALUES["enableBuiltInSecretEnvVars"]:
+        if name.startswith("AIRFLOW__") and not name.endswith(("SQL_ALCHEMY_CONN", "RESULT_BACKEND")):
+            assert ENVIRONMENT[f"{name}_CMD"].startswith("cat /run/secrets/")
+
+
+def test_who_gets_which_secret() -> None:
+    """As in compose, workers have the tables' and Airflow's parts Airflow's."""
+    given = {
+        part: told["extraVolumes"][0]["secret"]["secretName"]
+        for part, told in VALUES.items()
+        if isinstance(told, dict) and "extraVolumes" in told
+    }
+    assert given.pop("workers") == "undertone-worker"
+    assert given.keys() == {"apiServer", "scheduler", "dagProcessor", "triggerer", "migrateDatabaseJob"}
+    assert set(given.values()) == {"undertone-airflow"}
+
+
+def test_only_gpu_tasks_leave_celery(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of the queue `gpu` gets a pod with the override, any other is left as it is; DAG files say nothing."""
+    monkeypatch.setattr(policy, "pod", lambda: "a pod")
+    on_gpu = SimpleNamespace(queue="gpu", executor=None, executor_config={})
+    other = SimpleNamespace(queue="default", executor=None, executor_config={})
+    for task in (on_gpu, other):
+        policy.task_instance_mutation_hook(task)
+    assert (on_gpu.executor, on_gpu.executor_config) == ("KubernetesExecutor", {"pod_override": "a pod"})
+    assert (other.executor, other.executor_config) == (None, {})
+    assert "KubernetesExecutor" in VALUES["executor"].split(",")
+
+
+def test_airflow_takes_the_policy(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow knows the hook by this name and calls it with what it has; the chart reads the text as a template."""
+    import pluggy
+    from airflow import policies
+
+    monkeypatch.setattr(policy, "pod", lambda: "a pod")
+    known = pluggy.PluginManager(policies.local_settings_hookspec.project_name)
+    known.add_hookspecs(policies)
+    policies.make_plugin_from_local_settings(known, policy, {"task_instance_mutation_hook"})
+    task = SimpleNamespace(queue="gpu", executor=None, executor_config={})
+    known.hook.task_instance_mutation_hook(task_instance=task, dag_run=None)
+    assert task.executor == "KubernetesExecutor"
+    assert "{{" not in (DOCKER / "airflow_local_settings.py").read_text(encoding="utf-8")
+
+
+def test_a_pod_for_a_gpu(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One GPU, the GPU image, a node that has one, shared memory as the GPU worker of compose has, time to end."""
+    pytest.importorskip("kubernetes.client", reason=NEEDS_CLIENT)
+    from kubernetes.client import ApiClient
+
+    monkeypatch.setattr(policy.conf, "get", lambda *_: "registry.example.org/undertone")
+    spec = ApiClient().sanitize_for_serialization(policy.pod())["spec"]
+    (container,) = spec["containers"]
+    assert container["name"] == "base"
+    assert container["image"] == "registry.example.org/" + SERVICES["worker-gpu"]["image"]
+    assert (
+        container["resources"]["limits"]["nvidia.com/gpu"]
+        == container["resources"]["requests"]["nvidia.com/gpu"]
+        == "1"
+    )
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert spec["volumes"] == [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]
+    assert container["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]  # noqa: S108
+    assert SERVICES["worker-gpu"]["shm_size"] == "8g"
+    assert spec["terminationGracePeriodSeconds"] == 3600
+
+
+def test_the_override_keeps_what_the_template_has(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merged by Airflow into a pod of the template, secrets, volumes and environment of the template stay."""
+    pytest.importorskip("airflow.providers.cncf.kubernetes.pod_generator", reason=NEEDS_CLIENT)
+    from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator
+    from kubernetes.client import ApiClient
+    from kubernetes.client import models as k8s
+
+    monkeypatch.setattr(policy.conf, "get", lambda *_: "undertone")
+    workers = VALUES["workers"]
+    template = PodGenerator.deserialize_model_dict({
+        "spec": {
+            "containers": [{
+                "name": "base", "image": "undertone:0.1.0-cpu", "env": VALUES["env"], "resources": workers["resources"],
+                "volumeMounts": workers["extraVolumeMounts"],
+            }],
+            "volumes": workers["extraVolumes"],
+        }
+    })  # fmt: skip
+    assert isinstance(template, k8s.V1Pod)
+    merged = ApiClient().sanitize_for_serialization(PodGenerator.reconcile_pods(template, policy.pod()))["spec"]
+    assert {one["name"] for one in merged["volumes"]} == {"secrets", "files", "shared-memory"}
+    (container,) = merged["containers"]
+    assert container["env"] == VALUES["env"]
+    assert container["image"] == "undertone:0.1.0-gpu"
+    assert {one["mountPath"] for one in container["volumeMounts"]} == {
+        "/run/secrets", "/home/airflow/.aws/credentials", "/var/lib/undertone", "/dev/shm",  # noqa: S108
+    }  # fmt: skip
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"

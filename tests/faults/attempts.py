@@ -1,0 +1,105 @@
+"""Attempts at tasks, each a process of its own that can be killed, stopped and watched.
+
+A server with everything imported forks them, so that one takes milliseconds to start and not the seconds that its
+imports take. Nothing is computed in the server: threads would not survive the fork.
+"""
+
+import importlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PRELOADED = [
+    "faults.whole", "polars", "pyarrow.dataset", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "psycopg2", "torch",
+    "sklearn.linear_model", "nltk", "jieba", "openai", "duckdb", "matplotlib.figure", "pipeline.tasks.commenters",
+    "pipeline.tasks.impscore", "pipeline.training.impscore", "pipeline.training.evaluation",
+    "pipeline.models.encoder", "pipeline.models.seq2seq", "pipeline.training.retrieval", "pipeline.training.readers",
+]  # fmt: skip
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(PRELOADED)
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended: done (with what the task returned), an error's name, or killed by a signal."""
+
+    word: str
+    value: Any = None
+
+
+class Attempt:
+    """One attempt at a task: `faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
+
+    def __init__(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], env: Mapping[str, str]) -> None:
+        self.task = task
+        self._reads, writes = _FORKS.Pipe(duplex=False)
+        self.process = _FORKS.Process(target=_run, args=(task, json.dumps([args, given]), dict(env), writes))
+        self.process.start()
+        writes.close()
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send it a signal; whether it was still at work."""
+        if self.process.exitcode is not None or self._reads.poll():
+            return False
+        try:
+            os.kill(self.process.pid or 0, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long for its end; whether it came."""
+        return self._reads.poll(seconds)
+
+    def outcome(self) -> Outcome:
+        """Wait for its end."""
+        try:
+            word, value = self._reads.recv()
+        except (EOFError, ConnectionError):
+            word, value = "killed", None
+        self._reads.close()
+        self.process.join()
+        self.process.close()
+        return Outcome(word, value)
+
+
+def _run(task: str, given: str, env: dict[str, str], told: Connection) -> None:
+    """In the process: do the task, and tell what came of it."""
+    os.environ.update(env)
+    log = os.open(env["FAULTS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    _watch_commits(Path(env.get("FAULTS_COMMITS", os.devnull)), int(env.get("FAULTS_DIES_AFTER", "0")))
+    args, keywords = json.loads(given)
+    module, _, name = task.partition(":") if ":" in task else f"pipeline.tasks.{task}".rpartition(".")
+    try:
+        found = json.loads(json.dumps(getattr(importlib.import_module(module), name)(*args, **keywords), default=str))
+    except BaseException as why:  # noqa: BLE001  # told, whatever it is
+        import traceback
+
+        traceback.print_exc()
+        told.send((type(why).__name__, str(why)))
+    else:
+        told.send(("done", found))
+
+
+def _watch_commits(path: Path, dies_after: int) -> None:
+    """Write down every snapshot that is published: those are what a reader may see. Die after so many, if any."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    commit, left = SqlCatalog.commit_table, [dies_after]
+
+    def watched(self: Any, table: Any, *given: Any) -> Any:
+        done = commit(self, table, *given)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([table.name()[-1], done.metadata.current_snapshot_id]) + "\n")
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    SqlCatalog.commit_table = watched  # type: ignore[method-assign]

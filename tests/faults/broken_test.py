@@ -1,0 +1,238 @@
+"""A full disk, a catalog that is cut off, a language model that fails and stalls.
+
+Each fault is struck in the middle of a small flow through the tables. The attempt that meets it ends with an error and
+publishes nothing, or waits the fault out; the next one finishes, and the tables are those of an undisturbed run.
+"""
+
+import contextlib
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from llm.server import Faults, Server
+from pipeline import warehouse
+from warehouse.postgres_test import server
+
+from . import whole
+from .disturbed import Run, calm, every_row
+from .proxy import Proxy
+
+postgres = server  # a fixture under another name
+Break = Callable[[], AbstractContextManager[None]]
+TASKS = {"collect.run", "segment.publish", "pairs.play", "pairs.build", "faults.whole:select", "faults.whole:look"}
+
+
+def small(do: whole.Do) -> None:
+    """A flow that writes eleven tables and takes seconds."""
+    do("collect.run", "weibo", whole.DAY, path="sample", run_id=whole.RUN)
+    pinned = do("segment.pins")
+    staged = [do("segment.cut", shard) for shard in do("segment.plan", whole.DAY, pinned)]
+    do("segment.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
+    do("pairs.play", whole.DAY, "sample", whole.RUN)
+    do("pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)
+    do("faults.whole:select", "csd")
+    do("faults.whole:look", "csd", [1, 1])
+
+
+class Broken(Run):
+    """A run in which the first attempt at each task that writes meets a fault."""
+
+    break_: Break
+
+    def do(self, task: str, *args: Any, **given: Any) -> Any:
+        """Break, try, mend, and do."""
+        if task in TASKS:
+            share = self.dice.random()
+            attempt = self.start(task, args, given)
+            attempt.wait(share * self._calmly(len(self.took)) / 2)
+            with self.break_():
+                self.watch(attempt, 1.0)
+            self._told("broken", self.ended(attempt).word)
+        return super().do(task, *args, **given)
+
+
+@pytest.fixture
+def in_force(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """Sets up a home and puts it, and what else is set, in force in this process."""
+
+    def there(folder: Path, **env: str) -> Path:
+        warehouse.close()
+        for name, value in {"UNDERTONE_HOME": str(folder), **env}.items():
+            monkeypatch.setenv(name, value)
+        warehouse.create()
+        return folder
+
+    yield there
+    warehouse.close()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, Any]]:
+    """The flow without a fault, and its rows."""
+    home = tmp_path_factory.mktemp("undisturbed") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(home))
+        warehouse.create()
+        run = calm(home, small, {})
+        found = run, every_row()
+        warehouse.close()
+    return found
+
+
+def broken(undisturbed: tuple[Run, dict[str, Any]], home: Path, break_: Break, env: dict[str, str]) -> Run:
+    """The flow with a fault in every task; its tables are as undisturbed."""
+    run = Broken(home, env, {}, undisturbed[0])
+    run.break_ = break_
+    small(run.do)
+    found = every_row()
+    for name, frame in undisturbed[1].items():
+        assert_frame_equal(found[name], frame, check_exact=True)
+    assert run.half == []
+    print(dict(run.outcomes))  # noqa: T201
+    return run
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 48 MB, where one may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)]
+    if subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("nobody may mount a file system here")
+    yield folder
+    warehouse.close()
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk(undisturbed: tuple[Run, dict[str, Any]], small_disk: Path, in_force: Callable[..., Path]) -> None:
+    """A disk that fills up in the middle of a task stops that attempt and harms nothing that was there."""
+    home = in_force(small_disk / "home")
+    dice = random.Random(3)
+
+    @contextlib.contextmanager
+    def full() -> Iterator[None]:
+        ballast = small_disk / "ballast"
+        with ballast.open("wb", buffering=0) as file:
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"\0" * 4096)
+            file.truncate(max(0, file.tell() - 4096 * dice.randrange(8)))
+        yield
+        ballast.unlink()
+
+    run = broken(undisturbed, home, full, {})
+    assert sum(n for (_, word), n in run.outcomes.items() if word != "done") > 0, "no attempt met the full disk"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mode", [*(pytest.param(mode, marks=pytest.mark.nightly) for mode in ("cut", "stall")), "terminated"]
+)
+def test_a_catalog_that_is_cut_off(
+    undisturbed: tuple[Run, dict[str, Any]], postgres: str, tmp_path: Path, in_force: Callable[..., Path], mode: str
+) -> None:
+    """PostgreSQL out of reach, silent, or with every session ended in the middle of a commit: nothing is half there."""
+    import psycopg2
+
+    address = postgres.replace("+psycopg2", "")
+    with contextlib.closing(psycopg2.connect(address)) as connection:
+        connection.autocommit = True
+        connection.cursor().execute(f"create database {mode}")  # each mode begins without tables
+    with Proxy("127.0.0.1", int(postgres.rpartition(":")[2].partition("/")[0])) as relay:
+        far = f"postgresql+psycopg2://undertone@127.0.0.1:{relay.port}/{mode}?connect_timeout=5"
+        home = in_force(tmp_path / "home", UNDERTONE_CATALOG=postgres.replace("/postgres", f"/{mode}"))
+        ended: list[int] = []
+
+        @contextlib.contextmanager
+        def fault() -> Iterator[None]:
+            if mode == "terminated":
+                with contextlib.closing(psycopg2.connect(address)) as connection:
+                    connection.autocommit = True
+                    with connection.cursor() as cursor:
+                        for _ in range(40):
+                            cursor.execute(
+                                "select pg_terminate_backend(pid) from pg_stat_activity"
+                                " where pid <> pg_backend_pid() and backend_type = 'client backend'"
+                            )
+                            ended.append(cursor.rowcount)
+                            time.sleep(0.05)
+                warehouse.close()  # ours was ended, too
+                yield
+                return
+            relay.mode = mode
+            time.sleep(1.0)
+            relay.mode = "pass"
+            yield
+
+        run = broken(undisturbed, home, fault, {"UNDERTONE_CATALOG": far})
+    assert run.reads
+    assert mode != "terminated" or sum(ended), "no session was there to be ended"
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["cut", "stall", "busy"])
+def test_an_object_store_that_fails(
+    undisturbed: tuple[Run, dict[str, Any]], tmp_path: Path, in_force: Callable[..., Path], mode: str
+) -> None:
+    """A store that cuts connections, stalls or is too busy: attempts wait it out or fail, nothing is half there."""
+    boto3 = pytest.importorskip("boto3")
+    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
+    store.start()
+    host, port = store.get_host_and_port()
+    keys = {
+        "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "UNDERTONE_WAREHOUSE": f"s3://faults/{mode}",
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch, Proxy(host, port) as relay:
+        for name, value in keys.items():
+            patch.setenv(name, value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="faults")
+        client.close()
+        home = in_force(tmp_path / "home")
+
+        @contextlib.contextmanager
+        def fault() -> Iterator[None]:
+            relay.mode = mode
+            time.sleep(1.0)
+            relay.mode = "pass"
+            yield
+
+        broken(undisturbed, home, fault, {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{relay.port}"})
+        warehouse.close()
+    store.stop()
+
+
+@pytest.mark.parametrize("mode", ["cut", "stall", "busy"])
+def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Path], mode: str) -> None:
+    """All 40 questions to a server that misbehaves, behind a bad line, are answered; an answer is paid for once."""
+    home = in_force(tmp_path / "home")
+    whole.files(tmp_path / "given")
+    with Server(Faults(too_many=0.1, broken=0.1, malformed=0.1, seconds=0.02)) as server:
+        with Proxy("127.0.0.1", int(server.url.split(":")[2].partition("/")[0])) as relay:
+            run = Run(home, {})
+            run.do("pairs.bring", "mine", str(tmp_path / "given" / "own.csv"), whole.DAY, whole.RUN, own=True)
+            attempt = run.start("faults.whole:ask", ("mine", f"http://127.0.0.1:{relay.port}/v1"), {})
+            limit = time.monotonic() + 60
+            while server.served.total() < 8 and time.monotonic() < limit:
+                time.sleep(0.01)
+            relay.mode = mode
+            time.sleep(1.0)
+            relay.mode = "pass"
+            assert run.ended(attempt).word in ("done", "Retry")
+            run.do("faults.whole:ask", "mine", f"http://127.0.0.1:{relay.port}/v1")
+        assert server.paid <= 4  # what was in flight when the line was cut
+        assert len(server.served) == 40
+    rows = warehouse.scan("completions").collect()
+    assert rows.height == rows["completion_id"].n_unique() == 40

@@ -1,0 +1,84 @@
+"""A ghost, an attempt whose worker is lost but which lives on and ends after its retry, changes nothing."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pipeline import settings, warehouse
+from pipeline.errors import Retry
+
+from .attempts import Attempt
+from .whole import DAY
+
+TASK = "collect.collect_source"
+
+
+def attempt(path: Path, home: Path, began: int, *, waits: bool) -> Attempt:
+    """An attempt to import a file, begun at that second of the day; it waits, if asked to, with what it has read."""
+    env = {
+        "UNDERTONE_HOME": str(home), "FAULTS_LOG": str(home.parent / "log"), "POLARS_MAX_THREADS": "2",
+        "UNDERTONE_ATTEMPT": f"{TASK} 2026-11-20T00:00:{began:02}+00:00",
+    }  # fmt: skip
+    return Attempt("faults.whole:bring", (str(path),), {"waits": waits}, env)
+
+
+def say(path: Path, text: str) -> None:
+    """A file of one comment."""
+    path.write_text(f"thread_id,comment_id,text\nt,c,{text}\n", encoding="utf-8")
+
+
+def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -> None:
+    """The file is mended while a ghost stands still; the retry brings the mended rows, and the ghost's are refused."""
+    path = tmp_path / "notes.csv"
+    say(path, "as it was")
+    ghost = attempt(path, tables, 1, waits=True)
+    while not path.with_suffix(".read").exists():
+        assert not ghost.wait(0.01), ghost.outcome()
+    say(path, "as it was mended")
+    assert attempt(path, tables, 2, waits=False).outcome().word == "done"
+    before = {name: warehouse.snapshot(name) for name in warehouse.names()}
+    path.with_suffix(".go").touch()
+    assert ghost.outcome().word == "Retry"
+    assert {name: warehouse.snapshot(name) for name in warehouse.names()} == before
+    assert warehouse.scan("comments").collect()["text"].to_list() == ["as it was mended"]
+
+
+@pytest.fixture
+def write(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Overwrites a slice of `comments` as an attempt at a task that began at that second of the day."""
+    from filled import filled
+
+    def overwrites(task: str | None, second: int, text: str, source: str = "weibo") -> int:
+        monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
+        if task:
+            settings.begin(task, datetime(2026, 11, 20, 0, 0, second, tzinfo=UTC))
+        row = filled("comments", {"text": text, "source": source})
+        return warehouse.overwrite("comments", warehouse.slice_of(source=source, day=DAY), row)
+
+    return overwrites
+
+
+def test_only_an_older_attempt_at_the_same_task_and_slice_is_refused(write: Callable[..., int]) -> None:
+    """Another slice, another task, a later attempt, the same attempt again and a person at the shell all may write."""
+    write(TASK, 5, "newer")
+    with pytest.raises(Retry, match="later attempt"):
+        write(TASK, 4, "older")
+    assert warehouse.scan("comments").collect()["text"].to_list() == ["newer"]
+    for task, second, source in ((TASK, 4, "zhihu"), ("other", 4, "weibo"), (TASK, 6, "weibo"), (None, 0, "weibo")):
+        assert write(task, second, f"{task} {second}", source) == 1
+    with pytest.raises(Retry, match="later attempt"):
+        write(TASK, 5, "older still")
+
+
+def test_an_emptied_slice_is_not_filled_again(write: Callable[..., int]) -> None:
+    """A ghost does not bring back rows that its retry took away."""
+    from pipeline.tables import empty
+
+    write(TASK, 1, "there before")
+    settings.begin(TASK, datetime(2026, 11, 20, 0, 0, 5, tzinfo=UTC))
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))
+    with pytest.raises(Retry, match="later attempt"):
+        write(TASK, 4, "a ghost's")
+    assert warehouse.scan("comments").collect().height == 0

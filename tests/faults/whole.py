@@ -1,0 +1,241 @@
+"""The whole pipeline over the sample as calls of its tasks: what the DAGs call, in their order, with XComs as JSON."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipeline import sample
+
+DAY, RUN = sample.DAY, "run"
+MODEL = "small-model"
+COMMENTERS = ("ir_t", "seq2seq")
+Do = Callable[..., Any]
+"""`do(task, *args, **given)`: the task is done, whatever it takes, and what it returned is given back."""
+
+
+def files(folder: Path) -> None:
+    """What the pipeline is given beside the sample: sentences of one's own to ask a language model about, and
+    articles with summaries and rated words.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = (f"nice hat number {n} you have there,explicit_en\n" for n in range(40))
+    (folder / "own.csv").write_text("text,prompt\n" + "".join(rows), encoding="utf-8")
+    lines = sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)[:12]
+    (folder / "news.jsonl").write_text("".join(lines), encoding="utf-8")
+    words = sorted(set(re.findall("[a-z]+", "".join(lines).lower())))
+    rated = (f"{word},{1 + 4 / len(word):.4f}\n" for word in words)
+    (folder / "ratings.csv").write_text("word,conc.m\n" + "".join(rated), encoding="utf-8")
+
+
+def collect(do: Do, *, is_whole: bool) -> None:
+    """DAGs collect and tokenize; two sources, or all and the articles that are commented on."""
+    sources = do("collect.sources", "all", "sample")
+    for source in sources if is_whole else sources[:2]:
+        do("collect.run", source, DAY, path="sample", run_id=RUN)
+    if is_whole:
+        columns = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
+        do("collect.run", "sample_news", DAY, path=str(sample.THREADS), mapping=columns, run_id=RUN)
+    pinned = do("segment.pins")
+    shards = do("segment.plan", DAY, pinned, rows=700)
+    do("segment.publish", [do("segment.cut", shard) for shard in shards], DAY, pinned, run_id=RUN)
+
+
+def impscore(do: Do, folder: Path, url: str) -> None:
+    """DAG impscore, with a language model that is asked."""
+    do("pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
+    do("pairs.play", DAY, "sample", RUN)
+    for source in do("asking.wanted"):
+        do("faults.whole:ask", source, url)
+    for source in do("pairs.ready"):
+        do("pairs.build", source, DAY, run_id=RUN)
+    do("impscore.train", DAY, profile="paper", changes={"epochs": 1}, run_id=RUN)
+
+
+def score(do: Do) -> None:
+    """DAG score."""
+    pinned = do("score.pin", DAY)
+    shards = do("score.plan", DAY, pinned, 700)
+    staged = [do("score.implicitness", shard, pinned["model_id"]) for shard in shards]
+    do("score.publish", staged, DAY, pinned, RUN)
+
+
+def csd(do: Do) -> None:
+    """DAG csd, by simulated raters and approved."""
+    do("faults.whole:select", "csd")
+    for step in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        do("labels.push", "csd", step, "files")
+        do("faults.whole:look", "csd", step)
+    approved = do("release.summary", "csd", DAY)
+    do("release.release", "csd", day=DAY, run_id=RUN, approved=approved)
+
+
+def commenting(do: Do) -> None:
+    """DAG commenting, with simulated grades."""
+    parts = do("threads.plan", 30)
+    do("faults.whole:corpus", [do("threads.cut", part) for part in parts])
+    small: dict[str, Any] = {"hidden": 4, "embedding": 4, "epochs": 1}
+    numbers = {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}}
+    for system in COMMENTERS:
+        model_id = do("commenters.train", DAY, system, changes=numbers[system], run_id=RUN)
+        do("commenters.generate", DAY, system, ref=model_id, run_id=RUN)
+    do("commenters.generate", DAY, "human", run_id=RUN)
+    for kind in ("references", "candidates"):
+        do("grading.give", kind, DAY, "simulated", run_id=RUN)
+        do("grading.look", kind, "simulated", run_id=RUN)
+    do("overlap.measure", DAY, "s/5", run_id=RUN)
+    do("correlations.correlations", DAY, RUN)
+    do("commenting_page.write", DAY)
+
+
+def ndd(do: Do) -> None:
+    """DAG ndd, by counts."""
+    do("masked_lm.count_all", DAY, None, RUN)
+    systems = do("ndd.systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
+    do("context_shift.score_day", DAY, None, RUN)
+    do("faults.whole:relate")
+    do("ndd.publish", [do("ndd.stage", system, "sample", DAY) for system in systems], "sample", DAY, RUN)
+    do("faults.whole:measure")
+    for study in ("similarity", "pruning", "predicates"):
+        do("faults.whole:test", study)
+    do("ndd_page.write", DAY)
+
+
+def recam(do: Do, folder: Path) -> None:
+    """DAG recam on a few articles; needs WordNet."""
+    do("collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
+    given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv")}
+    by = do("cloze.settled", DAY, given, None, RUN)
+    found = [do("faults.whole:find", part, by) for part in do("cloze.plan", 6, "news")]
+    do("faults.whole:targets", found, by)
+    proposals = [do("faults.whole:propose", job) for job in do("choosing.jobs")]
+    for subtask in ("imperceptibility", "nonspecificity"):
+        do("faults.whole:choose", subtask, proposals, by)
+        model_id = do("readers.train", DAY, subtask, changes={"epochs": 1}, run_id=RUN)
+        do("readers.cross", DAY, subtask, subtask, model_id, RUN)
+    do("cloze_page.write", DAY)
+
+
+def find(part: Any, by: Any) -> Any:
+    """The task `find` of recam."""
+    from pipeline.tasks import cloze
+
+    return cloze.find(part, cloze.rules(by))
+
+
+def targets(staged: Any, by: Any) -> Any:
+    """The task `targets` of recam."""
+    from pipeline.tasks import cloze
+
+    return cloze.publish_targets(staged, DAY, cloze.rules(by), RUN)
+
+
+_SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
+
+
+def propose(job: Any) -> Any:
+    """The task `propose` of recam."""
+    from pipeline.tasks import choosing
+
+    return choosing.propose(job, choosing.of({"rule": "paper", "numbers": _SMALL}))
+
+
+def choose(subtask: str, proposals: Any, by: Any) -> int:
+    """The task `items` of recam."""
+    from pipeline.tasks import choosing, cloze
+
+    return choosing.choose(
+        subtask, proposals, DAY, choosing.of({"rule": "paper", "numbers": _SMALL}), cloze.rules(by), RUN
+    )
+
+
+def report(do: Do, *, is_whole: bool) -> None:
+    """DAGs report, heal and maintain; two checks, or all and the page of the labels."""
+    checks = do("faults.whole:checks")
+    for name in checks if is_whole else checks[:2]:
+        do("report.check", name, DAY)
+    do("report.write", DAY)
+    if is_whole:
+        do("release.page", "csd", DAY)
+    do("heal.holes")
+    for name in ("comments", "tokens", "scores", "labels"):
+        do("faults.whole:maintain", name)
+
+
+def ask(source: str, url: str) -> dict[str, object]:
+    """The task `answers` of impscore."""
+    from pipeline.llm.client import Endpoint
+    from pipeline.tasks import asking
+
+    return asking.ask(source, asking.How(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
+
+
+def select(project: str) -> int:
+    """The task `select` of csd."""
+    from pipeline.tasks import labels
+
+    return labels.select(project, DAY, labels.rules({"limit": 6}), RUN)
+
+
+def look(project: str, step: list[int]) -> dict[str, int]:
+    """The sensor `collect` of csd, by simulated raters."""
+    from pipeline.tasks import labels
+
+    return labels.collect(project, labels.step_of(step), "simulated", run_id=RUN)
+
+
+def corpus(staged: Any) -> dict[str, int]:
+    """The task `corpus` of commenting."""
+    from pipeline.tasks import threads
+
+    return threads.publish(staged, DAY, threads.rules({}), RUN)
+
+
+def relate() -> int:
+    """The task `relate` of ndd."""
+    from pipeline.tasks import context_shift
+    from pipeline.tasks import ndd as tasks
+
+    return tasks.put("context_shift", context_shift.related(DAY, None), DAY, RUN)
+
+
+def measure() -> int:
+    """The task `measure` of ndd."""
+    from pipeline.tasks import ndd as tasks
+
+    return tasks.put("compression", tasks.measured("sample", DAY), DAY, RUN, tasks.MEASURED.format("sample"))
+
+
+def test(study: str) -> int:
+    """The task `test` of ndd."""
+    from pipeline.tasks import distance
+    from pipeline.tasks import ndd as tasks
+
+    return tasks.put(study, distance.study_rows(study, DAY, None, None, None, 8), DAY, RUN)
+
+
+def checks() -> list[str]:
+    """The task `checks` of report."""
+    from pipeline import warehouse
+
+    return warehouse.checks()
+
+
+def maintain(name: str) -> Any:
+    """The task `tidy` of maintain."""
+    from pipeline import warehouse
+
+    return warehouse.maintain(name)
+
+
+def bring(path: str, *, waits: bool) -> int:
+    """Import a file; if it waits, it says when it has read it (`.read` beside it), and goes on when told to (`.go`)."""
+    from pipeline.tasks import collect
+
+    def wait(_: int) -> None:
+        Path(path).with_suffix(".read").touch()
+        while waits and not Path(path).with_suffix(".go").exists():
+            time.sleep(0.01)
+
+    return len(collect.import_files([Path(path)], "notes", DAY, origin="notes", run_id=RUN, done=wait))

@@ -1,0 +1,102 @@
+"""The whole pipeline, killed, started twice and haunted at random points, ends with the tables of an undisturbed run.
+
+`make faults` sets FAULTS_KILLS=200 and goes through every DAG; CI kills 20 times and leaves the longest DAGs out.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from llm.server import Server
+from pipeline import warehouse
+from pipeline.errors import Missing
+
+from . import whole
+from .disturbed import Flow, Run, calm, every_row, planned
+from .whole import Do
+
+KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
+SEED = int(os.environ.get("FAULTS_SEED", "8"))
+IS_NIGHTLY = KILLS > 20
+CONCURRENCY = 4
+
+
+@pytest.fixture
+def home_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """Sets up a home and puts it in force in this process."""
+
+    def there(folder: Path) -> Path:
+        monkeypatch.setenv("UNDERTONE_HOME", str(folder))
+        warehouse.create()
+        return folder
+
+    yield there
+    warehouse.close()
+
+
+def flow(given: Path, url: str) -> Flow:
+    """What is done: every DAG, or without the longest."""
+
+    def does(do: Do) -> None:
+        whole.collect(do, is_whole=IS_NIGHTLY)
+        whole.impscore(do, given, url)
+        whole.score(do)
+        whole.csd(do)
+        if IS_NIGHTLY:
+            whole.commenting(do)
+            whole.ndd(do)
+            if has_wordnet():
+                whole.recam(do, given)
+        whole.report(do, is_whole=IS_NIGHTLY)
+
+    return does
+
+
+def has_wordnet() -> bool:
+    """Whether cloze items can be made here."""
+    from pipeline.text import wordnet
+
+    try:
+        wordnet.version()
+    except Missing:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(tmp_path: Path, home_at: object) -> None:
+    """Killed, started twice, haunted: no row is lost, doubled or seen half-way, and no answer is paid for again."""
+    whole.files(tmp_path / "given")
+    with Server() as server:
+        undisturbed = calm(home_at(tmp_path / "calm"), flow(tmp_path / "given", server.url), {})
+        expected = every_row()
+        paid = server.served.total()
+    kinds = {
+        "between": KILLS // 2,
+        "kill": KILLS - KILLS // 2,
+        "twice": max(3, KILLS // 10),
+        "ghost": max(3, KILLS // 10),
+    }
+    faults = planned(SEED, undisturbed, kinds)
+    with Server() as server:
+        run = Run(home_at(tmp_path / "disturbed"), {}, faults, undisturbed)
+        flow(tmp_path / "given", server.url)(run.do)
+        again = server.paid
+    found = every_row()
+    report = [f"seed {SEED}, {len(undisturbed.took)} calls, {run.reads} reads beside"]
+    report += [f"{kind}: {word}: {count}" for (kind, word), count in sorted(run.outcomes.items())]
+    report.append(f"answers paid for: {paid}, and again {again} in {run.killed_asking} kills while asking")
+    print("\n".join(report))  # noqa: T201
+    if folder := os.environ.get("FAULTS_REPORT"):
+        Path(folder).write_text("\n".join(report) + "\n", encoding="utf-8")
+    for name, frame in expected.items():
+        assert_frame_equal(found[name], frame, check_exact=True)
+    assert run.half == []
+    assert again <= CONCURRENCY * run.killed_asking
+    killed = sum(count for (_, word), count in run.outcomes.items() if word == "killed")
+    assert killed >= KILLS // 2, "most attempts ended before they were killed"
+    assert sum(frame.height > 0 for frame in expected.values()) >= 12

@@ -1,0 +1,250 @@
+"""The fuzz suite in small: a few thousand inputs; `make fuzz` takes a million. And what it once found, by name."""
+
+import io
+import sqlite3
+import zipfile
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuzz.run import fuzz
+from fuzz.targets import TARGETS
+from pipeline.collect import anonymise, importers
+from pipeline.collect.adapters import parse
+from pipeline.collect.markup import text_of
+from pipeline.collect.rows import chunks
+from pipeline.errors import BadInput, SchemaDrift
+from pipeline.text.lines import DEEPEST, Limits, json_value, lines, parsed, whole
+from pipeline.text.spreadsheets import defused, plain
+from pipeline.text.visible import hidden, visible
+
+INPUTS = 4_000  # over all targets
+
+
+def test_the_shares_come_to_a_million() -> None:
+    """What `make fuzz` does by default is at least a million inputs."""
+    assert sum(target.share for target in TARGETS.values()) >= 1_000_000
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_nothing_but_our_own_errors(name: str, tmp_path: Path) -> None:
+    """Each target reads hostile inputs, or refuses them by an error of `pipeline.errors`."""
+    shares = sum(target.share for target in TARGETS.values())
+    outcomes, found = fuzz(name, max(5, INPUTS * TARGETS[name].share // shares), 1, tmp_path)
+    assert not found, "\n".join(map(str, found))
+    assert outcomes.total() >= 5
+
+
+def test_a_finding_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An error that is none of ours is a finding with its target, the input's number and the place."""
+    from fuzz.targets import Target
+
+    monkeypatch.setitem(TARGETS, "bad", Target(1, lambda _: lambda rng: 1 // (rng.random() < 2 and 0)))
+    outcomes, (finding,) = fuzz("bad", 3, 1, tmp_path)
+    assert outcomes == Counter(finding=3)
+    assert (finding.target, finding.number) == ("bad", 0)
+    assert finding.what.startswith("ZeroDivisionError")
+
+
+# ------------------------------------------------------------------------------------------------- what it once found
+
+
+def workbook(path: Path, cell: str, more: int = 0) -> Path:
+    """A workbook whose second row's cell says it is elsewhere; `more` bytes of blanks besides."""
+    pl.DataFrame({"text": ["a"]}).write_excel(path)
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = parts[sheet].replace(b'r="A2"', f'r="{cell}"'.encode()) + b" " * more
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, data in parts.items():
+            book.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("cell", ["XFD1048576", "A99999999999999999999", "a5000000000", "AAAAAAAAAAAA9"])
+def test_a_cell_far_off_takes_no_process_down(tmp_path: Path, cell: str) -> None:
+    """A sheet is laid out up to its last cell, which took half a terabyte and ended the process: it is refused."""
+    path = workbook(tmp_path / "far.xlsx", cell)
+    with pytest.raises(BadInput, match=r"far\.xlsx: the cells of .* take [\d,]+ bytes.*UNDERTONE_IMPORT_BYTES"):
+        list(chunks(path))
+
+
+def test_a_zip_bomb_is_refused_while_it_unpacks(tmp_path: Path) -> None:
+    """A workbook that unpacks into more than the limit is refused by name, size and setting."""
+    path = workbook(tmp_path / "bomb.xlsx", "A2", more=5_000_000)
+    assert path.stat().st_size < 30_000
+    with pytest.raises(BadInput, match=r"bomb\.xlsx: unpacks to at least [\d,]+ bytes.*set\s+UNDERTONE_IMPORT_BYTES"):
+        list(chunks(path, limits=Limits(whole=2_000_000)))
+
+
+def test_a_parquet_bomb_is_refused(tmp_path: Path) -> None:
+    """A Parquet file of which one column unpacks into more than the limit is refused before it is read."""
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"text": ["a" * 4_000_000]}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    with pytest.raises(BadInput, match=r"a column of a row group unpacks to [\d,]+ bytes"):
+        list(chunks(path, limits=Limits(whole=1_000_000)))
+    assert len(next(chunks(path)).rows) == 1
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    """A line, a cell and a whole file longer than their limits are refused by name, line and setting."""
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "' + "a" * 100 + '"}\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"long\.jsonl, line 2: longer than 50 characters.*UNDERTONE_IMPORT_CHARACTERS"):
+        list(chunks(path, limits=Limits(line=50)))
+    with pytest.raises(BadInput, match=r"long\.jsonl: 127 bytes, more than the 60.*UNDERTONE_IMPORT_BYTES=127"):
+        whole(path, limits=Limits(whole=60))
+    table = tmp_path / "cell.csv"
+    table.write_text('text\n"' + "a\n" * 60 + '"\n', encoding="utf-8")
+    with pytest.raises(BadInput, match="field larger than field limit"):
+        list(chunks(table, limits=Limits(line=50)))
+
+
+@pytest.mark.parametrize("column", ["create table g (text as (hex(zeroblob(9000))), a)", "create table g (a)"])
+def test_hostile_databases_are_read_only_as_tables(tmp_path: Path, column: str) -> None:
+    """Views and triggers are not run and nothing is written; a value too large is refused, stored or computed."""
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as con:
+        con.executescript(
+            "create table t (text); insert into t values ('a'); create view v as select 1 as text;"
+            "create trigger r after insert on t begin delete from t; end;"
+        )
+    before = path.read_bytes()
+    assert [chunk.table for chunk in chunks(path)] == ["t"]
+    assert path.read_bytes() == before
+    with closing(sqlite3.connect(path)) as con:
+        con.execute(column)
+        con.execute("insert into g (a) values (?)", ["a" * 5000])
+        con.commit()
+    with pytest.raises(BadInput, match=r"x\.db: not a readable SQLite file: .*too big"):
+        list(chunks(path, limits=Limits(line=4000)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"text": "a", "text": "b"}', "field 'text' is there twice in one object"),
+        ('{"a": ' + "1" * 5000 + "}", "Exceeds the limit"),
+        ("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2), f"nested deeper than {DEEPEST}"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": ' * 300 + "1" + "}" * 300, "nested"),
+    ],
+)
+def test_json_that_loses_or_overflows(tmp_path: Path, text: str, said: str) -> None:
+    """A doubled field, a number without end and nesting that Python cannot go down are bad input by file and line."""
+    with pytest.raises(BadInput, match=rf"x\.json, line 7: .*{said}"):
+        json_value(text, tmp_path / "x.json", 7)
+
+
+def test_json_as_deep_as_it_may_be() -> None:
+    """Nesting up to the limit is read."""
+    value = parsed("[" * DEEPEST + "]" * DEEPEST)
+    for _ in range(DEEPEST - 1):
+        (value,) = value
+    assert value == []
+
+
+@pytest.mark.parametrize(
+    "encoding", ["hex", "utf-7", "idna", "punycode", "x\0y", "no-such", "utf-16", "raw_unicode_escape"]
+)
+def test_odd_encodings(tmp_path: Path, encoding: str) -> None:
+    """What is no encoding of text files, or gives half an emoji, is refused; so is UTF-16 without its mark."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"abc+2AA-\n")
+    with pytest.raises(BadInput, match=r"a\.txt"):
+        list(lines(path, encoding))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_column_that_is_there_twice(tmp_path: Path, suffix: str) -> None:
+    """Of two columns of a name one would be lost without a word: it is refused."""
+    path = tmp_path / f"a{suffix}"
+    path.write_text("text,text\na,b\n".replace(",", "\t" if suffix == ".tsv" else ","), encoding="utf-8")
+    with pytest.raises(BadInput, match="the column 'text' is there twice"):
+        list(chunks(path))
+
+
+def test_parquet_with_times_beyond_python(tmp_path: Path) -> None:
+    """A time that Python has no number for is bad input, not a crash."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a"], "created_at": pa.array([2**45], pa.timestamp("s"))}), path)
+    with pytest.raises(BadInput, match="not a readable Parquet file"):
+        list(importers.read(path, None, {}, None))
+
+
+@pytest.mark.parametrize("field", ["title", "aid", "desc"])
+def test_objects_where_a_text_was(field: str) -> None:
+    """An object in the place of a text is drift of the site's format, or becomes text; never a row no table holds."""
+    body = {"code": 0, "data": {"aid": 1, "title": "a", "desc": "b", field: {"x": [1]}}}
+    try:
+        page = parse("bilibili", body, "https://api.bilibili.com/x", None)
+    except SchemaDrift:
+        return
+    assert all(isinstance(value, str) for value in (page.articles[0].thread_id, page.articles[0].text))
+
+
+def test_ids_that_are_objects() -> None:
+    """An object for an id is drift, not the text of a dictionary."""
+    body = {"ok": 1, "data": {"data": [{"id": 1, "text": "a", "user": {"id": {"x": 1}}}]}}
+    with pytest.raises(SchemaDrift, match="an id should be a number or text"):
+        parse("weibo", body, "https://m.weibo.cn/x?id=1", None)
+
+
+def test_markup_that_never_ends() -> None:
+    """Tags and quotation marks that nothing closes stay text; 40,000 characters of them took 20 seconds."""
+    assert text_of("<a " * 20_000).count("<a") == 20_000
+    assert text_of("<a b='" * 7_000).count("<a") == 7_000
+    assert text_of("1 < 2 <img alt=\"[doge]\" src='x'><br>b") == "1 < 2 [doge]\nb"
+
+
+def test_handles_without_end() -> None:
+    """Handle after handle without a blank overflowed the stack: none of its letters is left, and it ends."""
+    found = anonymise.scrub("qq1" * 5_000)
+    assert set(found.replace("[HANDLE]", "")) <= set()
+    assert anonymise.scrub(found) == found
+
+
+@given(st.text())
+def test_cells_come_back(text: str) -> None:
+    """A text as a cell is never a formula, in any locale, and comes back as it was."""
+    assert plain(defused(text)) == text
+    assert defused(text)[:1] not in set("=+-@\t\r＝＋－＠")
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("\u202e\u200b\x1b\u2066\ufeff⟨U+202E⟩"))))
+def test_what_is_unseen_is_shown(text: str) -> None:
+    """A shown text has no control, override or zero-width character; other characters stay; it can be undone."""
+    shown = visible(text)
+    assert visible(shown) == shown
+    assert not set(shown) & set("\x00\x07\x1b\x9b\u200b\u200e\u202a\u202e\u2066\u2069\ufeff\u2028\x85")
+    if "⟨" not in text:
+        assert hidden(shown) == text
+
+
+def test_emoji_and_line_ends_stay() -> None:
+    """The joiner inside emoji, line ends and tabs are no secrets."""
+    assert visible("👨\u200d👩\tb\r\nc\nd") == "👨\u200d👩\tb\r\nc\nd"
+    assert visible("a\u202eb\x1b[2J\r") == "a⟨U+202E⟩b⟨U+001B⟩[2J⟨U+000D⟩"
+
+
+def test_sheets_are_read_as_they_were(tmp_path: Path) -> None:
+    """Formula cells of a workbook come as the values they were saved with; nothing is evaluated."""
+    import xlsxwriter
+
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
+        page = book.add_worksheet()
+        page.write_string(0, 0, "text")
+        page.write_formula(1, 0, '=HYPERLINK("http://example.org")', None, "saved")
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(out.getvalue())
+    assert next(chunks(path)).rows == [{"text": "saved"}]

@@ -1,0 +1,201 @@
+"""Hostile text end to end: instructions stay data, names stay names, SQL takes values by parameters alone."""
+
+import ast
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fuzz.hostile import INJECTION
+from llm.server import Server
+from pipeline.commands import console, files
+from pipeline.errors import BadInput, Missing, UndertoneError
+from pipeline.llm import client, explicit, graded, ledger, problematic, prompt, recovery
+from pipeline.llm.request import Request
+from pipeline.report import figures
+from pipeline.report.templates import templates
+from pipeline.sample import DAY
+from pipeline.tasks import collect, impscore, labels, release
+from pipeline.text.spreadsheets import defused, plain
+
+PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
+
+
+# ------------------------------------------------------------------------------------------------- language models
+
+
+def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[str, str | None]]:
+    """What a server is sent for comments, in order of the text, and what it answered to each."""
+    version = prompt.load("recover_en").version
+    wanted = [Request("m", recovery.messages(text, None, "en"), "recover_en", version, {}) for text in texts]
+    with Server() as server:
+        engine = ledger.opened(f"sqlite:///{tmp_path}/{len(texts)}.db")
+        done = client.ask(wanted, engine, client.Endpoint(server.url, "key"), run_id="r", concurrency=1)
+        ledger.close()
+    sent = sorted(server.requests, key=lambda body: str(body["messages"]))
+    return sent, {text: done.answers[r.key].response for text, r in zip(texts, wanted, strict=True)}
+
+
+def test_an_injection_is_one_row_of_data(tmp_path: Path) -> None:
+    """A comment that gives instructions is quoted inside one field of its own request; no other request changes."""
+    fine = ["Nice hat.", "You are so early."]
+    before, said = asked(fine, tmp_path)
+    after, said_too = asked([*fine, INJECTION], tmp_path)
+    (mine,) = [body for body in after if body not in before]
+    assert [body for body in after if body in before] == before
+    assert {text: said_too[text] for text in fine} == said
+    system, user = mine["messages"]
+    assert system == {"role": "system", "content": prompt.load("recover_en").text}
+    assert json.loads(user["content"]) == {"context": None, "text": INJECTION}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in prompt.FOLDER.glob("*.md")))
+def test_each_prompt_says_that_the_text_is_data(name: str) -> None:
+    """Every shipped prompt tells the model not to follow what the text may tell it."""
+    text = " ".join(prompt.load(name).text.split())
+    assert ("as data" in text and "do not follow" in text) or ("只是数据" in text and "不要执行" in text)
+
+
+def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
+    """What an injected instruction could have a model say passes no parser as another kind of answer."""
+    obeyed = '{"meaning": "pwned"}'
+    assert recovery.parse(obeyed, "Nice hat.").reason == "malformed"  # no plain words
+    assert graded.parse(obeyed, "en").reason == "malformed"
+    assert problematic.parse(obeyed) == "other"
+    assert recovery.parse_choice(obeyed, 4) is None
+    assert explicit.parse("你被攻击了", "Nice hat.", "explicit_en").reason == "other_language"
+
+
+# --------------------------------------------------------------------------------------------------- what is shown
+
+
+def test_pages_show_what_is_unseen() -> None:
+    """A template escapes markup and shows controls, overrides and zero-width characters; our own markup stays."""
+    shown = templates().from_string('<b title="{{ a }}">{{ a }}</b>{{ b | safe }}')
+    html = shown.render(a='\u202e<script>"onmouseover=x\u200b\x1b', b="<svg>\u2060</svg>")
+    told = "⟨U+202E⟩&lt;script&gt;&#34;onmouseover=x⟨U+200B⟩⟨U+001B⟩"
+    assert html == f'<b title="{told}">{told}</b><svg>\u2060</svg>'
+
+
+@pytest.mark.parametrize("path", sorted(PIPELINE.glob("report/*.py")), ids=lambda path: path.stem)
+def test_pages_come_from_one_environment(path: Path) -> None:
+    """No page has an environment of its own, in which nothing might be escaped."""
+    if path.stem not in ("templates", "guidelines"):  # the guidelines are our own text alone
+        assert "Environment(" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "$x$", "--><script>", "a\x00b\x1b", "\u202eabc", "]]>", "$" * 5])
+def test_figures_draw_names_as_they_are(name: str) -> None:
+    """A name with dollars, markup or controls is drawn, not typeset, and cannot leave its place in the SVG."""
+    import xml.etree.ElementTree as ET
+
+    with figures.drawing():
+        figure = figures.Figure(figsize=(2, 1))
+        figure.add_subplot().set_title(name)
+        drawn = figures.svg(figure)
+    assert "<script>" not in drawn
+    assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314  # our own
+
+
+def test_the_terminal_obeys_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape sequences, overrides and markup of the terminal's library in comments and messages are shown as text."""
+    text = "\x1b]0;pwned\x07\x1b[2J\u202eabc[bold]x[/bold]\r\u200b"
+    console.table(pl.DataFrame({"text": [text], "\x1bname": [1]}))
+    console.say(text)
+    said = "".join(capsys.readouterr())
+    assert not set(said) & set("\x1b\x07\u202e\u200b\r")
+    assert said.count("⟨U+001B⟩]0;pwned⟨U+0007⟩") == 2
+    assert said.count("[bold]x[/bold]") == 2
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠", "'=", "''+"])
+def test_no_csv_runs_a_formula(sign: str) -> None:
+    """Cells and names of columns in csv do not begin as formulas do, in any locale, and can be undone."""
+    text = f"{sign}cmd|' /C calc'!A0"
+    told = files.as_text(pl.DataFrame({text: [text]}), ".csv", header=True)
+    for (line,) in csv.reader(io.StringIO(told, newline="")):
+        assert line[0] == "'"
+        assert plain(line) == text
+    assert plain(defused(text)) == text
+
+
+# ------------------------------------------------------------------------------------------------------ SQL and paths
+
+_SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
+    ("collect/rows.py", "_quoted(table)"), ("collect/rows.py", "_quoted(name)"),  # a table's own name, quoted
+    ("tasks/report.py", "where"), ("tasks/report.py", "int(count)"),  # ours, with marks for values; a number
+}  # fmt: skip
+
+
+def spliced() -> set[tuple[str, str]]:
+    """What is put into texts that are handed over as SQL."""
+    found = set()
+    for path in sorted(PIPELINE.rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(call, ast.Call) or not call.args or not isinstance(call.func, ast.Attribute):
+                continue
+            if call.func.attr not in {
+                "execute",
+                "executemany",
+                "executescript",
+                "sql",
+                "query",
+                "exec_driver_sql",
+                "text",
+            }:
+                continue
+            if call.func.attr == "text" and ast.unparse(call.func.value) != "sa":
+                continue
+            for part in ast.walk(call.args[0]):
+                name = str(path.relative_to(PIPELINE))
+                if isinstance(part, ast.FormattedValue):
+                    found.add((name, ast.unparse(part.value)))
+                elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "format":
+                    found.add((name, ast.unparse(part)))
+    return found
+
+
+def test_values_reach_sql_as_parameters() -> None:
+    """No statement is put together from values; the few that hold a name or a number of ours are listed."""
+    assert spliced() == _SPLICED
+
+
+NAMES = ("../x", "/etc", "a/b", "a\\b", "", ".", "..", "a\n", "a\x00", "A", "名", "x" * 41)
+
+
+def test_names_become_no_paths(tmp_path: Path, tables: Path) -> None:
+    """A source, project, release, prompt or model that is named like a path is refused, and no file is made outside."""
+    own = tmp_path / "a.txt"
+    own.write_text("nice hat\n", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    acts: list[Callable[[str], object]] = [
+        lambda name: collect.import_files([own], name, DAY), lambda name: labels.folder_of(name, (1, 1)),
+        release.page_of, lambda name: release.release(name or "../x"), prompt.load,
+        lambda name: impscore.opened(name or "../x"),
+    ]  # fmt: skip
+    for act in acts:
+        for name in NAMES:
+            with pytest.raises(UndertoneError) as caught:
+                act(name)
+            assert isinstance(caught.value, BadInput | Missing), name
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_thread_ids_like_paths_stay_in_the_warehouse(tables: Path, tmp_path: Path) -> None:
+    """Ids and names of files that are paths become values in tables; no file lies outside the warehouse for them."""
+    (tmp_path / "in").mkdir()
+    own = tmp_path / "in" / "..%2f..%2fx.csv"
+    own.write_text('text,thread_id,comment_id\nnice hat,../../../x,"../c"\n', encoding="utf-8")
+    (done,) = collect.import_files([own], "mine", DAY)
+    assert done["kept"] == 1
+    from pipeline import warehouse
+
+    row = warehouse.scan("comments").collect().row(0, named=True)
+    assert (row["thread_id"], row["comment_id"], row["origin"]) == ("../../../x", "../c", own.name)
+    outside = [path for path in tmp_path.rglob("*") if path.is_file() and tables not in path.parents and path != own]
+    assert outside == []

@@ -1,0 +1,117 @@
+"""Models are pinned, and what is loaded is what was pinned."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants, errors
+
+from pipeline.errors import BadInput, Missing, Retry
+from pipeline.models.pinned import file_hash, folder_hash, located
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NAME = f"somebody/small@{COMMIT}"
+FILES = {"model.safetensors": b"weights", "config.json": b"{}", "spiece.model": b"pieces", "notes.md": b"# read me"}
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model in the hub's cache as its client lays it out: links to blobs named by the hash of their content."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    place = tmp_path / "models--somebody--small"
+    folder = place / "snapshots" / COMMIT
+    (place / "blobs").mkdir(parents=True)
+    folder.mkdir(parents=True)
+    for name, content in FILES.items():
+        if name.endswith(".safetensors"):
+            blob = hashlib.sha256(content).hexdigest()
+        else:
+            told = subprocess.run(["git", "hash-object", "--stdin"], input=content, capture_output=True, check=True)
+            blob = told.stdout.decode().strip()
+        (place / "blobs" / blob).write_bytes(content)
+        (folder / name).symlink_to(Path("../../blobs") / blob)
+    file_hash.cache_clear()
+    return folder
+
+
+def test_a_pinned_model_is_found_and_checked(snapshot: Path) -> None:
+    """A name with its commit is found without asking anybody; git's own hash-object says what small files must be."""
+    assert located(NAME) == (snapshot, COMMIT)
+    assert located(f"{NAME}:{folder_hash(snapshot)}") == (snapshot, COMMIT)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "spiece.model"])
+def test_what_was_changed_is_not_loaded(snapshot: Path, name: str) -> None:
+    """A blob whose content is not what it is named for is refused, and named."""
+    (snapshot / name).resolve().write_bytes(b"another")
+    with pytest.raises(BadInput, match=rf"{name}: its content is not that of {NAME} any more"):
+        located(NAME)
+
+
+def test_a_hash_of_ones_own(snapshot: Path) -> None:
+    """Content that does not have the hash that was asked for is refused, whatever the cache says."""
+    with pytest.raises(BadInput, match=r"expected 0{64}; they are not loaded"):
+        located(f"{NAME}:{'0' * 64}")
+
+
+def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
+    """Where files are no links nothing can be compared; with the hash that the message tells they are taken."""
+    weights = snapshot / "model.safetensors"
+    weights.unlink()
+    weights.write_bytes(b"weights")
+    with pytest.raises(BadInput, match=f"name the model with its hash, {NAME}:{folder_hash(snapshot)}"):
+        located(NAME)
+    assert located(f"{NAME}:{folder_hash(snapshot)}").folder == snapshot
+
+
+@pytest.mark.parametrize(
+    "name", ["bert-base-cased", "a/b@main", f"a/b@{COMMIT[1:]}", f"a/b@{COMMIT.upper()}", f"{NAME}:1"]
+)
+def test_a_name_needs_its_commit(name: str) -> None:
+    """A branch, a tag or half a hash can mean something else tomorrow."""
+    with pytest.raises(BadInput, match="a hub name needs a pinned revision"):
+        located(name)
+
+
+def test_what_is_not_here_is_missing(snapshot: Path) -> None:
+    """Offline, a model that was never fetched is named with what to do."""
+    with pytest.raises(Missing, match="fetch it once without HF_HUB_OFFLINE"):
+        located(f"somebody/else@{COMMIT}")
+
+
+def test_a_hub_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that breaks is a Retry, and what it said is not repeated: it may hold a token."""
+
+    def broken(*_: object, **__: object) -> str:
+        raise ConnectionError("token hf_abc")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", broken)
+    with pytest.raises(Retry, match=r"could not be fetched: ConnectionError$"):
+        located(NAME)
+    assert issubclass(errors.LocalEntryNotFoundError, OSError)  # so that it must be asked for first
+
+
+def test_only_what_is_read_is_fetched(monkeypatch: pytest.MonkeyPatch, snapshot: Path) -> None:
+    """Neither pickles nor code are asked for."""
+    told: dict[str, object] = {}
+
+    def download(*_: object, **more: object) -> str:
+        told.update(more)
+        return str(snapshot)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    located(NAME)
+    assert told == {"revision": COMMIT, "allow_patterns": ["*.safetensors", "*.json", "*.txt", "*.model"]}
+
+
+def test_a_part_with_pickled_weights(tmp_path: Path) -> None:
+    """A module without safetensors of its own is refused although the model has some: its library would unpickle it."""
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"the same, which nothing reads")
+    assert located(tmp_path).revision == folder_hash(tmp_path)
+    (tmp_path / "2_Dense").mkdir()
+    (tmp_path / "2_Dense" / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
+    with pytest.raises(BadInput, match=r"2_Dense.pytorch_model\.bin: pickled weights"):
+        located(tmp_path)

@@ -1,0 +1,37 @@
+"""Health as a task: what the sample's steps told, as a frame and as a page."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline import sample, settings
+from pipeline.errors import BadInput
+from pipeline.tasks import health
+
+DAY = sample.DAY
+
+
+def test_the_sample_s_steps_are_told(scored: Path) -> None:
+    """Collecting, cutting and scoring the sample have a row each with seconds; nothing is missing."""
+    found = health.table(DAY)
+    chain = found.filter(found["step"].is_in(["collect", "tokenize", "score"]))
+    assert sorted(chain["step"]) == ["collect", "score", "tokenize"]
+    assert chain["kept_count"].to_list()[0] == 301  # comments of the sample
+    assert chain["seconds"].null_count() == 0
+    assert "missing" not in found["status"]
+
+
+def test_comments_without_tokens_are_missing(imported: Path) -> None:
+    """A day that was collected and no more lacks tokens and scores, on the page too."""
+    found = health.table(DAY, 1).filter(status="missing")
+    assert found["step"].to_list() == ["score", "tokenize"]
+    path = Path(health.write(DAY, 1))
+    assert path == settings.reports() / f"health-{DAY}.html"
+    assert f"Missing: score of {DAY}, tokenize of {DAY}." in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("day", "days"), [("yesterday", 14), (DAY, 0)])
+def test_days_are_days(tables: Path, day: str, days: int) -> None:
+    """A day that is none and no days are refused."""
+    with pytest.raises(BadInput):
+        health.table(day, days)
