@@ -12,14 +12,14 @@ export TOKENIZERS_PARALLELISM ?= false
 setup: $(VENV)/.ready
 
 # torch comes first and by pip, whose settings say where a CPU build lies, so that nothing pulls another one; the rest
-# is installed by uv, which takes seconds where pip takes minutes; it does not know pip's settings, so pip is the way
-# where uv reaches no registry
+# is installed by uv, which takes seconds where pip takes minutes (compiled, or jieba warns at its first import); it does
+# not know pip's settings, so pip is the way where uv reaches no registry
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip uv
 	$(PIP) torch==2.13.0
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[train,dev,distributed,fast]' \
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[train,dev,distributed,fast]' \
 		|| $(PIP) -e '.[train,dev,distributed,fast]'
 	touch $@
 
