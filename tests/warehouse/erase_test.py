@@ -1,12 +1,9 @@
 """Erasing: rows are gone to the last byte with every state that held them, and a search finds what is left."""
 
 import gzip
-import os
 import sqlite3
 import sys
-import time
 import zipfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +15,8 @@ from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput
 
+from .held import age, data_files, held
+
 SECRET = "zq-the-erased-words"
 
 
@@ -26,28 +25,9 @@ def write(name: str, frame: pl.DataFrame, **where: str) -> None:
     warehouse.overwrite(name, {"day": DAY, **where}, frame)
 
 
-def held(name: str) -> pl.DataFrame:
-    """The table's rows in order."""
-    return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
-
-
 def holders(home: Path, text: str) -> list[str]:
     """Files below the home that hold the text, or the prefix of it that statistics keep."""
     return sorted({str(Path(place.path).relative_to(home)) for place in warehouse.search([text, text[:12]])})
-
-
-def age(home: Path, hours: float = 48) -> None:
-    """Make every file below the home look that old."""
-    then = time.time() - hours * 3600
-    for path in home.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
-
-
-def data_files(name: str) -> Iterator[Path]:
-    """Data files that the table's current state reads."""
-    for location in warehouse.table(name).inspect.files()["file_path"].to_pylist():
-        yield Path(location.removeprefix("file://"))
 
 
 def test_the_search_for_bytes_finds_what_is_there(tables: Path) -> None:

@@ -1,8 +1,5 @@
 """Upkeep: files are few, and nothing that is in use is swept."""
 
-import os
-import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +12,8 @@ from pipeline import settings, warehouse
 from pipeline.tables import TABLES
 from pipeline.warehouse import upkeep
 
+from .held import age, data_files, held
+
 NOW = timedelta(0)
 EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1)
 
@@ -22,25 +21,6 @@ EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1)
 def write(name: str, frame: pl.DataFrame, **where: str) -> None:
     """Overwrite the slice, of the one day if no other is said."""
     warehouse.overwrite(name, {"day": DAY, **where}, frame)
-
-
-def held(name: str) -> pl.DataFrame:
-    """The table's rows in order."""
-    return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
-
-
-def age(home: Path, hours: float = 48) -> None:
-    """Make every file below the home look that old."""
-    then = time.time() - hours * 3600
-    for path in home.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
-
-
-def data_files(name: str) -> Iterator[Path]:
-    """Data files that the table's current state reads."""
-    for location in warehouse.table(name).inspect.files()["file_path"].to_pylist():
-        yield Path(location.removeprefix("file://"))
 
 
 def test_compacting_makes_one_file_a_partition(tables: Path) -> None:
