@@ -33,8 +33,9 @@ from pipeline.commands import (
     subtext,
     upkeep,
 )  # fmt: skip
-from pipeline.commands.options import Day, Encoding, again, today
+from pipeline.commands.options import Day, Encoding, today
 from pipeline.errors import UndertoneError
+from pipeline.tasks.again import again
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(pairs.app, name="pairs")

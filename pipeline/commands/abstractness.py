@@ -8,8 +8,9 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
+from pipeline.tasks.again import again
 
 Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
 

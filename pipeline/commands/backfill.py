@@ -6,7 +6,6 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console
-from pipeline.commands.options import again
 
 
 def backfill(
@@ -29,6 +28,6 @@ def backfill(
     todo = backfill.days(first, last, backwards=backwards)
     with console.progress("days", len(todo)) as done:
         for day in todo:
-            backfill.run(day, step or backfill.STEPS, source, again)
+            backfill.run(day, step or backfill.STEPS, source)
             done(1)
     console.say(f"{len(todo)} days are done: {todo[0]} to {todo[-1]}")

@@ -10,9 +10,10 @@ from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.label import Sheets, Tool
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.building import SUBTASKS
+from pipeline.tasks.again import again
 
 app = typer.Typer(no_args_is_help=True, help="Cloze questions on abstract words.")
 

@@ -11,10 +11,11 @@ from pipeline import warehouse
 from pipeline.commands import console, files
 from pipeline.commands.label import Sheets, Tool
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Encoding, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Encoding, Json, show, tell, this_run, today
 from pipeline.commands.pairs import table_writer
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
+from pipeline.tasks.again import again
 
 app = typer.Typer(no_args_is_help=True, help="Article commenting.")
 metric_app = typer.Typer(no_args_is_help=True, help="Measure texts against references.")

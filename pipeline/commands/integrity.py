@@ -9,7 +9,8 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.label import Sheets
-from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Json, show, tell, this_run, today
+from pipeline.tasks.again import again
 
 Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
 

@@ -8,8 +8,9 @@ import typer
 
 from pipeline import settings, warehouse
 from pipeline.commands import console
-from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import Missing
+from pipeline.tasks.again import again
 
 app = typer.Typer(no_args_is_help=True, help="Labels of comments, in two stages.")
 

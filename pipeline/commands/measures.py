@@ -10,8 +10,9 @@ import typer
 
 from pipeline.commands import console, files
 from pipeline.commands.models import default_groups
-from pipeline.commands.options import Encoding, Json, Model, again, tell
+from pipeline.commands.options import Encoding, Json, Model, tell
 from pipeline.errors import BadInput, Missing
+from pipeline.tasks.again import again
 
 score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
 

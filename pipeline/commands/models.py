@@ -10,9 +10,10 @@ import typer
 
 from pipeline import sample, warehouse
 from pipeline.commands import console, pairs
-from pipeline.commands.options import Day, Json, Model, again, tell, today
+from pipeline.commands.options import Day, Json, Model, tell, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
+from pipeline.tasks.again import again
 
 train_app = typer.Typer(no_args_is_help=True, help="Train models.")
 evaluate_app = typer.Typer(no_args_is_help=True, help="Measure models.")

@@ -10,8 +10,9 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console, files
-from pipeline.commands.options import Day, Encoding, Json, again, show, tell, today
+from pipeline.commands.options import Day, Encoding, Json, show, tell, today
 from pipeline.errors import BadInput, Missing
+from pipeline.tasks.again import again
 
 if TYPE_CHECKING:
     from pipeline.score.compress.search import Search

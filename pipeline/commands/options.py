@@ -1,17 +1,13 @@
-"""What several commands take and do alike: the day, the encoding, trying a transaction again."""
+"""What several commands take and do alike: the day, the encoding."""
 
 import datetime as dt
 import os
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import polars as pl
-import tenacity
 import typer
 
-from pipeline.errors import BadInput, Retry
-
-T = TypeVar("T")
+from pipeline.errors import BadInput
 
 Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
@@ -36,17 +32,6 @@ def named(value: str) -> str:
 def this_run() -> str:
     """A name for this call of a command: what a limit on cost holds for, and what rows say they come from."""
     return f"cli-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
-
-
-def again(work: Callable[[], T]) -> T:
-    """Do a transaction, anew if another writer was faster."""
-    wait = tenacity.wait_random_exponential(multiplier=0.2, max=5)
-    for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(5), wait=wait, reraise=True
-    ):
-        with attempt:
-            return work()
-    raise AssertionError("tenacity ends by return or raise")
 
 
 def show(frame: pl.DataFrame, as_json: bool) -> None:

@@ -10,8 +10,9 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console, files
-from pipeline.commands.options import Day, Json, again, named, show, this_run, today
+from pipeline.commands.options import Day, Json, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
+from pipeline.tasks.again import again
 
 app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
 

@@ -10,10 +10,11 @@ from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.cloze import Subtask
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Encoding, Json, again, tell, this_run, today
+from pipeline.commands.options import Day, Encoding, Json, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.building import SUBTASKS
 from pipeline.slices import parse_day
+from pipeline.tasks.again import again
 
 
 def train(

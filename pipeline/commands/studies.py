@@ -10,8 +10,9 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console
-from pipeline.commands.options import Day, Json, Model, again, show, this_run, today
+from pipeline.commands.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput
+from pipeline.tasks.again import again
 from pipeline.text.lines import lines
 
 app = typer.Typer(

@@ -10,10 +10,11 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import console
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Json, again, show, tell, this_run, today
+from pipeline.commands.options import Day, Json, show, tell, this_run, today
 from pipeline.commands.pairs import table_writer
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
+from pipeline.tasks.again import again
 
 Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")

@@ -7,8 +7,9 @@ import polars as pl
 import typer
 
 from pipeline.commands import console
-from pipeline.commands.options import Json, again, show
+from pipeline.commands.options import Json, show
 from pipeline.errors import BadInput
+from pipeline.tasks.again import again
 
 
 def maintain(

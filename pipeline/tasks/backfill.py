@@ -11,9 +11,9 @@ from functools import partial
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks import collect, report, score, segment
+from pipeline.tasks.again import again
 
 STEPS = ("collect", "tokenize", "score", "report")
-Try = Callable[[Callable[[], object]], object]
 
 
 def days(first: str, last: str, *, backwards: bool = False) -> list[str]:
@@ -25,14 +25,13 @@ def days(first: str, last: str, *, backwards: bool = False) -> list[str]:
     return found[::-1] if backwards else found
 
 
-def run(day: str, steps: Sequence[str] = STEPS, source: str = "all", again: Try = lambda work: work()) -> None:
+def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
     """Take one day through steps of the chain: what its inbox holds, its words, its scores, its report.
 
     Args:
         day: ISO date.
         steps: some of `STEPS`; they are done in that order whatever theirs is.
         source: all, or the one to collect.
-        again: does a transaction, anew if another writer was faster.
     """
     if unknown := sorted(set(steps) - set(STEPS)):
         raise BadInput(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")

@@ -14,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import polars as pl
-import tenacity
 
 from pipeline import __version__, settings, warehouse
 from pipeline.collect import anonymise
@@ -27,11 +26,10 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, TABLES, empty
 from pipeline.tasks import derivation, forget_files, release
+from pipeline.tasks.again import again
 from pipeline.tasks.derivation import COMMENT, ERASED, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 PASSES = 3  # over everything: a writer in flight may bring something back
 GRACE = timedelta(hours=24)  # a file of a table that nobody refers to may be a write in flight until then
@@ -366,7 +364,7 @@ def forget(
     try:
         _erase(one, verify)
     finally:  # what is erased is told, however it ended
-        _again(lambda: _receipts(one))
+        again(lambda: _receipts(one))
     return _forgotten(one)
 
 
@@ -380,7 +378,7 @@ def _erase(one: _Erasure, verify: bool) -> None:
             break
         for name in sorted({place.store for place in left} & {*TABLES}):
             tidy = warehouse.sweep if name == "comments" else warehouse.purge  # their old states lead to the rest
-            _again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
+            again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
     if left:
         raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
     _do(one, "comments", lambda: _table(one, "comments"))
@@ -418,22 +416,11 @@ def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
 
 
 def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
-    count = _again(step)
+    count = again(step)
     if any(count):
         log.info("%s: erased %d rows, %d files", store, *count)
         rows, files = one.counts.get(store, (0, 0))
         one.counts[store] = (rows + count[0], files + count[1])
-
-
-def _again(work: Callable[[], T]) -> T:
-    """Do a transaction, anew if another writer was faster."""
-    wait = tenacity.wait_random_exponential(multiplier=0.1, max=5)
-    for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(8), wait=wait, reraise=True
-    ):
-        with attempt:
-            return work()
-    raise AssertionError("tenacity ends by return or raise")
 
 
 def _table(one: _Erasure, name: str) -> Count:
@@ -521,7 +508,7 @@ def _flag(one: _Erasure) -> None:
     ).items():  # fmt: skip
         fresh = mine.lazy()
         key = ["erasure_id", "kind", "model_id"]
-        _again(lambda kind=kind, fresh=fresh, key=key: warehouse.replace(  # type: ignore[misc]
+        again(lambda kind=kind, fresh=fresh, key=key: warehouse.replace(  # type: ignore[misc]
             "model_erasures", warehouse.slice_of(kind=str(kind)),
             lambda there: pl.concat([there.join(fresh, on=key, how="anti"), fresh]), one.run_id,
         ))  # fmt: skip
@@ -549,8 +536,8 @@ def _recount(one: _Erasure) -> None:
         put = {"kept_count": pl.lit(kept, pl.Int64), "dropped_count": pl.lit(dropped + erased, pl.Int64),
                "read_count": pl.lit(kept + dropped + erased, pl.Int64)}  # fmt: skip
         slice_, step = {**where, "step": ERASED}, {**where, "step": "collect"}
-        _again(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, one.run_id))  # type: ignore[misc]
-        _again(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
+        again(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, one.run_id))  # type: ignore[misc]
+        again(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
             "runs", step, lambda rows: rows.with_columns(**put), one.run_id
         ))  # fmt: skip
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
-from pipeline.commands.options import again
 from pipeline.errors import BadInput
 from pipeline.tables import PROVENANCE, empty
 from pipeline.tasks import backfill, collect, heal, impscore, score, segment
@@ -59,8 +58,8 @@ def one_pass(days: Sequence[str] = DAYS) -> None:
     """The days one after another."""
     for day in days:
         for source in ("notes", "forum"):
-            backfill.run(day, ["collect"], source, again)
-        backfill.run(day, STEPS[1:], again=again)
+            backfill.run(day, ["collect"], source)
+        backfill.run(day, STEPS[1:])
 
 
 @pytest.fixture(scope="module")
