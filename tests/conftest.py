@@ -1,5 +1,6 @@
 """What all tests share: a home of their own, no network but loopback, the real data where it is given."""
 
+import hashlib
 import os
 import shutil
 import socket
@@ -30,6 +31,7 @@ for _name in [n for n in os.environ if n.startswith("UNDERTONE_") and n not in _
     del os.environ[_name]
 
 DAY = "2026-11-19"
+PIPELINE = Path(__file__).resolve().parents[1] / "pipeline"
 
 
 @event.listens_for(Engine, "connect")
@@ -126,8 +128,22 @@ def tiny_encoder(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """WordNet is there, and what is made of it lies in this folder, made once for all workers of a test run."""
+def resources(request: pytest.FixtureRequest) -> Path:
+    """A folder of resources for all workers and all runs of tests of the same code, kept with pytest's cache."""
+    code = hashlib.blake2b(digest_size=8)
+    for path in sorted(PIPELINE.rglob("*.py")):
+        code.update(path.read_bytes())
+    cache: Any = request.config.cache
+    folder = Path(cache.mkdir(f"resources-{code.hexdigest()}"))
+    for other in folder.parent.glob("resources-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_wordnet(resources: Path) -> Path:
+    """WordNet is there, and what is made of it, in 20 CPU seconds, lies in this folder."""
     from pipeline.errors import Missing
     from pipeline.text import wordnet
 
@@ -135,9 +151,7 @@ def shared_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wordnet.version()
     except Missing as why:
         pytest.skip(f"needs WordNet: {why}")
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return shared / "resources"
+    return resources
 
 
 @pytest.fixture

@@ -40,9 +40,15 @@ UPKEEP = ("heal", "maintain")  # stay paused: soon after its tick Airflow runs a
 DATABASES = ("airflow", "catalog", "ledger")
 BUCKET = "undertone"
 SLOTS = 2  # tasks at once, of each worker and each pool
-# Loaded once, before the worker forks its tasks: else each spends 5 CPU seconds on it. polars would not do: it starts
-# threads when it is imported, and those are not there after a fork.
-_OF_PART = {"worker-gpu": {"AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["sentence_transformers"]}'}}
+# Imported once, before a worker forks its tasks: else each spends up to 2 CPU seconds on the first two, 5 on the last.
+# polars and pyarrow would not do: they start threads when they are imported, and those are not there after a fork.
+_OF_PART = {
+    "worker-default": {"AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["pyiceberg.catalog.sql", "nltk"]}'},
+    "worker-gpu": {
+        "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG":
+        '{"imports": ["pyiceberg.catalog.sql", "nltk", "sentence_transformers"]}'
+    },
+}  # fmt: skip
 _BIN = Path(sys.executable).parent
 _HEALTHY = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
@@ -96,6 +102,7 @@ class Cluster:
         environment: What every part runs with; the tests need its UNDERTONE_* and AWS_* to read the same tables.
         rest: Airflow's REST interface, logged in.
         url: Where that is.
+        asleep: Since when tasks wait for an approval; see `Rest.approve`.
     """
 
     rest: Rest
@@ -109,6 +116,7 @@ class Cluster:
         self.url = f"http://127.0.0.1:{self._ports['api']}"
         self._data = Path(tempfile.mkdtemp(prefix="undertone-postgres-"))  # where the user postgres can reach it
         self.environment = {**self._environment(heartbeat), **(more or {})}
+        self.asleep: dict[tuple[str, int], float] = {}
         self._said: dict[str, int] = {}  # how long a part's log was when it was started last
         self._started: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in NAMES}
 

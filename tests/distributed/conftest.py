@@ -1,6 +1,5 @@
 """One cluster for all tests of this folder, and what they read its tables with."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +10,12 @@ from pipeline import warehouse
 
 
 @pytest.fixture(scope="session")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[made.Cluster]:
-    """A running cluster, started once; what WordNet is made into is shared with other tests of the session."""
+def installation(tmp_path_factory: pytest.TempPathFactory, resources: Path) -> Iterator[made.Cluster]:
+    """A running cluster, started once."""
     if lacking := made.missing():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("cluster")
-    resources = os.environ.get("UNDERTONE_RESOURCES") or str(tmp_path_factory.getbasetemp() / "resources")
-    with made.cluster(folder / "all", more={"UNDERTONE_RESOURCES": resources}) as running:
+    with made.cluster(folder / "all", more={"UNDERTONE_RESOURCES": str(resources)}) as running:
         yield running
 
 

@@ -48,13 +48,13 @@ def start(cluster: Cluster, step: Step) -> None:
 
 
 def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict[str, int]:
-    """Wait until the runs of these steps ended well and none of their DAGs is at work, approving whatever asks.
+    """Wait until the runs of these steps ended well and none of their DAGs is at work, approving
+    whatever asks.
 
     Returns:
         The most memory that was seen in use, in bytes by part.
     """
     wanted = Counter((step.dag, step.day if step.is_keyed else None) for step in steps)
-    asleep: dict[tuple[str, int], float] = {}
     end, peak, looks = time.monotonic() + timeout, cluster.memory(), 0
     while time.monotonic() < end:
         runs = [(dag, run) for dag in {dag for dag, _ in wanted} for run in cluster.rest.runs(dag)]
@@ -63,9 +63,9 @@ def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict
         done = Counter((dag, run["partition_key"]) for dag, run in runs if run["state"] == "success")
         if wanted <= done and done.total() == len(runs):
             return peak
-        for dag, run in runs:
-            if dag == "csd" and run["state"] == "running":
-                cluster.rest.approve(dag, run["dag_run_id"], asleep)
+        for run in cluster.rest.runs("csd"):
+            if run["state"] == "running":
+                cluster.rest.approve("csd", run["dag_run_id"], cluster.asleep)
         time.sleep(2)
         if (looks := looks + 1) % 5 == 0:
             peak = max(peak, cluster.memory(), key=lambda found: sum(found.values()))
@@ -135,6 +135,8 @@ def through(cluster: Cluster, steps: given.Steps) -> dict[str, int]:
     for step in steps.before:
         start(cluster, step)
     ended(cluster, steps.before)
+    for step in steps.meanwhile:
+        start(cluster, step)
     rest.unpause("tokenize", *UPKEEP)
     start(cluster, Step("heal", "", {}))
     ended(cluster, [Step("heal", "", {}), *steps.healed])
@@ -144,7 +146,7 @@ def through(cluster: Cluster, steps: given.Steps) -> dict[str, int]:
         ended(cluster, steps.real)
     for step in (*steps.after, given.UPKEEP):
         start(cluster, step)
-    return ended(cluster, [*steps.after, given.UPKEEP])
+    return ended(cluster, [*steps.meanwhile, *steps.after, given.UPKEEP])
 
 
 EMPTY = {"sentences", "erasures", "model_erasures"}  # what no step writes
