@@ -108,8 +108,10 @@ def _index(pos: str, offsets: dict[str, int]) -> Iterator[str]:
 
 def forget() -> None:
     """Nltk and we look for WordNet anew."""
-    for file in vars(nltk_wordnet).get("_data_file_map", {}).values():
-        file.close()
+    ours = wordnet.reader() if wordnet.reader.cache_info().currsize else nltk_wordnet
+    for one in (ours, nltk_wordnet):
+        for file in vars(one).get("_data_file_map", {}).values():
+            file.close()
     nltk_wordnet._unload()
     for made in (wordnet.reader, wordnet.lemma, wordnet.pools, wordnet.gloss_text, wordnet.levels, senses._base):
         made.cache_clear()
