@@ -63,7 +63,7 @@ judged as (
             when u.usual_days >= 3 and w.read_count > 2 * u.usual_read_count then 'many rows'
             when u.usual_days >= 3 and abs(w.dropped_ratio - u.usual_dropped_ratio) > 0.2 then 'share dropped'
             when u.usual_days >= 3 and w.seconds > 3 * u.usual_seconds + 60 then 'slow'
-            when w.step in ('collect', 'tokenize', 'score') and w.age_hours > 24 then 'late'
+            when w.step in ('collect', 'tokenize', 'score') and w.age_hours > 24 then 'began late'
         end as why
     from whole as w
     left join usual as u on u.day = w.day and u.step = w.step
@@ -74,7 +74,7 @@ select
     case
         when why is null then 'ok'
         when is_missing then 'missing'
-        when why = 'late' then 'late'
+        when why = 'began late' then 'late'
         else 'unusual'
     end as status,
     why, read_count, kept_count, dropped_count, dropped_ratio, waiting_count, usual_days, usual_read_count,

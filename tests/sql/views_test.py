@@ -341,7 +341,7 @@ def test_health_finds_what_is_missing(database: Open) -> None:
         ({"read": 100, "dropped": 31}, "unusual", "share dropped"),
         ({"seconds": 91.0}, "unusual", "slow"),
         ({"seconds": 90.0}, "ok", None),
-        ({"started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "late", "late"),
+        ({"started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "late", "began late"),
         ({"read": 49, "dropped": 4, "started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "unusual", "few rows"),
     ],
 )
