@@ -74,7 +74,7 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 
 @dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
 def recam() -> None:
-    @task
+    @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings to train it by
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import cloze
 
@@ -86,7 +86,7 @@ def recam() -> None:
 
         return list(cloze.plan(params["rows_per_shard"], params["source"]))
 
-    @task
+    @task(queue="gpu", pool="gpu")  # embeds words, to leave out what is too similar
     def find(part: Any, by: Any) -> dict[str, Any]:
         from pipeline.tasks import cloze
 
@@ -110,7 +110,7 @@ def recam() -> None:
 
         return dict(choosing.propose(job, choosing.of(params)))
 
-    @task(map_index_template="{{ subtask }}")
+    @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")  # embeds options as `find` does words
     def items(subtask: str, proposals: Any, day: str, by: Any, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks import choosing, cloze
 

@@ -88,16 +88,22 @@ def studies() -> None:
         return {"study": "detection", **staged}
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> str:
+    def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks import studies
 
         return studies.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
+
+    @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
+    def page(made: Any, day: str) -> str:
+        from pipeline.tasks import study_page
+
+        return study_page.write(day)
 
     day = the_day()
     trained = train.partial(day=day).expand(part=trainings())
     described = describe.partial(day=day).expand(source=data_sets())
     asked = ask.partial(day=day).expand(source=detectors())
-    publish(trained, described, detected.partial(day=day).expand(source=asked), day)
+    page(publish(trained, described, detected.partial(day=day).expand(source=asked), day), day)
 
 
 studies()

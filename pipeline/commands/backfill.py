@@ -17,7 +17,8 @@ def backfill(
 ) -> None:
     """Take days from the inbox through collect, tokenize, score and report, again or for the first time.
 
-    Any order and any repetition gives the same tables. With Airflow: `airflow backfill create --dag-id collect …`.
+    Any order and any repetition gives the same tables. A day without comments has no report; one that fails does not
+    stop the others, and is named at the end. With Airflow: `airflow backfill create --dag-id collect …`.
 
     Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
     `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
@@ -27,7 +28,9 @@ def backfill(
     warehouse.create()
     todo = backfill.days(first, last, backwards=backwards)
     with console.progress("days", len(todo)) as done:
-        for day in todo:
-            backfill.run(day, step or backfill.STEPS, source)
-            done(1)
-    console.say(f"{len(todo)} days are done: {todo[0]} to {todo[-1]}")
+        failed = backfill.run_all(todo, step or backfill.STEPS, source, done)
+    console.say(f"{len(todo) - len(failed)} of {len(todo)} days are done, {todo[0]} to {todo[-1]}")
+    for day, why in failed.items():
+        console.say(f"{day} failed: {why}")
+    if failed:
+        raise typer.Exit(max(why.exit_code for why in failed.values()))

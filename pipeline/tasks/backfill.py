@@ -4,14 +4,20 @@ Days do not depend on each other: any order, any repetition, beside the schedule
 decides within a day is told in `collect.import_files` and `shelf.model_for`.)
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from pipeline.errors import BadInput
+import polars as pl
+
+from pipeline import warehouse
+from pipeline.errors import BadInput, UndertoneError
 from pipeline.slices import parse_day
 from pipeline.tasks import collect, report, score, segment
 from pipeline.tasks.again import again
+
+log = logging.getLogger(__name__)
 
 STEPS = ("collect", "tokenize", "score", "report")
 
@@ -33,14 +39,46 @@ def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
         steps: some of `STEPS`; they are done in that order whatever theirs is.
         source: all, or the one to collect.
     """
-    if unknown := sorted(set(steps) - set(STEPS)):
-        raise BadInput(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
+    known(steps)
     work: dict[str, list[Callable[[], object]]] = {
         "collect": [partial(collect.run, one, day) for one in collect.sources(source, None)],
         "tokenize": [partial(segment.run, day)],
         "score": [partial(score.run, day)],
-        "report": [partial(report.write, day)],
+        "report": [partial(_report, day)],
     }
     for step in STEPS:
         for one in work[step] if step in steps else ():
             again(one)
+
+
+def run_all(
+    wanted: Sequence[str],
+    steps: Sequence[str] = STEPS,
+    source: str = "all",
+    done: Callable[[int], object] = lambda _: None,
+) -> dict[str, UndertoneError]:
+    """Take each of these days through steps; one that fails does not stop the others. Return what failed, by day."""
+    known(steps)
+    collect.sources(source, None)
+    failed = {}
+    for day in wanted:
+        try:
+            run(day, steps, source)
+        except UndertoneError as why:
+            failed[day] = why
+        done(1)
+    return failed
+
+
+def known(steps: Sequence[str]) -> None:
+    """Refuse steps that there are not."""
+    if unknown := sorted(set(steps) - set(STEPS)):
+        raise BadInput(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
+
+
+def _report(day: str) -> None:
+    """The report of a day, if there is something to tell."""
+    if warehouse.scan("scores", pl.col("day") == parse_day(day)).head(1).collect().height:
+        report.write(day)
+    else:
+        log.info("%s: no comment has a score, so there is no report", day)

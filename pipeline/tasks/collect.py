@@ -36,16 +36,19 @@ def sources(source: str, path: str | None) -> list[str | None]:
     """The sources of a run, one task each; None means: what the file itself names.
 
     All, without a path, are the sites we have adapters for and whatever else has a folder in the inbox.
+
+    Raises:
+        BadInput: a source that has neither, or a folder of the inbox that is no name of a source.
     """
-    if source != "all":
-        return [source]
     if path not in (None, SAMPLE):
-        return [None]
+        return [None if source == "all" else source]
     inbox = settings.inbox() if path is None else Path()
     own = {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
     if wrong := sorted(name for name in own if not re.match(SOURCE, name)):
         raise BadInput(f"{inbox / wrong[0]}: not a source name; use small letters, digits and _, a letter first")
-    return [*ADAPTERS, *sorted(own - set(ADAPTERS))]
+    if source not in {"all", *ADAPTERS, *own}:
+        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {inbox}")
+    return [*ADAPTERS, *sorted(own - set(ADAPTERS))] if source == "all" else [source]
 
 
 def run(

@@ -1,6 +1,6 @@
 """Health: what the view `pipeline_health` says of the last days, as a frame and as a page."""
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
@@ -9,20 +9,31 @@ from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 
 DAYS = 14
+DAY = timedelta(days=1)
 
 
 def table(day: str, days: int = DAYS) -> pl.DataFrame:
     """Rows of `pipeline_health` of so many days until a day, by day and step.
 
+    A day after the last that was collected is missing too: the view sees only gaps between days.
+
     Raises:
         BadInput: days is less than 1.
     """
-    return warehouse.query(
-        "select * from pipeline_health where day between ? and ? order by day, step", _span(day, days)
+    first, last = _span(day, days)
+    found = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])
+    (ended,) = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])["day"]
+    due = min(last, datetime.now(UTC).date() - timedelta(days=2))  # as for what is late: a day is given after its end
+    begin = max(first, ended + DAY) if ended else last + DAY
+    silent = (
+        pl.DataFrame({"day": pl.date_range(begin, due, eager=True)}) if begin <= due else found.select("day").clear()
     )
+    lacking = {"step": "collect", "status": "missing", "why": "nothing collected"}
+    rows = silent.with_columns(**{name: pl.lit(value) for name, value in lacking.items()})
+    return pl.concat([found, rows], how="diagonal").sort("day", "step")
 
 
-def _span(day: str, days: int) -> list[object]:
+def _span(day: str, days: int) -> list[date]:
     last = parse_day(day)
     if days < 1:
         raise BadInput(f"days: expected 1 or more, found {days}")

@@ -220,22 +220,21 @@ def put(
     return warehouse.replace("studies", warehouse.slice_of(study=study, day=day), with_others, run_id)
 
 
-def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> str:
-    """Put every study that has staged rows in place, and write the page of the day; return its path.
+def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
+    """Put every study that has staged rows in place; return how many rows.
 
     Args:
         staged: of all tasks, each with its `study` beside; data sets and diversity come together.
         day: of the run.
         run_id: of Airflow.
     """
-    from pipeline.tasks import study_page
-
+    count = 0
     for study in sorted({one["study"] for one in staged}):
         mine = [Staged(path=one["path"], rows=one["rows"]) for one in staged if one["study"] == study]
         took = [one.get("seconds", 0.0) for one in staged if one["study"] == study]
         for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            publish(part, mine, day, run_id, sum(took))
-    return study_page.write(day)
+            count += publish(part, mine, day, run_id, sum(took))
+    return count
 
 
 def model_for(day: str) -> str:

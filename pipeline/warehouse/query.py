@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 import polars as pl
 
+from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
@@ -26,7 +28,9 @@ def _folder() -> Path:
 
 def connect() -> duckdb.DuckDBPyConnection:
     """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them."""
-    con = duckdb.connect(config={"memory_limit": MEMORY})
+    spill = settings.scratch("duckdb") / uuid4().hex  # by default below the folder that the process stands in
+    spill.parent.mkdir(parents=True, exist_ok=True)
+    con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
     for name in TABLES:
         # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
         con.register(name, catalog.scan(name))

@@ -101,6 +101,7 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     """What imports torch goes to the queue and the pool `gpu`, so that it waits as scheduled and never starves."""
     gpu = {(dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.queue == "gpu"}
     assert gpu >= {("impscore", "train"), ("score", "implicitness"), ("studies", "train"), ("studies", "describe")}
+    assert gpu >= {("studies", "page"), *(("recam", task) for task in ("rules", "find", "items"))}
     asked = ("model", "count", "context_shift", "relate", "systems", "compress", "thresholds", "test", "page")
     assert gpu >= {("ndd", task) for task in asked}
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]

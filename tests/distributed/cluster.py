@@ -40,10 +40,14 @@ UPKEEP = ("heal", "maintain")  # stay paused: soon after its tick Airflow runs a
 DATABASES = ("airflow", "catalog", "ledger")
 BUCKET = "undertone"
 SLOTS = 2  # tasks at once, of each worker and each pool
-# Imported once, before a worker forks its tasks: else each spends up to 2 CPU seconds on the first two, 5 on the last.
-# polars and pyarrow would not do: they start threads when they are imported, and those are not there after a fork.
+# The worker of `default` has no torch. Imported once, before a worker forks its tasks, is what each would spend up to 2
+# CPU seconds on, or 5 on the last. polars and pyarrow would not do: they start threads when they are imported, which
+# are not there after a fork.
 _OF_PART = {
-    "worker-default": {"AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["pyiceberg.catalog.sql", "nltk"]}'},
+    "worker-default": {
+        "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["pyiceberg.catalog.sql", "nltk"]}',
+        "PYTHONPATH": str(Path(__file__).with_name("torchless")),
+    },
     "worker-gpu": {
         "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG":
         '{"imports": ["pyiceberg.catalog.sql", "nltk", "sentence_transformers"]}'

@@ -119,6 +119,29 @@ def test_runs_at_once(fresh: Callable[[], Tables]) -> None:
     same(contents(), expected)
 
 
+def test_a_day_that_fails_does_not_stop_the_others(
+    fresh: Callable[[], Tables], stock: tuple[Path, Path, Tables]
+) -> None:
+    """A day without comments has no report and is no failure; one whose inbox is broken is named, the rest is done."""
+    expected = fresh()
+    wrong, empty_day = "2026-11-16", "2026-11-18"
+    put(stock[0], wrong, "notes", {})
+    (stock[0] / "inbox" / "notes" / wrong / "export.csv").write_text("nothing,of,this\n1,2,3\n", encoding="utf-8")
+    failed = backfill.run_all([wrong, *DAYS, empty_day])
+    assert set(failed) == {wrong}
+    assert isinstance(failed[wrong], BadInput)
+    same(contents(), expected)
+    reports = stock[0] / "reports"
+    assert {path.name for path in reports.glob("2026-*.html")} == {f"{day}.html" for day in DAYS}
+
+
+def test_a_source_that_is_nowhere_is_refused(fresh: Callable[[], Tables]) -> None:
+    """A misspelt source is no empty day."""
+    fresh()
+    with pytest.raises(BadInput, match="no source 'note'"):
+        backfill.run_all(DAYS, source="note")
+
+
 def test_a_mended_day(fresh: Callable[[], Tables], stock: tuple[Path, Path, Tables]) -> None:
     """A day whose inbox is mended between two passes is as if it had always been so; the other day does not move.
 

@@ -1,11 +1,13 @@
 """Health as a task: what the sample's steps told, as a frame and as a page."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pipeline import sample, settings
 from pipeline.errors import BadInput
+from pipeline.slices import parse_day
 from pipeline.tasks import health
 
 DAY = sample.DAY
@@ -28,6 +30,18 @@ def test_comments_without_tokens_are_missing(imported: Path) -> None:
     path = Path(health.write(DAY, 1))
     assert path == settings.reports() / f"health-{DAY}.html"
     assert f"Missing: score of {DAY}, tokenize of {DAY}." in path.read_text(encoding="utf-8")
+
+
+def test_days_after_the_last_are_missing(imported: Path) -> None:
+    """When nothing is collected any more, each later day that is over says so, however many days are looked at."""
+    last = parse_day(DAY)
+    silent = [last + timedelta(days=n) for n in (1, 2, 3)]
+    found = health.table(silent[-1].isoformat(), 4).filter(step="collect", status="missing")
+    over = [day for day in silent if day <= datetime.now(UTC).date() - timedelta(days=2)]
+    assert found["day"].to_list() == over
+    assert set(found["why"]) == ({"nothing collected"} if over else set())
+    much_later = health.table("2026-11-21", 1)
+    assert much_later["day"].to_list() == ([parse_day("2026-11-21")] if len(over) > 1 else [])
 
 
 @pytest.mark.parametrize(("day", "days"), [("yesterday", 14), (DAY, 0)])

@@ -374,7 +374,8 @@ def test_the_page_of_a_day(
             {**studies.data_set("mine", DAY, model), "study": "data_sets"},
             {**studies.detected("mine", DAY, how(judge), model), "study": "detection"},
         ]
-    where = Path(studies.publish_all(done, DAY))
+    assert studies.publish_all(done, DAY) == 51
+    where = Path(study_page.write(DAY))
     assert where == settings.reports() / f"studies-{DAY}.html"
     assert Counter(table()["study"]) == {
         "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
@@ -387,7 +388,8 @@ def test_the_page_of_a_day(
         "How much data sets differ within", "Who notices what is meant",
     ):  # fmt: skip
         assert html.count(f">{title}</h2>") == 1, title
-    assert studies.publish_all(done, DAY) == str(where)
+    assert studies.publish_all(done, DAY) == 51
+    assert study_page.write(DAY) == str(where)
     assert where.read_text(encoding="utf-8") == html
     assert [p.name for p in where.parent.iterdir()] == [where.name]
 

@@ -36,6 +36,24 @@ def test_a_query_sees_tables_and_views(two: None) -> None:
     assert warehouse.query("select text from comments order by text").to_series().to_list() == ["cold here", "hot here"]
 
 
+def test_a_query_spills_below_the_home(two: None, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into memory goes where `maintain` sweeps, never into the folder that the process stands in."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    con = warehouse.connect()
+    con.execute("set memory_limit = '24MB'; set threads = 1")
+    many = "select count(*) from (select r, text || r as t from comments, range(400000) as n (r) order by t, r)"
+    spilt: list[Path] = []
+    con.execute("create table kept as select r, text || r as t from comments, range(400000) as n (r) order by t")
+    spilt += (home / "scratch" / "duckdb").glob("*/*")
+    assert con.execute(many).fetchall() == [(800_000,)]
+    con.close()
+    assert spilt
+    assert not list(here.iterdir())
+    assert not list((home / "scratch" / "duckdb").glob("*/*"))
+
+
 def test_a_query_sees_later_commits(two: None) -> None:
     """Each query sees the tables as of now."""
     warehouse.overwrite("comments", {"day": DAY}, filled("comments", {}))
