@@ -147,7 +147,8 @@ def test_whatever_is_killed_the_tables_are_those_of_an_undisturbed_run(
     report = [f"seed {SEED}, {chaos.kills} kills", *(f"{kind}: {count}" for kind, count in sorted(chaos.told.items()))]
     print("\n".join(report))  # noqa: T201
     if path := os.environ.get("FAULTS_REPORT"):
-        Path(path).write_text("\n".join(report) + "\n", encoding="utf-8")
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write("\n".join(report) + "\n")
 
     steps = [FIRST, ROUND[0], *(Step(dag, DAY, {}) for dag in CHAIN[1:4]), ROUND[1]]
     process = embedded(tmp_path / "embedded", json.dumps(steps), str(tmp_path / "resources"))

@@ -17,7 +17,7 @@ from pipeline.tables import PROVENANCE, TABLES
 
 from .attempts import Attempt, Outcome
 
-LIMIT = 120.0  # seconds after which an attempt is taken to hang
+LIMIT = 300.0  # seconds after which an attempt is taken to hang
 TRIES = 4  # as the DAGs': a first one and three retries
 OWN = {*PROVENANCE, "row_id"}  # the last is random, so that nobody can tell who wrote a comment
 
@@ -71,6 +71,8 @@ class Run:
     took: list[tuple[str, float]] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)  # how many each call made, of the calm run
     states: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
+    gone: set[tuple[str, str]] = field(default_factory=set)  # slices that lost all their rows, of the calm run
+    seen: set[tuple[str, str]] = field(default_factory=set)  # slices that have rows
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     killed_asking: int = 0
     reads: int = 0
@@ -113,7 +115,7 @@ class Run:
     def _between(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], commits: int) -> None:
         """An attempt dies right after one of its commits, before the next: where a half-done task would show."""
         outcome = self.ended(self.start(task, args, given, FAULTS_DIES_AFTER=str(commits)))
-        self.look()
+        self.look(*self.tables())
         self._told("kill between two commits", outcome.word)
 
     def at_last(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> Outcome:
@@ -133,32 +135,53 @@ class Run:
         return attempt.outcome()
 
     def watch(self, attempt: Attempt, seconds: float) -> None:
-        """Read tables as long as an attempt works, for so many seconds at most."""
-        until = time.monotonic() + seconds
-        while not attempt.wait(min(0.2, max(0.0, until - time.monotonic()))) and time.monotonic() < until:
+        """Read tables as long as an attempt works, for so many seconds at most; beside a long one less and less."""
+        began = now = time.monotonic()
+        while not attempt.wait(max(0.0, min(0.2 + (now - began) / 20, began + seconds - now))):
+            if (now := time.monotonic()) >= began + seconds:
+                return
             if self.calm is not None:
                 self.look()
+                now = time.monotonic()
 
-    def look(self) -> None:
-        """Read a table: each of its slices is as it was in the calm run after one of its commits."""
+    def look(self, *names: str) -> None:
+        """Read tables, any one if none is named: a slice is as after some commit of the calm run, and none is lost."""
+        for name in names or [self.dice.choice(self.tables())]:
+            self._look(name)
+
+    def tables(self) -> list[str]:
+        """The tables that have rows in the end."""
         assert self.calm is not None
-        name = self.dice.choice(sorted({table for table, _ in self.calm.states}))
+        return sorted({table for table, _ in self.calm.states})
+
+    def _look(self, name: str) -> None:
+        assert self.calm is not None
         self.reads += 1
-        for key, state in slices(name).items():
+        found = slices(name)
+        for key, state in found.items():
             if state not in self.calm.states[key]:
                 self.half.append(f"{key}: a state that the calm run never showed")
+        lost = {key for key in self.seen if key[0] == name} - found.keys() - self.calm.gone
+        self.half += [f"{key}: no rows any more, which the calm run never showed" for key in sorted(lost)]
+        self.seen |= found.keys()
 
     def _kill(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], seconds: float) -> None:
-        attempt = self.start(task, args, given)
-        self.watch(attempt, seconds)
-        was_at_work = attempt.signal(signal.SIGKILL)
-        outcome = self.ended(attempt)
-        self.killed_asking += task.endswith(":ask") and outcome.word == "killed"
-        self._told("kill", outcome.word if was_at_work else "had ended")
+        """An attempt dies at some moment; where it had ended before that, another one dies twice as early."""
+        for halved in range(TRIES):
+            attempt = self.start(task, args, given)
+            self.watch(attempt, seconds / 2**halved)
+            was_at_work = attempt.signal(signal.SIGKILL)
+            outcome = self.ended(attempt)
+            self.killed_asking += task.endswith(":ask") and outcome.word == "killed"
+            self._told("kill", outcome.word if was_at_work else "had ended")
+            if was_at_work:
+                self.look(*self.tables())
+                return
 
     def _twice(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], _: float) -> None:
         """Two attempts at once; one may lose a race, and is then tried again by itself."""
         attempts = [self.start(task, args, given) for _ in range(2)]
+        self.watch(attempts[0], LIMIT)
         words = [self.ended(attempt).word for attempt in attempts]
         assert set(words) <= {"done", "Retry"}, f"{task}: {words}"
         self._told("twice", " + ".join(sorted(words)))
@@ -189,14 +212,23 @@ def calm(home: Path, flow: Flow, env: Mapping[str, str]) -> Run:
     run = Run(home, env)
     flow(run.do)
     for name, snapshot in run.published():
-        for key, state in slices(name, snapshot).items() if snapshot else ():
+        if snapshot is None:
+            continue
+        found = slices(name, snapshot)
+        for key, state in found.items():
             run.states[key].add(state)
+        run.gone |= {key for key in run.seen if key[0] == name} - found.keys()
+        run.seen |= found.keys()
     return run
 
 
 def planned(seed: int, calm: Run, kinds: Mapping[str, int]) -> dict[int, list[Fault]]:
-    """Faults at random calls and moments; those `between` after random commits, each once before any comes twice."""
+    """Faults at random calls and moments; those `between` after random commits, each once before any comes twice.
+
+    Only calls that commit are started twice or haunted: what the others do nobody sees.
+    """
     dice, found = random.Random(seed), defaultdict(list)
+    every, writing = range(len(calm.took)), [call for call, count in enumerate(calm.commits) if count]
     commits = [(call, n + 1) for call, count in enumerate(calm.commits) for n in range(count)]
     for kind, count in kinds.items():
         if kind == "between":
@@ -205,5 +237,6 @@ def planned(seed: int, calm: Run, kinds: Mapping[str, int]) -> dict[int, list[Fa
                 found[call].append(Fault(kind, number))
         else:
             for _ in range(count):
-                found[dice.randrange(len(calm.took))].append(Fault(kind, dice.random()))
+                call = dice.choice(every if kind == "kill" else writing)
+                found[call].append(Fault(kind, dice.random()))
     return found

@@ -1,5 +1,6 @@
 """The whole pipeline over the sample as calls of its tasks: what the DAGs call, in their order, with XComs as JSON."""
 
+import random
 import re
 import time
 from collections.abc import Callable
@@ -11,13 +12,14 @@ from pipeline import sample
 DAY, RUN = sample.DAY, "run"
 MODEL = "small-model"
 COMMENTERS = ("ir_t", "seq2seq")
+SUBTASKS = ("imperceptibility", "nonspecificity")
 Do = Callable[..., Any]
 """`do(task, *args, **given)`: the task is done, whatever it takes, and what it returned is given back."""
 
 
 def files(folder: Path) -> None:
-    """What the pipeline is given beside the sample: sentences of one's own to ask a language model about, and
-    articles with summaries and rated words.
+    """What the pipeline is given beside the sample: sentences of one's own to ask a language model about; articles
+    with summaries, rated words and word vectors, which take a hundredth of the time of an encoder's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rows = (f"nice hat number {n} you have there,explicit_en\n" for n in range(40))
@@ -27,6 +29,9 @@ def files(folder: Path) -> None:
     words = sorted(set(re.findall("[a-z]+", "".join(lines).lower())))
     rated = (f"{word},{1 + 4 / len(word):.4f}\n" for word in words)
     (folder / "ratings.csv").write_text("word,conc.m\n" + "".join(rated), encoding="utf-8")
+    dice = random.Random(0)
+    drawn = (" ".join([word, *(f"{dice.gauss(0, 1):.4f}" for _ in range(8))]) for word in words)
+    (folder / "vectors.txt").write_text("\n".join(drawn), encoding="utf-8")
 
 
 def collect(do: Do, *, is_whole: bool) -> None:
@@ -95,8 +100,9 @@ def ndd(do: Do) -> None:
     systems = do("ndd.systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
     do("context_shift.score_day", DAY, None, RUN)
     do("faults.whole:relate")
-    do("ndd.publish", [do("ndd.stage", system, "sample", DAY) for system in systems], "sample", DAY, RUN)
+    do("faults.whole:publish", [do("ndd.stage", system, "sample", DAY) for system in systems])
     do("faults.whole:measure")
+    do("faults.whole:thresholds")
     for study in ("similarity", "pruning", "predicates"):
         do("faults.whole:test", study)
     do("ndd_page.write", DAY)
@@ -105,15 +111,18 @@ def ndd(do: Do) -> None:
 def recam(do: Do, folder: Path) -> None:
     """DAG recam on a few articles; needs WordNet."""
     do("collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
-    given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv")}
+    vectors = str(folder / "vectors.txt")
+    given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv"), "vectors": vectors}
     by = do("cloze.settled", DAY, given, None, RUN)
     found = [do("faults.whole:find", part, by) for part in do("cloze.plan", 6, "news")]
     do("faults.whole:targets", found, by)
-    proposals = [do("faults.whole:propose", job) for job in do("choosing.jobs")]
-    for subtask in ("imperceptibility", "nonspecificity"):
+    proposals = [do("faults.whole:propose", job, vectors) for job in do("choosing.jobs")]
+    for subtask in SUBTASKS:
         do("faults.whole:choose", subtask, proposals, by)
-        model_id = do("readers.train", DAY, subtask, changes={"epochs": 1}, run_id=RUN)
-        do("readers.cross", DAY, subtask, subtask, model_id, RUN)
+    for subtask in SUBTASKS:
+        model_id = do("faults.whole:train", subtask, vectors)
+        for other in SUBTASKS:
+            do("readers.cross", DAY, subtask, other, model_id, RUN)
     do("cloze_page.write", DAY)
 
 
@@ -134,11 +143,11 @@ def targets(staged: Any, by: Any) -> Any:
 _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
 
 
-def propose(job: Any) -> Any:
+def propose(job: Any, vectors: str) -> Any:
     """The task `propose` of recam."""
     from pipeline.tasks import choosing
 
-    return choosing.propose(job, choosing.of({"rule": "paper", "numbers": _SMALL}))
+    return choosing.propose(job, choosing.of({"rule": "paper", "numbers": _SMALL, "vectors": vectors}))
 
 
 def choose(subtask: str, proposals: Any, by: Any) -> int:
@@ -148,6 +157,13 @@ def choose(subtask: str, proposals: Any, by: Any) -> int:
     return choosing.choose(
         subtask, proposals, DAY, choosing.of({"rule": "paper", "numbers": _SMALL}), cloze.rules(by), RUN
     )
+
+
+def train(subtask: str, vectors: str) -> str:
+    """The task `train` of recam."""
+    from pipeline.tasks import readers
+
+    return readers.train(DAY, subtask, changes=_SMALL, path=Path(vectors), run_id=RUN)
 
 
 def report(do: Do, *, is_whole: bool) -> None:
@@ -200,11 +216,29 @@ def relate() -> int:
     return tasks.put("context_shift", context_shift.related(DAY, None), DAY, RUN)
 
 
+def publish(staged: Any) -> int:
+    """The task `publish` of ndd."""
+    from pipeline.tasks import integrity
+    from pipeline.tasks import ndd as tasks
+
+    count = tasks.publish(staged, "sample", DAY, RUN)
+    integrity.publish("sample", DAY, RUN)
+    return count
+
+
 def measure() -> int:
     """The task `measure` of ndd."""
     from pipeline.tasks import ndd as tasks
 
     return tasks.put("compression", tasks.measured("sample", DAY), DAY, RUN, tasks.MEASURED.format("sample"))
+
+
+def thresholds() -> int:
+    """The task `thresholds` of ndd, on a few sentences of the sample."""
+    from pipeline.tasks import ndd as tasks
+
+    found = tasks.ratios(tasks.items()[::10], "sample", DAY)
+    return tasks.put("compression", found, DAY, RUN, tasks.TRIED.format("sample"))
 
 
 def test(study: str) -> int:

@@ -1,6 +1,7 @@
 """The whole pipeline, killed, started twice and haunted at random points, ends with the tables of an undisturbed run.
 
-`make faults` sets FAULTS_KILLS=200 and goes through every DAG; CI kills 20 times and leaves the longest DAGs out.
+`make faults` sets FAULTS_KILLS=200 and goes through every DAG but `studies` and `forget`, which has kills of its own in
+`tests/tasks`; CI kills 20 times and leaves the longest DAGs out. The counts are printed, and written to FAULTS_REPORT.
 """
 
 import os
@@ -10,12 +11,12 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from llm.server import Server
+from llm.server import Faults, Server
 from pipeline import warehouse
 from pipeline.errors import Missing
 
 from . import whole
-from .disturbed import Flow, Run, calm, every_row, planned
+from .disturbed import Fault, Flow, Run, calm, every_row, planned
 from .whole import Do
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
@@ -38,7 +39,7 @@ def home_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
 
 def flow(given: Path, url: str) -> Flow:
-    """What is done: every DAG, or without the longest."""
+    """What is done: all of it, or without the longest DAGs."""
 
     def does(do: Do) -> None:
         whole.collect(do, is_whole=IS_NIGHTLY)
@@ -71,7 +72,8 @@ def has_wordnet() -> bool:
 def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(tmp_path: Path, home_at: object) -> None:
     """Killed, started twice, haunted: no row is lost, doubled or seen half-way, and no answer is paid for again."""
     whole.files(tmp_path / "given")
-    with Server() as server:
+    slow = Faults(seconds=0.05)
+    with Server(slow) as server:
         undisturbed = calm(home_at(tmp_path / "calm"), flow(tmp_path / "given", server.url), {})
         expected = every_row()
         paid = server.served.total()
@@ -82,21 +84,28 @@ def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(tmp_path: P
         "ghost": max(3, KILLS // 10),
     }
     faults = planned(SEED, undisturbed, kinds)
-    with Server() as server:
+    asking = [call for call, (task, _) in enumerate(undisturbed.took) if task == "faults.whole:ask"]
+    faults[asking[0]] += [Fault("kill", share) for share in (0.9, 0.8, 0.7)]  # chance may leave it out
+    with Server(slow) as server:
         run = Run(home_at(tmp_path / "disturbed"), {}, faults, undisturbed)
         flow(tmp_path / "given", server.url)(run.do)
         again = server.paid
     found = every_row()
-    report = [f"seed {SEED}, {len(undisturbed.took)} calls, {run.reads} reads beside"]
+    filled = sum(frame.height > 0 for frame in expected.values())
+    report = [f"seed {SEED}, {len(undisturbed.took)} calls that fill {filled} tables, {run.reads} reads beside"]
+    if IS_NIGHTLY and not has_wordnet():
+        report.append("without recam, for want of WordNet")
     report += [f"{kind}: {word}: {count}" for (kind, word), count in sorted(run.outcomes.items())]
     report.append(f"answers paid for: {paid}, and again {again} in {run.killed_asking} kills while asking")
     print("\n".join(report))  # noqa: T201
     if folder := os.environ.get("FAULTS_REPORT"):
-        Path(folder).write_text("\n".join(report) + "\n", encoding="utf-8")
+        with Path(folder).open("a", encoding="utf-8") as file:
+            file.write("\n".join(report) + "\n")
     for name, frame in expected.items():
         assert_frame_equal(found[name], frame, check_exact=True)
     assert run.half == []
     assert again <= CONCURRENCY * run.killed_asking
+    assert run.killed_asking, "no attempt was killed while it asked"
     killed = sum(count for (_, word), count in run.outcomes.items() if word == "killed")
-    assert killed >= KILLS // 2, "most attempts ended before they were killed"
-    assert sum(frame.height > 0 for frame in expected.values()) >= 12
+    assert killed >= KILLS * 3 // 4, "too many attempts ended before they were killed"
+    assert filled >= 12

@@ -75,6 +75,21 @@ def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
         collect.import_files(sample.pages_of("zhihu"), "Forum", DAY)
 
 
+def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
+    """A line broken far down one file refuses the import: every table keeps its snapshot, after a good file too."""
+    good, bad = tmp_path / "0.jsonl", tmp_path / "a.jsonl"
+    lines = [f'{{"comment_id": "{number}", "text": "comment {number}"}}' for number in range(9)]
+    good.write_text("\n".join(lines), encoding="utf-8")
+    collect.import_files(write(tmp_path / "before", a="there before"), "mine", DAY, origin="mine")
+    before = {name: warehouse.snapshot(name) for name in warehouse.names()}
+    bad.write_text("\n".join([*lines[:6], lines[6][:-4], *lines[7:]]), encoding="utf-8")
+    for paths in ([bad], [good, bad]):
+        with pytest.raises(BadInput, match=r"a\.jsonl, line 7: broken JSON"):
+            collect.import_files(paths, "mine", DAY, origin="mine")
+        assert {name: warehouse.snapshot(name) for name in warehouse.names()} == before
+    assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
+
+
 def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
     """Comments that answer each other in a circle are bad input, and nothing is written."""
     file = tmp_path / "circle.csv"
