@@ -14,6 +14,8 @@ from pipeline.errors import BadInput
 NAMES = ("train", "validation", "test")
 SPLITS = {"paper": (0.8, 0.1, 0.1), "official": (0.9, 0.05, 0.05), "grouped": (0.8, 0.1, 0.1)}
 """Shares of train, validation and test by profile. `grouped` deals whole clusters, the others single pairs."""
+SPLIT_OF = {"paper": "paper", "official": "official", "undertone": "grouped"}
+"""How pairs are split for each profile of a training: told here, where no torch is imported to know it."""
 SEED = 42  # the released code's
 
 _TEXTS = ("implicit", "explicit", "negative")

@@ -14,7 +14,7 @@ import pipeline
 from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples import groups as graded
-from pipeline.examples.splits import SEED
+from pipeline.examples.splits import SEED, SPLIT_OF
 from pipeline.score.signature import ANY
 from pipeline.slices import parse_day
 from pipeline.tasks import funnel, shelf
@@ -129,9 +129,8 @@ def _answered_by(rows: pl.DataFrame) -> list[str]:
 
 def split_of(profile: str) -> str:
     """How pairs are split for a profile."""
-    from pipeline.training.impscore import SPLIT_OF, recipe_of
-
-    recipe_of(profile)
+    if profile not in SPLIT_OF:
+        raise BadInput(f"no profile {profile!r}; there are {', '.join(SPLIT_OF)}")
     return SPLIT_OF[profile]
 
 

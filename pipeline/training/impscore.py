@@ -91,9 +91,6 @@ PROFILES = {
 }
 """The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
 
-SPLIT_OF = {"paper": "paper", "official": "official", "undertone": "grouped"}
-"""How pairs are split for each profile: 8:1:1, 90:5:5, and 8:1:1 by near-duplicate cluster."""
-
 
 def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from pipeline.errors import BadInput
+from pipeline.examples.splits import SPLIT_OF
 from pipeline.metrics.ranking import kendall_tau
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import DESIGNS, Design, ImpScore, Meaning
@@ -58,7 +59,7 @@ def test_profile_paper() -> None:
 def test_profile_official() -> None:
     """The released code differs by weight decay 1e-3 and a split of 90:5:5 (E3); the paper splits 8:1:1."""
     assert recipe_of("official") == replace(Recipe(), weight_decay=1e-3)
-    assert (impscore.SPLIT_OF["official"], impscore.SPLIT_OF["paper"]) == ("official", "paper")
+    assert (SPLIT_OF["official"], SPLIT_OF["paper"]) == ("official", "paper")
 
 
 def test_profile_undertone() -> None:
@@ -68,8 +69,8 @@ def test_profile_undertone() -> None:
     assert (recipe.hidden, recipe.dropout, recipe.learning_rate, recipe.epochs) == (128, 0.5, 1e-3, 60)
     assert (recipe.alpha, recipe.batch, recipe.group_batch) == (0.3, 128, 40)
     assert recipe.group_sharpness > 0
-    assert impscore.SPLIT_OF["undertone"] == "grouped"
-    assert impscore.SPLIT_OF.keys() == impscore.PROFILES.keys()
+    assert SPLIT_OF["undertone"] == "grouped"
+    assert SPLIT_OF.keys() == impscore.PROFILES.keys()
 
 
 def test_numbers_can_be_changed() -> None:
