@@ -69,9 +69,9 @@ faults: export FAULTS_KILLS ?= 200
 faults: setup
 	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py
 
-# ranges of days in any order on a cluster, a quarter of an hour
+# ranges of days in any order, and erasures, on a cluster, ten minutes
 backfills: setup
-	$(BIN)/python -m pytest tests/distributed/range_test.py
+	$(BIN)/python -m pytest tests/distributed/range_test.py tests/distributed/forget_test.py
 
 scale: setup
 	$(BIN)/python tests/bench/scale.py

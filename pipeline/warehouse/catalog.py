@@ -142,5 +142,8 @@ def scan(name: str, where: pl.Expr | None = None, snapshot_id: int | None = None
 
 def frame_of(handle: Table, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
     """The rows of one loaded state of a table."""
+    if snapshot_id is not None and handle.snapshot_by_id(snapshot_id) is None:
+        name = handle.name()[-1]
+        raise Missing(f"{name}: the state that this run began with is gone, by an erasure perhaps: do the day anew")
     frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id, storage_options=STORE)
     return frame if where is None else frame.filter(where)

@@ -82,6 +82,9 @@ def test_a_snapshot_pins_what_is_read(tables: Path) -> None:
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["before"]
     assert warehouse.scan("comments").collect()["text"].to_list() == ["after", "more"]
     assert warehouse.scan("comments", pl.col("text") == "more").collect().height == 1
+    warehouse.purge("comments")
+    with pytest.raises(Missing, match="comments: the state that this run began with is gone"):
+        warehouse.scan("comments", snapshot_id=pinned)
 
 
 @pytest.mark.parametrize("sign", ["#", "?", "%41"])

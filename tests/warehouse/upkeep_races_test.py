@@ -17,9 +17,9 @@ from pyiceberg.types import StringType
 
 from filled import DAY, NEXT, filled
 from pipeline import warehouse
-from pipeline.commands.options import again
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks import upkeep as runs
+from pipeline.tasks.again import again
 from pipeline.warehouse import upkeep, write
 
 NOW = timedelta(0)
