@@ -28,11 +28,19 @@ secret 64 > jwt_secret
 secret 32 > api_secret_key
 printf '{"admin": "%s"}\n' "$(secret 12)" > users.json
 
-# Losing this key makes every person a new one: user ids are hashed with it.
-printf '{"undertone_user_key": {"conn_type": "generic", "password": "%s"}}\n' "$(secret 32)" > connections.json
+# Losing this key makes every person a new one: user ids are hashed with it, by DAGs and by the command line.
+secret 32 > user_key
+
+# What others give out, to be filled in where it is wanted: the keys of a language-model service and of Label Studio, a
+# webhook for alerts, and Airflow's connections. An empty file is a secret that is not set.
+: > llm_key
+: > studio_key
+: > alert_url
+echo '{}' > connections.json
 
 key=GK$(secret 12) hidden=$(secret 32)
 printf 'GARAGE_RPC_SECRET=%s\nGARAGE_DEFAULT_ACCESS_KEY=%s\nGARAGE_DEFAULT_SECRET_KEY=%s\nGARAGE_DEFAULT_BUCKET=undertone\n' \
   "$(secret 32)" "$key" "$hidden" > store.env
 printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' "$key" "$hidden" > aws_credentials
 chmod 444 -- *
+chmod u+w llm_key studio_key alert_url connections.json

@@ -61,15 +61,15 @@ def post(said: str, note: Mapping[str, object]) -> bool:
     import httpx
     import tenacity
 
-    url, body = settings.alert_url(), {"text": f"undertone: {said}", **note}
+    body = {"text": f"undertone: {said}", **note}
     log.error("%s", json.dumps(body, ensure_ascii=False))
-    if url is None:
-        return False
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address
     attempts = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(ATTEMPTS), wait=tenacity.wait_exponential(multiplier=WAIT), reraise=True
     )
     try:
+        if (url := settings.alert_url()) is None:
+            return False
         attempts(lambda: httpx.post(url, json=body, timeout=TIMEOUT).raise_for_status())
     except httpx.HTTPStatusError as why:
         log.error("the alert was not taken: the webhook answered %d", why.response.status_code)

@@ -22,8 +22,22 @@ def _get(name: str, default: str) -> str:
     return os.environ.get(f"UNDERTONE_{name}") or default
 
 
+def _secret(name: str) -> str | None:
+    """A secret, or what stands in the file that UNDERTONE_<name>_FILE names: a container is given secrets as files."""
+    if given := _get(name, ""):
+        return given
+    if not (path := _get(f"{name}_FILE", "")):
+        return None
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as why:  # to go on without a key would drop user ids
+        raise BadInput(f"UNDERTONE_{name}_FILE: {path} cannot be read ({type(why).__name__})") from None
+
+
 def _database(name: str, file: str) -> str:
-    """A database's address; of one that is none not even the fault is told, since it would hold the password."""
+    """A database's address, of a file from the root; of one that is none not even the fault is told, since it would
+    hold the password.
+    """
     given = _get(name, "")
     if not given:
         return f"sqlite:///{home() / file}"
@@ -31,12 +45,14 @@ def _database(name: str, file: str) -> str:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        make_url(given)
+        url = make_url(given)
     except (ArgumentError, ValueError):
         raise BadInput(
             f"UNDERTONE_{name} is no address of a database; write it like "
             "postgresql+psycopg2://user:password@host/name, with %40 for @ and %2F for / in the password"
         ) from None
+    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
+        return url.set(database=str(Path(url.database).expanduser().absolute())).render_as_string(hide_password=False)
     return given
 
 
@@ -86,8 +102,10 @@ def airflow_task() -> dict[str, str]:
 
 
 def alert_url() -> str | None:
-    """Webhook that gets a JSON note of each missed deadline and failed task (UNDERTONE_ALERT_URL); none: log lines."""
-    return os.environ.get("UNDERTONE_ALERT_URL") or None
+    """Webhook that gets a JSON note of each missed deadline and failed task (UNDERTONE_ALERT_URL, or a file of it
+    in UNDERTONE_ALERT_URL_FILE); none: log lines.
+    """
+    return _secret("ALERT_URL")
 
 
 def deadline_hours() -> float | None:
@@ -135,7 +153,7 @@ def models() -> Path:
 
 
 def scratch(name: str) -> Path:
-    """Folder of what can be made again, `embeddings` or `training`, below UNDERTONE_HOME; swept by age."""
+    """Folder of what can be made again, `embeddings`, `training` or `duckdb`, below UNDERTONE_HOME; swept by age."""
     return home() / "scratch" / name
 
 
@@ -160,8 +178,8 @@ def studio_uri() -> str | None:
 
 
 def studio_key() -> str | None:
-    """Token of Label Studio's API (UNDERTONE_STUDIO_KEY)."""
-    return os.environ.get("UNDERTONE_STUDIO_KEY") or None
+    """Token of Label Studio's API (UNDERTONE_STUDIO_KEY, or a file of it in UNDERTONE_STUDIO_KEY_FILE)."""
+    return _secret("STUDIO_KEY")
 
 
 def resources() -> Path:
@@ -170,8 +188,10 @@ def resources() -> Path:
 
 
 def user_key() -> bytes | None:
-    """Key of the HMAC over user ids (UNDERTONE_USER_KEY); without one, user ids are dropped."""
-    value = os.environ.get("UNDERTONE_USER_KEY")
+    """Key of the HMAC over user ids (UNDERTONE_USER_KEY, or a file of it in UNDERTONE_USER_KEY_FILE); without one,
+    user ids are dropped.
+    """
+    value = _secret("USER_KEY")
     return value.encode() if value else None
 
 
@@ -209,8 +229,10 @@ def llm_uri() -> str | None:
 
 
 def llm_key() -> str | None:
-    """Key of the language-model service (UNDERTONE_LLM_KEY); servers of one's own often need none."""
-    return os.environ.get("UNDERTONE_LLM_KEY") or None
+    """Key of the language-model service (UNDERTONE_LLM_KEY, or a file of it in UNDERTONE_LLM_KEY_FILE); servers of
+    one's own often need none.
+    """
+    return _secret("LLM_KEY")
 
 
 def llm_ledger() -> str:
@@ -241,9 +263,25 @@ def environment() -> dict[str, str]:
 
 
 def absolute() -> dict[str, str]:
-    """The settings that are paths, as environment variables that mean the same wherever a process runs."""
-    paths = {"HOME": home, "WAREHOUSE": warehouse, "INBOX": inbox, "MODELS": models, "REPORTS": reports}
-    return {f"UNDERTONE_{name}": str(path()) for name, path in {**paths, "RESOURCES": resources}.items()}
+    """The settings that are paths, as environment variables that mean the same wherever a process runs.
+
+    An address of a database, which may hold a password, is among them only if it was set.
+    """
+    paths = {
+        "HOME": home, "WAREHOUSE": warehouse, "INBOX": inbox, "MODELS": models, "REPORTS": reports,
+        "LABELLING": labelling, "RELEASES": releases, "RESOURCES": resources,
+    }  # fmt: skip
+    given = {
+        "CATALOG": catalog_uri, "LLM_LEDGER": llm_ledger, "SPOOL": spool_uri,
+        "LLM_PRICES": llm_prices, "LLM_PROMPTS": llm_prompts,
+    }  # fmt: skip
+    found = {**paths, **{name: path for name, path in given.items() if _get(name, "")}}
+    secrets = {
+        name: str(Path(value).expanduser().absolute())
+        for name, value in os.environ.items()
+        if name.startswith("UNDERTONE_") and name.endswith("_FILE") and value
+    }
+    return {**secrets, **{f"UNDERTONE_{name}": str(path()) for name, path in found.items()}}
 
 
 def aws_endpoint() -> str | None:

@@ -448,7 +448,7 @@ def _abandoned(grace: timedelta) -> list[fs.FileInfo]:
 
 
 def sweep_home(grace: timedelta = GRACE) -> int:
-    """Remove embeddings and training states that nobody has used for `grace`; return their count."""
+    """Remove embeddings, training states and what a killed query spilt that nobody used for `grace`; their count."""
     old = _unused(grace)
     for path in old:
         path.unlink(missing_ok=True)
@@ -459,8 +459,8 @@ def _unused(grace: timedelta) -> list[Path]:
     before = (datetime.now(UTC) - grace).timestamp()
     return [
         path
-        for name in ("embeddings", "training")
-        for path in settings.scratch(name).glob("*")
+        for name in ("embeddings/*", "training/*", "duckdb/*/*")
+        for path in settings.scratch("").glob(name)
         if path.is_file() and path.stat().st_mtime < before
     ]
 

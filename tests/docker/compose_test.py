@@ -25,7 +25,11 @@ SHARED = dict(
     for line in (ROOT / "docker" / "airflow.env").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 )
-SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY")
+SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY|ALERT")
+TASKS = {"undertone-init", "worker-default", "worker-gpu"}  # they have the tables
+NEVER = {  # settings that compose leaves alone: where things lie in the volume, and what a process tells its own
+    "INBOX", "MODELS", "REPORTS", "LABELLING", "RELEASES", "RESOURCES", "HOME", "ATTEMPT",
+}  # fmt: skip
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
@@ -128,7 +132,7 @@ def test_a_variable_must_be_set_or_is_harmless() -> None:
     assert len(found) == FILE.read_text(encoding="utf-8").count("${")
     for name, way, said in found:
         assert way in ("?", "-"), name
-        assert said or name == "UNDERTONE_TORCH", name  # no wheels of torch beside the builder's index
+        assert said or name.startswith("UNDERTONE_"), name  # which is as if it were not set: tests/settings_test.py
         assert way == "?" or not SECRET.search(name), name
 
 
@@ -139,9 +143,12 @@ def test_the_secrets_are_those_that_are_made(tmp_path: Path) -> None:
     subprocess.run(make, check=True)
     wanted = {Path(one["file"]).name for one in FOUND["secrets"].values()}
     assert {path.name for path in folder.iterdir()} == wanted | {"store.env"}
+    given = {path.name for path in folder.iterdir() if path.read_text().strip() in {"", "{}"}}
+    assert given == {"llm_key", "studio_key", "alert_url", "connections.json"}  # by others, and so not known here
+    assert all((folder / name).stat().st_mode & 0o200 for name in given)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert subprocess.run(make, check=False, capture_output=True).returncode != 0
-    keys = [re.sub(r"\s", "", path.read_text()) for path in folder.iterdir()]
+    keys = [re.sub(r"\s", "", path.read_text()) for path in folder.iterdir() if path.name not in given]
     assert len(set(keys)) == len(keys)
     from cryptography.fernet import Fernet
 
@@ -154,10 +161,36 @@ def test_who_gets_which_secret() -> None:
     airflow = {"pg_service_airflow", "fernet_key", "jwt_secret"}
     tables = {"pg_service_undertone", "aws_credentials"}
     for name, service in OURS.items():
-        has_tables = name in {"undertone-init", "worker-default", "worker-gpu"}
-        assert secrets_of(service) & (airflow | tables) == (tables if has_tables else airflow), name
+        assert secrets_of(service) & (airflow | tables) == (tables if name in TASKS else airflow), name
+        keys = {"user_key", "llm_key", "studio_key"}
+        assert secrets_of(service) & keys == (keys if name in TASKS - {"undertone-init"} else set()), name
     assert [name for name, service in SERVICES.items() if "postgres_password" in secrets_of(service)] == ["postgres"]
     assert [name for name, service in SERVICES.items() if "users" in secrets_of(service)] == ["api-server"]
+
+
+def test_every_setting_reaches_a_container() -> None:
+    """What pipeline/settings.py reads is passed on to the workers, or to those that make deadlines and tell of them."""
+    source = (ROOT / "pipeline" / "settings.py").read_text(encoding="utf-8")
+    read = set(re.findall(r'_(?:get|whole|secret|database)\("([A-Z_]+)"', source))
+    read |= set(re.findall(r'"UNDERTONE_([A-Z_]+)"', source))
+    told = {name: set(service["environment"]) for name, service in OURS.items()}
+    wanted = {f"UNDERTONE_{name}" for name in read - NEVER}
+    assert len(wanted) > 15
+    assert "UNDERTONE_DEADLINE_HOURS" in told["dag-processor"]
+    worker = told["worker-default"] | {name.removesuffix("_FILE") for name in told["worker-default"]}
+    assert wanted - worker == {"UNDERTONE_DEADLINE_HOURS"}  # `airflow dags test` fails with it
+    telling = {name for name, found in told.items() if "UNDERTONE_ALERT_URL_FILE" in found}
+    assert telling == {"worker-default", "worker-gpu", "dag-processor", "triggerer"}
+
+
+def test_a_model_of_the_hub_can_be_kept() -> None:
+    """The hub's cache lies in a volume that all workers have, where no search for people's texts reads it."""
+    text = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    (cache,), (home,) = (re.findall(rf"\b{name}=(\S+)", text) for name in ("HF_HOME", "UNDERTONE_HOME"))
+    assert cache.startswith(f"{home}/resources/")
+    for name in TASKS:
+        assert any(one.endswith(f":{home}") for one in SERVICES[name]["volumes"])
+        assert SERVICES[name]["environment"]["HF_HUB_OFFLINE"] == "${HF_HUB_OFFLINE:-1}"
 
 
 @each_of_ours

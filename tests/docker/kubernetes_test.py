@@ -1,6 +1,7 @@
 """Kubernetes as far as objects go: values that agree with docker/compose.yaml, and pods that ask for a GPU."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,6 +13,17 @@ DOCKER = Path(__file__).resolve().parents[2] / "docker"
 VALUES: dict[str, Any] = yaml.safe_load((DOCKER / "values.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))["services"]
 ENVIRONMENT = {one["name"]: one["value"] for one in VALUES["env"]}
+OF_THE_CLUSTER = {  # its addresses, and the folder where the chart mounts a volume for logs
+    "AWS_ENDPOINT_URL", "AIRFLOW__CORE__EXECUTION_API_SERVER_URL", "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
+}  # fmt: skip
+JOB = [
+    "airflow",
+    "jobs",
+    "check",
+    "--local",
+    "--job-type",
+    "SchedulerJob",
+]  # compose asks for the port, which is quicker
 NEEDS_CLIENT = "the kubernetes client is not installed: pip install -c constraints.txt -e '.[kubernetes]'"
 
 
@@ -35,8 +47,8 @@ def test_values_agree_with_compose() -> None:
     )
     assert shared.pop("AIRFLOW__CORE__EXECUTOR") == VALUES["executor"].split(",")[0]
     told = {**shared, **SERVICES["worker-default"]["environment"], **SERVICES["scheduler"]["environment"]}
-    assert {name: told[name] for name in ENVIRONMENT if name != "AWS_ENDPOINT_URL"} == {
-        name: value for name, value in ENVIRONMENT.items() if name != "AWS_ENDPOINT_URL"
+    assert {name: told[name] for name in ENVIRONMENT.keys() - OF_THE_CLUSTER} == {
+        name: value for name, value in ENVIRONMENT.items() if name not in OF_THE_CLUSTER
     }
     assert shared.keys() <= ENVIRONMENT.keys()
     assert SERVICES["worker-default"]["image"] == ":".join(VALUES["images"]["airflow"].values())
@@ -60,6 +72,54 @@ def test_who_gets_which_secret() -> None:
     assert given.pop("workers") == "undertone-worker"
     assert given.keys() == {"apiServer", "scheduler", "dagProcessor", "triggerer", "migrateDatabaseJob"}
     assert set(given.values()) == {"undertone-airflow"}
+
+
+@pytest.mark.parametrize(
+    ("part", "probe", "service"),
+    [
+        ("scheduler", "startupProbe", None),
+        ("scheduler", "livenessProbe", None),
+        ("dagProcessor", "livenessProbe", "dag-processor"),
+        ("triggerer", "livenessProbe", "triggerer"),
+        ("workers", "livenessProbe", "worker-default"),
+    ],
+)
+def test_a_probe_is_what_the_image_has(part: str, probe: str, service: str | None) -> None:
+    """The chart's own command is a script of Airflow's image; each probe has one, compose's where that has the same."""
+    kind, *command = SERVICES[service]["healthcheck"]["test"] if service else ("CMD", *JOB)
+    asked = VALUES[part][probe]
+    if kind == "CMD-SHELL":
+        assert asked["command"] == ["sh", "-c", command[0].replace("$$", "$")]
+    else:
+        assert asked["command"] == command
+    assert asked["timeoutSeconds"] == 45  # starting Airflow's command takes longer than the chart's 20 on a busy node
+
+
+def test_nothing_runs_that_the_image_has_not() -> None:
+    """No sidecar, no user job, no statistics, no other auth manager; workers do not ask for Airflow's database."""
+    parts = ("scheduler", "dagProcessor", "triggerer", "workers")
+    assert not any(VALUES[part]["logGroomerSidecar"]["enabled"] for part in parts)
+    assert not VALUES["workers"]["waitForMigrations"]["enabled"]
+    assert not VALUES["statsd"]["enabled"]
+    assert not VALUES["createUserJob"]["defaultUser"]["enabled"]
+    module, _, name = VALUES["config"]["core"]["auth_manager"].rpartition(".")
+    assert isinstance(getattr(importlib.import_module(module), name), type)
+    assert VALUES["apiServer"]["args"][-1] == SERVICES["api-server"]["command"][-1]
+    assert ENVIRONMENT["AIRFLOW__LOGGING__BASE_LOG_FOLDER"] == "/opt/airflow/logs"  # airflowHome of the chart, + logs
+
+
+def test_a_secret_that_is_named_is_made() -> None:
+    """The commands in the file make each secret with all files that the environment and commands name for its pods."""
+    text = (DOCKER / "values.yaml").read_text(encoding="utf-8").replace("\\\n#", "")
+    made = {
+        name: {one.partition("=")[0].rpartition("/")[2] for one in re.findall(r"--from-file=(\S+)", rest)}
+        for name, rest in re.findall(r"create secret generic (\S+)(.*)", text)
+    }
+    named = set(re.findall(r"/run/secrets/([\w.]+)", f"{ENVIRONMENT} {VALUES['apiServer']['args']}"))
+    tasks = {"user_key", "llm_key", "studio_key"}
+    keys = {"fernet_key", "jwt_secret", "users.json"}
+    assert made["undertone-airflow"] == named - tasks
+    assert made["undertone-worker"] == named - keys | {"credentials"}
 
 
 def test_only_gpu_tasks_leave_celery(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,16 @@ def test_build_tools_are_gone_in_the_end() -> None:
     assert set(removed.split()) == build.keys() - run
 
 
+def test_no_image_has_pip() -> None:
+    """The base's pip goes, and the copy that Python keeps, before the user is nobody; the last step drops ours."""
+    final = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8").partition("FROM system AS final")[2]
+    before, found, _ = final.partition("USER 50000:0")
+    assert found
+    assert re.search(r"python -m pip uninstall --yes \S+ pip setuptools wheel", before)
+    assert re.search(r"rm -rf .*/usr/local/lib/python3\.11/ensurepip", before)
+    assert "uninstall --yes pip\n" in (ROOT / "docker" / "finish.sh").read_text(encoding="utf-8")
+
+
 def test_the_dockerfile_installs_by_hash_as_nobody() -> None:
     """Bases have digests, every installation from an index wants hashes, and what runs is not root."""
     text = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")

@@ -100,7 +100,7 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
 def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     """Files that nobody has used for the grace time go, younger ones, folders and what lies elsewhere stay."""
     assert upkeep.sweep_home() == 0  # there may be none yet
-    old = [settings.scratch(name) / "old.bin" for name in ("embeddings", "training")]
+    old = [settings.scratch(name) / "old.bin" for name in ("embeddings", "training", "duckdb/of-a-killed-query")]
     kept = [settings.scratch("training") / "deeper" / "old.bin", home / "models" / "old.bin", home / "scratch" / "old"]
     for path in (*old, *kept):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,8 +110,8 @@ def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     for path in young:
         path.write_bytes(b"0")
     assert upkeep.sweep_home(timedelta(hours=26)) == 0
-    assert upkeep.sweep_home() == 2
-    assert [path.exists() for path in (*old, *kept, *young)] == [False] * 2 + [True] * 5
+    assert upkeep.sweep_home() == 3
+    assert [path.exists() for path in (*old, *kept, *young)] == [False] * 3 + [True] * 5
 
 
 def test_upkeep_sweeps_the_home_too(tables: Path) -> None:

@@ -1,0 +1,99 @@
+"""What pipeline/settings.py makes of the environment that a container is given: empty values, and secrets as files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline import settings
+from pipeline.errors import BadInput
+
+SECRETS = {
+    "USER_KEY": settings.user_key,
+    "LLM_KEY": settings.llm_key,
+    "STUDIO_KEY": settings.studio_key,
+    "ALERT_URL": settings.alert_url,
+}
+OTHERS = {
+    "DEADLINE_HOURS": settings.deadline_hours,
+    "IMPORT_BYTES": settings.import_limits,
+    "IMPORT_CHARACTERS": settings.import_limits,
+    "LLM_URL": settings.llm_uri,
+    "LLM_PRICES": settings.llm_prices,
+    "LLM_PROMPTS": settings.llm_prompts,
+    "STUDIO_URL": settings.studio_uri,
+    "PRECISION": settings.precision,
+    "ENCODER": settings.encoder,
+    "CONTACT": settings.contact,
+}
+each_secret = pytest.mark.parametrize(("name", "read"), SECRETS.items(), ids=SECRETS)
+
+
+@pytest.mark.parametrize(("name", "read"), {**SECRETS, **OTHERS}.items(), ids=[*SECRETS, *OTHERS])
+def test_empty_is_not_set(monkeypatch: pytest.MonkeyPatch, name: str, read: Callable[[], object]) -> None:
+    """A variable that docker/compose.yaml passes on without a value, `${NAME:-}`, is as if it were not there."""
+    monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)
+    default = read()
+    monkeypatch.setenv(f"UNDERTONE_{name}", "")
+    assert read() == default
+
+
+@each_secret
+def test_a_secret_may_be_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
+) -> None:
+    """The file's content counts without its line break, the variable goes before it, and an empty file is none."""
+    monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)
+    path = tmp_path / "secret"
+    monkeypatch.setenv(f"UNDERTONE_{name}_FILE", str(path))
+    path.write_text("from a file\n")
+    assert read() in ("from a file", b"from a file")
+    path.write_text("\n")
+    assert read() is None
+    monkeypatch.setenv(f"UNDERTONE_{name}", "from the variable")
+    assert read() in ("from the variable", b"from the variable")
+
+
+@each_secret
+def test_a_file_that_is_named_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
+) -> None:
+    """One that cannot be read is an error with its setting: to go on without the key would drop user ids."""
+    monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)
+    monkeypatch.setenv(f"UNDERTONE_{name}_FILE", str(tmp_path / "gone"))
+    with pytest.raises(BadInput, match=f"UNDERTONE_{name}_FILE.*gone cannot be read"):
+        read()
+
+
+def test_paths_mean_the_same_in_every_folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was given relative to one folder is told from the root, so that a process elsewhere finds it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_text("secret\n", encoding="utf-8")
+    given = {
+        "RELEASES": "out", "LABELLING": "sheets", "LLM_PRICES": "prices.json", "LLM_PROMPTS": "prompts",
+        "CATALOG": "sqlite:///tables.db", "USER_KEY_FILE": "key",
+    }  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(f"UNDERTONE_{name}", value)
+    told = settings.absolute()
+    monkeypatch.chdir("/")
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert settings.releases() == tmp_path / "out"
+    assert settings.labelling() == tmp_path / "sheets"
+    assert settings.llm_prices() == tmp_path / "prices.json"
+    assert settings.llm_prompts() == tmp_path / "prompts"
+    assert settings.catalog_uri() == f"sqlite:///{tmp_path / 'tables.db'}"
+    assert settings.user_key() == b"secret"
+
+
+def test_addresses_that_nobody_gave_are_not_told(home: Path) -> None:
+    """A child process is given no address and no path that was not set."""
+    assert not {"UNDERTONE_CATALOG", "UNDERTONE_SPOOL", "UNDERTONE_LLM_PRICES"} & set(settings.absolute())
+
+
+def test_a_server_s_address_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address that is no file comes back with its password, as it was given."""
+    given = "postgresql+psycopg2://undertone:a%40b@127.0.0.1/catalog"
+    monkeypatch.setenv("UNDERTONE_CATALOG", given)
+    assert settings.catalog_uri() == given
