@@ -66,8 +66,11 @@ def forget(
         stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
         erasure_id = done.receipts["erasure_id"].first()
         told = {"erasure_id": erasure_id, "stores": stores, "models": done.models.to_dicts()}
-        typer.echo(json.dumps({**told, "removed": done.removed, "days": done.days, "is_verified": verify}))
+        typer.echo(json.dumps({**told, "removed": done.removed, "days": done.days, "closed": done.closed,
+                               "is_verified": verify}))  # fmt: skip
         return
+    for path in done.closed:
+        console.say(f"encrypted, damaged, or too large unpacked; look into it yourself: {path}")
     if not done.receipts.height:
         console.say("nothing of it was here")
         return

@@ -5,12 +5,15 @@ What is erased is found from the comments (their old states included) and follow
 everything finds nothing else: an erasure that was killed, or that failed, is simply run again.
 """
 
+import fcntl
+import hmac
 import logging
 import re
 import secrets
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -35,13 +38,15 @@ PASSES = 3  # over everything: a writer in flight may bring something back
 GRACE = timedelta(hours=24)  # a file of a table that nobody refers to may be a write in flight until then
 COLUMNS = ("source", "user_id", "comment_id", "thread_id")
 _PSEUDONYM = re.compile("[0-9a-f]{32}")
+_COUNTS = ("row_count", "file_count")
 
 
 class Request(NamedTuple):
     """Whom or what an erasure is about.
 
     Attributes:
-        user_ids: pseudonyms (32 hexadecimal digits), or ids as the site has them, which need `source` and the key.
+        user_ids: pseudonyms (32 hexadecimal digits), or ids as the site has them, which need `source` and the key;
+            with both at hand, what looks like a pseudonym is taken for a site's own id as well.
         comment_ids: of comments; of all sources, unless `source` is given.
         thread_ids: of articles, with their text; comments by others below them stay.
         origin: everything that an imported file brought (of one source, if given).
@@ -65,12 +70,14 @@ class Forgotten(NamedTuple):
         models: rows of `model_erasures`: which models were trained on what share of it.
         removed: files that are gone as a whole, and folders of models.
         days: days whose report went and should be written again.
+        closed: files that the search could not look into; a person must.
     """
 
     receipts: pl.DataFrame
     models: pl.DataFrame
     removed: list[str]
     days: list[str]
+    closed: list[str]
 
 
 class _Wanted(NamedTuple):
@@ -82,6 +89,7 @@ class _Wanted(NamedTuple):
     threads: pl.DataFrame
     origin: str | None
     source: str | None
+    number: int  # of those who, and what, are named
     file: Path | None = None  # it names who is erased, and must be there as long as they are not
 
     @property
@@ -89,10 +97,6 @@ class _Wanted(NamedTuple):
         given = {"user_id": self.user_ids, "comment_id": self.comments.rows(), "thread_id": self.threads.rows(),
                  "origin": [self.origin] if self.origin else []}  # fmt: skip
         return "+".join(name for name, ids in given.items() if ids)
-
-    @property
-    def number(self) -> int:
-        return len(self.user_ids) + self.comments.height + self.threads.height + bool(self.origin)
 
 
 Count = tuple[int, int]  # rows, files
@@ -116,20 +120,23 @@ def wanted(request: Request, key: bytes | None) -> _Wanted:
     if not rows and not request.origin:
         raise BadInput("name whom or what to forget: user ids, comment ids, thread ids, an origin, or a file of ids")
     found: dict[str, list[tuple[str | None, str]]] = {"user_id": [], "comment_id": [], "thread_id": []}
-    raw = []
+    raw, twins = [], set()
     for where, source, name, value in rows:
         if not value.strip():
             raise BadInput(f"{where}: expected an id, found nothing")
         if name == "user_id" and not _PSEUDONYM.fullmatch(value):
             raw.append(value)
-            found[name].append((source, _pseudonym(where, source, value, key)))
-        else:
-            found[name].append((source, value))
+            value = _pseudonym(where, source, value, key)  # noqa: PLW2901
+        elif name == "user_id" and source and (made := anonymise.surrogate(source, value, key or settings.user_key())):
+            twins.add(made)  # Zhihu's own ids look like pseudonyms
+        found[name].append((source, value))
     schema = {"source": pl.String, "id": pl.String}
     frames = {name: pl.DataFrame(ids, schema=schema, orient="row").unique().sort("id") for name, ids in found.items()}
+    users = {user for _, user in found["user_id"]}
+    number = len(users) + frames["comment_id"].height + frames["thread_id"].height + bool(request.origin)
     return _Wanted(
-        sorted({user for _, user in found["user_id"]}), sorted(set(raw)), frames["comment_id"], frames["thread_id"],
-        request.origin, request.source, request.file and request.file.resolve(),
+        sorted(users | twins), sorted(set(raw)), frames["comment_id"], frames["thread_id"],
+        request.origin, request.source, number, request.file and request.file.resolve(),
     )  # fmt: skip
 
 
@@ -262,7 +269,7 @@ class _Nobody(NamedTuple):
 def _own_words(
     mine: pl.DataFrame, about: pl.DataFrame, others: pl.LazyFrame, articles: pl.LazyFrame
 ) -> tuple[pl.Series, list[str]]:
-    """Texts that nobody else wrote, and beginnings of the long ones (or the wholes) that no other text has in it."""
+    """Texts that nobody else wrote, and both ends of the long ones (or the wholes) that no other text has in it."""
     every = pl.concat([mine["text"], *(about[name] for name in ("title", "text", "summary"))])
     own = every.drop_nulls().unique().sort()
     own = own.filter(own.str.strip_chars() != "")
@@ -271,13 +278,18 @@ def _own_words(
     ]).drop_nulls()  # fmt: skip
     texts = own.filter(~own.is_in(theirs.filter(one_of("text", own)).collect(engine="streaming")["text"].implode()))
     long = texts.filter(texts.str.len_bytes() >= LEAST)
-    patterns = sorted({*long, *long.str.head(FIRST)})
+    patterns = sorted({part for text in long for part in (text, *_ends(text))})
     met: set[str] = set()
     if patterns:
         hits = theirs.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode()).drop_nulls()
         met = set(hits.unique().collect(engine="streaming")["text"])
-    words = {text if text[:FIRST] in met else text[:FIRST] for text in long if text not in met}
+    words = {part for text in long if text not in met for part in _ends(text) - met or {text}}
     return texts, sorted({spelling for word in words for spelling in warehouse.spellings(word)})
+
+
+def _ends(text: str) -> set[str]:
+    """What a text is looked for by: how it begins, and how it ends, as half a record may be left of it."""
+    return {text[:FIRST], *(end for end in [text[-FIRST:]] if len("".join(end.split()).encode()) >= LEAST)}
 
 
 def _derived(gone: Gone, asked: _Wanted) -> Gone:
@@ -332,8 +344,11 @@ class _Erasure(NamedTuple):
     erasure_id: str
     run_id: str
     grace: timedelta
+    day: date  # of its receipts: that of the first try
+    counts: dict[str, Count]  # of all tries
+    told: dict[str, Count]  # of them, what the receipts say already
     removed: list[str]
-    counts: dict[str, Count]
+    closed: set[str]  # paths of what nobody can look into
 
 
 def forget(
@@ -341,7 +356,7 @@ def forget(
 ) -> Forgotten:
     """Erase everything that comes from what is named: rows, files, bytes; write receipts and flag models.
 
-    It can be run again after a kill, and beside another of its kind. Other runs may go on, but one that read the
+    It can be run again after a kill; another of its kind waits for its end. Other runs may go on, but one that read the
     comments before may write what it made of them after: let runs in flight end first.
 
     Args:
@@ -356,16 +371,54 @@ def forget(
         Retry: another writer was faster again and again, or something is left; where, is told. Run it again.
     """
     asked = wanted(request, key)
-    gone = resolve(asked)
-    one = _Erasure(gone, asked, secrets.token_hex(16), run_id, grace, [], {})
-    log.info(
-        "erasing %d comments and %d articles and what was made of them", gone.comments.height, gone.articles.height
-    )
-    try:
-        _erase(one, verify)
-    finally:  # what is erased is told, however it ended
-        again(lambda: _receipts(one))
-    return _forgotten(one)
+    with _alone(), _unfinished(asked, key or settings.user_key()) as erasure_id:
+        gone = resolve(asked)
+        receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
+        told = {store: (rows, files) for store, rows, files in receipts.select("store", *_COUNTS).iter_rows()}
+        day = next(iter(receipts["day"].to_list()), datetime.now(UTC).date())
+        one = _Erasure(gone, asked, erasure_id, run_id, grace, day, {**told}, told, [], set())
+        log.info(
+            "erasing %d comments and %d articles and what was made of them", gone.comments.height, gone.articles.height
+        )
+        try:
+            _erase(one, verify)
+        finally:  # what is erased is told, however it ended
+            again(lambda: _receipts(one))
+        return _forgotten(one)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One erasure at a time: of two people who wrote the same, each would leave its words to the other.
+
+    The lock goes with its process. It lies in the folder that all machines share.
+    """
+    settings.home().mkdir(parents=True, exist_ok=True)
+    with (settings.home() / "forget.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("another erasure is going on; waiting for its end")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _unfinished(asked: _Wanted, key: bytes | None) -> Iterator[str]:
+    """The id of an erasure, kept in the home until it is done: whoever runs it again adds to the receipts of before.
+
+    It is random, as one made of the request would tell for ever whether a person is among those who went. The file's
+    name is made of it, under the key where there is one, and goes with the last of what is erased.
+    """
+    named = [*map(repr, asked.user_ids), *sorted(map(repr, (*asked.comments.rows(), *asked.threads.rows())))]
+    about = repr((named, asked.kind, asked.origin, asked.source)).encode()
+    path = settings.home() / f"forget.{hmac.new(key or b'', about, 'sha256').hexdigest()[:32]}"
+    erasure_id = path.read_text(encoding="ascii") if path.is_file() else ""
+    if not _PSEUDONYM.fullmatch(erasure_id):
+        erasure_id = secrets.token_hex(16)
+        path.write_text(erasure_id, encoding="ascii")
+    yield erasure_id
+    path.unlink(missing_ok=True)
 
 
 def _erase(one: _Erasure, verify: bool) -> None:
@@ -381,6 +434,7 @@ def _erase(one: _Erasure, verify: bool) -> None:
             again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
     if left:
         raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
+    again(lambda: _receipts(one))
     _do(one, "comments", lambda: _table(one, "comments"))
     if verify and (left := _places(one, {"comments"})):
         raise Retry(f"something erased is left: {_told(left)}")
@@ -388,7 +442,7 @@ def _erase(one: _Erasure, verify: bool) -> None:
 
 def _places(one: _Erasure, stores: Container[str] | None = None) -> list[warehouse.Place]:
     """Where something of it is, but for the file that names it."""
-    met = warehouse.search(one.gone.marks, stores)
+    met = warehouse.search(one.gone.marks, stores, one.closed)
     return [place for place in met if place.path != str(one.asked.file)]
 
 
@@ -416,11 +470,14 @@ def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
 
 
 def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
-    count = again(step)
-    if any(count):
-        log.info("%s: erased %d rows, %d files", store, *count)
-        rows, files = one.counts.get(store, (0, 0))
-        one.counts[store] = (rows + count[0], files + count[1])
+    _count(one, store, *again(step))
+
+
+def _count(one: _Erasure, store: str, rows: int, files: int) -> None:
+    if rows or files:
+        log.info("%s: erased %d rows, %d files", store, rows, files)
+        before = one.counts.get(store, (0, 0))
+        one.counts[store] = (before[0] + rows, before[1] + files)
 
 
 def _table(one: _Erasure, name: str) -> Count:
@@ -432,9 +489,11 @@ def _table(one: _Erasure, name: str) -> Count:
         _flag(one)
     if name == "dropped":
         _recount(one)
-    count = warehouse.rewrite(name, is_meant, rows, one.run_id)
-    has_more = warehouse.met(warehouse.history(name), is_meant).head(1).collect().height
-    return count, warehouse.purge(name, one.grace) if count or has_more else 0
+    for count in warehouse.rewrite(name, is_meant, rows, one.run_id):
+        _count(one, name, count, 0)  # at once: a race that is lost later takes nothing back
+    again(lambda: _receipts(one))  # before the old states go: after them nothing leads here again
+    has_some = warehouse.met(warehouse.history(name), is_meant).head(1).collect().height
+    return 0, warehouse.purge(name, one.grace) if has_some else 0
 
 
 def _rule(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
@@ -550,7 +609,7 @@ def _models(one: _Erasure) -> Count:
         return 0, 0
     is_meant = one_of("model_id", sorted(met)) & pl.col("is_promoted")
     bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
-    count = warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), one.run_id)
+    count = sum(warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), one.run_id))
     for name in sorted(met):
         path = root / name
         forget_files.remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -559,20 +618,15 @@ def _models(one: _Erasure) -> Count:
 
 
 def _inbox(one: _Erasure) -> Count:
-    """Take records out of the files that were imported from the inbox, and remove the file an origin names."""
+    """Take records out of the files of the inbox. Rows from there are filed under `inbox`, not under a file's name."""
     root, sources = settings.inbox(), set(one.gone.commented["source"]) | set(one.gone.threads["source"])
     rows = files = 0
     met = {place.path for place in _places(one, {"inbox"})}
-    names = set((one.asked.origin or "").split("+"))
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         of = path.relative_to(root).parts[0]
         if not path.is_file() or path == one.asked.file:
             continue
-        if path.name in names and one.asked.source in (None, of):
-            path.unlink(missing_ok=True)
-            one.removed.append(str(path))
-            files += 1
-        elif str(path) in met or of in {*sources, one.asked.source}:
+        if str(path) in met or of in {*sources, one.asked.source}:
             count = forget_files.clean(path, one.gone, is_met=str(path) in met)
             rows, files = rows + count, files + bool(count)
             one.removed.extend([] if path.exists() else [str(path)])
@@ -598,8 +652,8 @@ def _files(one: _Erasure, store: str) -> Count:
     rows = files = 0
     for place in _places(one, {store}):
         path = Path(place.path)
-        if store == "home" and path.suffix in (".db", ".pid"):
-            continue  # not ours to cut: the search tells of it
+        if store == "home" and path.suffix.startswith((".db", ".pid")):
+            continue  # not ours to cut, nor is the log of writes beside it: the search tells of it
         if store in ("labelling", "home"):
             rows += forget_files.clean(path, one.gone)
         elif store == "scratch":
@@ -619,6 +673,7 @@ def _files(one: _Erasure, store: str) -> Count:
 def _left(one: _Erasure) -> list[warehouse.Place]:
     """Where something is left, but for the comments themselves."""
     strays = warehouse.strays("comments")  # its other files hold them until the end
+    one.closed.clear()  # some of it may have gone meanwhile
     met = _places(one)
     found = [place for place in met if place.store != "comments" or place.path in strays]
     for name in RULES:
@@ -630,26 +685,29 @@ def _left(one: _Erasure) -> list[warehouse.Place]:
 
 
 def _receipts(one: _Erasure) -> None:
-    """Tell what was erased of each store."""
-    now = datetime.now(UTC)
+    """Tell what was erased of each store, in all tries."""
+    if one.counts == one.told:
+        return
     about = {
-        "erasure_id": one.erasure_id, "day": now.date(), "erased_at": now, "kind": one.asked.kind,
+        "erasure_id": one.erasure_id, "day": one.day, "erased_at": datetime.now(UTC), "kind": one.asked.kind,
         "request_count": one.asked.number, "run_id": one.run_id, "code_version": __version__,
     }  # fmt: skip
-    rows = [{**about, "store": store, "row_count": n, "file_count": files} for store, (n, files) in one.counts.items()]
-    if rows:
-        told = pl.DataFrame(rows, schema=empty("erasures").schema).lazy()
-        day = warehouse.slice_of(day=now.date().isoformat())
-        others = pl.col("erasure_id") != one.erasure_id  # a commit that nobody knows the end of is done again
-        warehouse.replace("erasures", day, lambda there: pl.concat([there.filter(others), told]), one.run_id)
+    rows = [{**about, "store": store, **dict(zip(_COUNTS, n, strict=True))} for store, n in one.counts.items()]
+    told = pl.DataFrame(rows, schema=empty("erasures").schema).lazy()
+    day = warehouse.slice_of(day=one.day.isoformat())
+    others = pl.col("erasure_id") != one.erasure_id  # those of before, and a commit that nobody knows the end of
+    warehouse.replace("erasures", day, lambda there: pl.concat([there.filter(others), told]), one.run_id)
+    one.told.update(one.counts)
 
 
 def _forgotten(one: _Erasure) -> Forgotten:
     mine = pl.col("erasure_id") == one.erasure_id
     receipts = warehouse.scan("erasures", mine).sort("store").collect()
     models = warehouse.scan("model_erasures", mine).sort("kind", "model_id").collect()
+    if one.closed:
+        log.warning("encrypted, damaged, or too large unpacked; look into these yourself: %s", sorted(one.closed))
     days = [Path(path).stem for path in one.removed if path.endswith(".html") and _is_day(Path(path).stem)]
-    return Forgotten(receipts, models, one.removed, sorted(days))
+    return Forgotten(receipts, models, one.removed, sorted(days), sorted(one.closed))
 
 
 def _is_day(text: str) -> bool:
@@ -695,4 +753,7 @@ def forget_file(
         request.file.unlink(missing_ok=True)
     stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
     log.info("erased in %.0f s", time.monotonic() - began)
-    return {"stores": stores, "models": done.models.height, "days_to_report_again": done.days}
+    return {
+        "stores": stores, "models": done.models.height, "days_to_report_again": done.days,
+        "files_to_look_into": len(done.closed),
+    }  # fmt: skip

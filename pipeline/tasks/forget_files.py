@@ -264,14 +264,14 @@ def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
                 content, count = maker(path, gone)
             except FileNotFoundError:
                 return 0
-    if content is None and not is_met:
+    if (content is None or not count) and not is_met:
         return 0
-    if content is None:
+    if content is None or not count:  # it may stand where no record is, such as beside the cells of a sheet
         path.unlink(missing_ok=True)
-    elif count:
-        draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-        draft.write_bytes(content)
-        draft.replace(path)
+        return max(count, 1)
+    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    draft.write_bytes(content)
+    draft.replace(path)
     return count
 
 
@@ -331,9 +331,7 @@ def _csv(path: Path, gone: Gone) -> tuple[bytes | None, int]:
 
 def _parquet(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     frame = pl.read_parquet(path)
-    texts = frame.select(pl.col(pl.String))
-    cells = [(n, *one) for n, row in enumerate(texts.iter_rows()) for one in zip(texts.columns, row, strict=True)]
-    hits = _hits(cells, gone)
+    hits = _hits([(n, *leaf) for n, row in enumerate(frame.iter_rows(named=True)) for leaf in _leaves(row)], gone)
     made = io.BytesIO()
     frame.filter(~pl.int_range(pl.len()).is_in(sorted(hits))).write_parquet(made)
     return made.getvalue(), len(hits)
@@ -341,7 +339,7 @@ def _parquet(path: Path, gone: Gone) -> tuple[bytes | None, int]:
 
 def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     text, encoding = _decoded(path)
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))  # as the importer cuts: U+2028 inside a comment ends no line
     cells: list[tuple[int, str, str]] = []
     changed = 0
     for number, line in enumerate(lines):

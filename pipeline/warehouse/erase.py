@@ -5,7 +5,8 @@ order in which a run that was killed can be repeated: a file is found again as l
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -14,8 +15,10 @@ from typing import Any
 import polars as pl
 from pyarrow import fs
 from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
@@ -35,7 +38,7 @@ def erase(name: str, values: Mapping[str, Sequence[Any]], grace: timedelta = GRA
     if not values or set(values) - set(TABLES[name].schema.column_names()):
         raise BadInput(f"{name}: to erase rows, name columns of the table and the values to look for")
     is_meant = reduce(and_, (pl.col(column).is_in(list(wanted)) for column, wanted in values.items()))
-    count = rewrite(name, is_meant, lambda rows: rows.filter(~is_meant), run_id)
+    count = sum(rewrite(name, is_meant, lambda rows: rows.filter(~is_meant), run_id))
     purge(name, grace)
     sweep_scratch(grace)
     return count
@@ -43,16 +46,16 @@ def erase(name: str, values: Mapping[str, Sequence[Any]], grace: timedelta = GRA
 
 def rewrite(
     name: str, is_meant: pl.Expr, mended: Callable[[pl.LazyFrame], pl.LazyFrame], run_id: str = "cli"
-) -> int:  # fmt: skip
-    """Write anew each partition that has rows which are meant, as `mended` makes it; return how many are meant.
+) -> Iterator[int]:  # fmt: skip
+    """Write anew each partition that has rows which are meant, as `mended` makes it; yield how many, once it is done.
 
     Each partition is one transaction. Its old files stay until `purge`.
     """
     partitions = list(TABLES[name].partitions)
     found = met(catalog.scan(name), is_meant).select(partitions).collect(engine="streaming")
-    for where in found.unique().sort(partitions).iter_rows(named=True):
-        replace(name, slice_of(**where), mended, run_id)
-    return found.height
+    for *where, count in found.group_by(partitions).len().sort(partitions).iter_rows():
+        replace(name, slice_of(**dict(zip(partitions, where, strict=True))), mended, run_id)
+        yield count
 
 
 def met(rows: pl.LazyFrame, is_meant: pl.Expr) -> pl.LazyFrame:
@@ -90,8 +93,9 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
     removed = 0
     for path in ever:  # data first: a run that is killed here is repeated with the help of the lists that tell of it
         if path not in kept and system.get_file_info(path).type is fs.FileType.File:
-            system.delete_file(path)
-            removed += 1
+            with suppress(FileNotFoundError):  # a sweep was faster
+                system.delete_file(path)
+                removed += 1
     if removed:
         log.info("%s: removed %d files of its old states", name, removed)
     return removed + sweep(name, grace)
@@ -132,21 +136,40 @@ def _ever(handle: Table) -> list[str]:
     lists: dict[str, None] = {}
     metadata = [handle.metadata]
     for entry in handle.metadata.metadata_log:
-        try:
-            metadata.append(FromInputFile.table_metadata(handle.io.new_input(entry.metadata_file)))
-        except OSError:  # older ones are removed by and by
-            continue
+        with _unless_gone(handle, entry.metadata_file):  # older ones are removed by and by
+            metadata.append(_metadata(handle, entry.metadata_file))
     for snapshot in {s.snapshot_id: s for each in metadata for s in each.snapshots}.values():
-        try:
-            lists[_path(snapshot.manifest_list)] = None
-            for manifest in snapshot.manifests(handle.io):
-                if (path := _path(manifest.manifest_path)) not in manifests:
-                    manifests[path] = None
+        found: list[ManifestFile] = []
+        lists[_path(snapshot.manifest_list)] = None
+        with _unless_gone(handle, snapshot.manifest_list):
+            found = snapshot.manifests(handle.io)
+        for manifest in found:
+            if (path := _path(manifest.manifest_path)) not in manifests:
+                manifests[path] = None
+                with _unless_gone(handle, path):
                     entries = manifest.fetch_manifest_entry(handle.io, discard_deleted=False)
                     data.update(dict.fromkeys(_path(entry.data_file.file_path) for entry in entries))
-        except OSError:  # its files went before
-            continue
     return [*data, *manifests, *lists]
+
+
+def _metadata(handle: Table, location: str) -> TableMetadata:
+    return FromInputFile.table_metadata(handle.io.new_input(location))
+
+
+@contextmanager
+def _unless_gone(handle: Table, location: str) -> Iterator[None]:
+    """Pass over a file that went before. Any other fault is Retry: of what the file leads to, nothing is known.
+
+    A store has words of its own for an object that is not there, so it is asked.
+    """
+    try:
+        yield
+    except OSError as why:
+        with suppress(OSError):
+            system, path = _opened(handle.location())[0], _path(location)
+            if system.get_file_info(path).type is fs.FileType.NotFound:
+                return
+        raise Retry(f"{location} cannot be read, and tells where more is: {why}") from why
 
 
 def discard(paths: Sequence[str]) -> int:

@@ -1,18 +1,20 @@
 """Where words still are: a search of the lake, the catalog, the databases and every folder, packed files decoded.
 
-Parquet, Avro, zip (and so xlsx), gzip and SQLite are opened; every file is read byte by byte besides. Words are looked
-for as they are and as JSON, HTML, csv and XML write them.
+Parquet, Avro, zip (and so xlsx), gzip, bz2, zst, lz4 and SQLite are opened; every file is read byte by byte besides.
+Words are looked for as they are and as JSON, HTML, csv and XML write them.
 """
 
 import gzip
 import html
 import io
 import json
+import lzma
 import sqlite3
+import struct
 import zipfile
 import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,7 +24,7 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 from pyarrow import fs
 from pyiceberg.avro.file import AvroFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io.pyarrow import PyArrowFile
 
 from pipeline import settings
 from pipeline.warehouse.upkeep import _opened, _path
@@ -30,6 +32,15 @@ from pipeline.warehouse.upkeep import _opened, _path
 _BLOCK = 4 << 20  # bytes read at once
 _ROWS = 10_000
 _DEEP = 3  # archives in archives
+_UNPACKED = 4 << 30  # bytes an archive may unpack into: 4 MB can make that much
+_HELD = 256 << 20  # bytes of a packed file in an archive, which is read as a whole
+_ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
+_BY_NAME = (".bz2", ".zst", ".lz4")  # which pyarrow unpacks
+_NEVER = (b"7z\xbc\xaf", b"Rar!", b"\xfd7zXZ")  # archives that nothing here unpacks
+_DAMAGED = (  # RuntimeError: zipfile's, of what is encrypted or packed in a way it does not know
+    pa.ArrowException, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, struct.error, sqlite3.Error,
+    ValueError, RuntimeError,
+)  # fmt: skip
 _PLAIN = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")  # which people may bring in another encoding
 
 
@@ -50,12 +61,16 @@ def spellings(text: str) -> set[str]:
     return found
 
 
-def search(words: Collection[str], stores: Container[str] | None = None) -> list[Place]:
+def search(
+    words: Collection[str], stores: Container[str] | None = None, closed: set[str] | None = None
+) -> list[Place]:  # fmt: skip
     """Every file of the installation, and every table of its databases, that holds one of the words.
 
     Args:
         words: to look for, in each spelling that matters (`spellings`).
         stores: where to look; everywhere by default, but for the linguistic resources, which are nobody's words.
+        closed: gets the paths of files that cannot be looked into, and why: encrypted, damaged, packed in an unknown
+            way, or a few bytes that unpack into very many. They may hold what they like; a person must look.
     """
     wanted = sorted(words)
     if not wanted:
@@ -63,7 +78,7 @@ def search(words: Collection[str], stores: Container[str] | None = None) -> list
     found = [
         Place(store, path)
         for store, system, path in _files()
-        if (stores is None or store in stores) and _holds(system, path, wanted)
+        if (stores is None or store in stores) and _holds(system, path, wanted, closed)
     ]
     for store, uri in addresses().items():  # a SQLite file is found among the files
         if (stores is None or store in stores) and sa.make_url(uri).get_backend_name() != "sqlite":
@@ -117,17 +132,24 @@ def _files() -> Iterator[tuple[str, fs.FileSystem, str]]:
                 yield _store_of(info.path, sqlite, roots), system, info.path
 
 
-def _holds(system: fs.FileSystem, path: str, words: Collection[str]) -> bool:
+def _holds(system: fs.FileSystem, path: str, words: Collection[str], closed: set[str] | None) -> bool:
     """Whether a file holds one of the words, in what it is packed of or in its bytes; one that is gone holds none."""
-    wanted = list(words)
+    wanted, longest = list(words), max(map(len, words))
+    shut: set[str] = set()
     try:
         with system.open_input_file(path) as file:
-            if any(has(texts, wanted) for texts in _unpacked(file, path)):
+            if any(has(texts, wanted) for texts in _unpacked(file, path, system, longest, shut)):
                 return True
-        with system.open_input_stream(path) as stream:
-            return any(has(texts, wanted) for texts in _raw(stream, max(map(len, wanted)), path.endswith(_PLAIN)))
-    except FileNotFoundError:
-        return False
+        with system.open_input_stream(path, compression=None) as stream:
+            if any(has(texts, wanted) for texts in _raw(stream, longest, path.endswith(_PLAIN))):
+                return True
+    except OSError:  # a store has other words for an object that went while it was read
+        if system.get_file_info(path).type is fs.FileType.NotFound:
+            return False
+        raise
+    if closed is not None:
+        closed |= shut
+    return False
 
 
 def has(texts: pl.Series, words: Collection[str]) -> bool:
@@ -135,43 +157,94 @@ def has(texts: pl.Series, words: Collection[str]) -> bool:
     return bool(texts.drop_nulls().str.contains_any(list(words)).any())
 
 
-def _raw(stream: Any, longest: int, is_plain: bool) -> Iterator[pl.Series]:
+def _raw(stream: Any, longest: int, is_plain: bool, block: bytes = b"") -> Iterator[pl.Series]:
     before = b""
-    while block := bytes(stream.read(_BLOCK)):
+    while block := block or bytes(stream.read(_BLOCK)):
         yield pl.Series([(before + block).decode("utf-8", errors="replace")])
         if is_plain:
             yield pl.Series([(before + block).decode("gb18030", errors="replace")])
-        before = block[-4 * longest :]
+        before, block = (before + block)[-4 * longest :], b""
 
 
-def _unpacked(file: Any, path: str, depth: int = 0) -> Iterator[pl.Series]:
-    """The texts in a packed file; what is damaged or of another kind is left to the search of its bytes."""
+def _unpacked(
+    file: Any, path: str, system: fs.FileSystem | None, longest: int, closed: set[str], depth: int = 0
+) -> Iterator[pl.Series]:
+    """The texts in a packed file; of what is damaged or of another kind only the bytes are searched.
+
+    Args:
+        file: opened.
+        path: of the file.
+        system: where that is; None of what lies in an archive.
+        longest: characters of a word that is looked for.
+        closed: gets the path if something in it cannot be read.
+        depth: of archives.
+    """
     start = bytes(file.read(16))
     file.seek(0)
-    with suppress(pa.ArrowException, zipfile.BadZipFile, OSError, EOFError, zlib.error, sqlite3.Error, ValueError):
+    is_local = system is None or isinstance(system, fs.LocalFileSystem)
+    with _noted(path, closed, is_local):
         if start.startswith(b"PAR1"):
             for batch in pq.ParquetFile(file).iter_batches(_ROWS):
                 yield from _columns(pl.DataFrame(pl.from_arrow(batch)))
-        elif start.startswith(b"Obj\x01") and not depth:
-            source: AvroFile[Any] = AvroFile(PyArrowFileIO().new_input(f"file://{path}"))
+        elif start.startswith(b"Obj\x01") and system:
+            source: AvroFile[Any] = AvroFile(PyArrowFile(path, path, system))
             with source as records:
                 yield pl.Series([repr(record) for record in records], dtype=pl.String)
-        elif start.startswith(b"PK\x03\x04") and depth < _DEEP:
-            with zipfile.ZipFile(file) as archive:
-                for member in archive.namelist():
-                    with archive.open(member) as inner:
-                        yield from _member(inner, depth)
-        elif start.startswith(b"\x1f\x8b") and depth < _DEEP:
-            with gzip.open(file) as inner:
-                yield from _member(inner, depth)  # type: ignore[arg-type]
-        elif start.startswith(b"SQLite format 3") and not depth:
+        elif start.startswith((_ZIP, _GZIP)):
+            texts = _archive(file, start.startswith(_ZIP), path, longest, closed, depth)
+            yield from texts if depth else _capped(texts)
+        elif start.startswith(b"SQLite format 3") and system and is_local:
             yield from _sqlite(path)
+        elif start.startswith(_NEVER):
+            closed.add(path)
+        elif path.endswith(_BY_NAME) and system:
+            with system.open_input_stream(path) as stream:
+                yield from _capped(_raw(stream, longest, path.rpartition(".")[0].endswith(_PLAIN)))
 
 
-def _member(inner: IO[bytes], depth: int) -> Iterator[pl.Series]:
-    content = inner.read()
-    yield from _unpacked(io.BytesIO(content), "", depth + 1)
-    yield pl.Series([content.decode("utf-8", errors="replace")])
+@contextmanager
+def _noted(path: str, closed: set[str], is_local: bool = True) -> Iterator[None]:
+    """Note what cannot be read, and go on; of a store's own fault, such as a line that was cut, nothing is known."""
+    faults = (*_DAMAGED, OSError) if is_local else _DAMAGED
+    try:
+        yield
+    except faults:
+        closed.add(path)
+
+
+def _archive(
+    file: Any, is_zip: bool, path: str, longest: int, closed: set[str], depth: int
+) -> Iterator[pl.Series]:  # fmt: skip
+    if depth == _DEEP:
+        raise ValueError("archives in archives in archives")
+    if not is_zip:
+        with gzip.open(file) as inner:
+            yield from _member(inner, path.removesuffix(".gz"), path, longest, closed, depth)  # type: ignore[arg-type]
+        return
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            with _noted(path, closed), archive.open(info) as inner:
+                yield from _member(inner, info.filename, path, longest, closed, depth)
+
+
+def _member(
+    inner: IO[bytes], name: str, path: str, longest: int, closed: set[str], depth: int
+) -> Iterator[pl.Series]:  # fmt: skip
+    block = inner.read(_BLOCK)
+    if block.startswith((b"PAR1", _ZIP, _GZIP)):
+        block += inner.read(_HELD)
+        if len(block) > _HELD:
+            raise ValueError("too large to be held")
+        yield from _unpacked(io.BytesIO(block), path, None, longest, closed, depth + 1)
+    yield from _raw(inner, longest, name.endswith(_PLAIN), block)
+
+
+def _capped(texts: Iterator[pl.Series]) -> Iterator[pl.Series]:
+    left = _UNPACKED
+    for each in texts:
+        if (left := left - int(each.str.len_bytes().sum())) < 0:
+            raise ValueError("unpacks into too much")
+        yield each
 
 
 def _columns(frame: pl.DataFrame) -> Iterator[pl.Series]:

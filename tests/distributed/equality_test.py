@@ -48,8 +48,7 @@ def start(cluster: Cluster, step: Step) -> None:
 
 
 def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict[str, int]:
-    """Wait until the runs of these steps ended well and none of their DAGs is at work, approving
-    whatever asks.
+    """Wait until the runs of these steps ended well and none of their DAGs is at work; approve what `csd` asks.
 
     Returns:
         The most memory that was seen in use, in bytes by part.

@@ -3,7 +3,10 @@
 import json
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 from filled import DAY, NEXT, filled
 from pipeline import settings, warehouse
+from pipeline.collect import anonymise
 from pipeline.errors import BadInput, Retry
 from pipeline.llm import ledger
 from pipeline.tables import TABLES
@@ -228,10 +232,44 @@ def test_killed_while_the_comments_go(tables: Path, monkeypatch: pytest.MonkeyPa
     assert_frame_equal(held("runs"), expected("runs"))
 
 
+@pytest.mark.parametrize("dies", ["scores", "comments"])
+def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytest.MonkeyPatch, dies: str) -> None:
+    """Dead by a signal before the old states go, it has told what is erased; run again, it goes on with the same
+    receipts, and they add up. Once it is done, the same request is another erasure.
+    """
+    put("comments", "tokens", "scores")
+    purge = warehouse.purge
+
+    def mortal(name: str, *rest: Any) -> int:
+        if name == dies:
+            monkeypatch.setattr(forget, "_receipts", lambda _: None)  # a signal leaves no time for it
+            raise KeyboardInterrupt
+        return purge(name, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse, "purge", mortal)
+        kept = forget._receipts
+        with pytest.raises(KeyboardInterrupt):
+            forget.forget(Request(user_ids=[USER]), verify=False)
+        monkeypatch.setattr(forget, "_receipts", kept)
+    before = held("erasures")
+    assert {dies, "tokens"} <= {*before["store"]}
+    done = forget.forget(Request(user_ids=[USER]))
+    counts = dict(done.receipts.select("store", "row_count").iter_rows())
+    assert {name: counts[name] for name in ("tokens", "scores", "comments")} == {
+        "tokens": 2, "scores": 3, "comments": 5
+    }  # fmt: skip
+    assert held("erasures")["erasure_id"].unique().to_list() == [before["erasure_id"][0]]
+    assert [path.name for path in tables.glob("forget*")] == ["forget.lock"]
+    assert forget.forget(Request(user_ids=[USER])).receipts.height == 0
+
+
 def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that loses its race is tried again; what a writer in flight brings back goes in the next pass."""
+    """A commit that loses its race is tried again; what a writer in flight brings back goes in the next pass; and all
+    of it is counted.
+    """
     put("comments", "scores", "runs")
-    replace, lost, back = erasing.replace, [], []
+    replace, purge, lost, back = erasing.replace, warehouse.purge, [], []
 
     def raced(name: str, *rest: Any) -> int:
         if name == "scores" and not lost:
@@ -243,11 +281,37 @@ def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest
             warehouse.overwrite("scores", warehouse.slice_of(source="weibo", day=NEXT), filled("scores", late))
         return replace(name, *rest)
 
+    def beaten(name: str, *rest: Any) -> int:
+        if name == "scores" and lost == ["scores"]:
+            lost.append("old scores")
+            raise Retry("another writer")
+        return purge(name, *rest)
+
     monkeypatch.setattr(erasing, "replace", raced)
-    forget.forget(Request(user_ids=[USER]))
-    assert (lost, back) == (["scores"], ["runs"])
+    monkeypatch.setattr(warehouse, "purge", beaten)
+    told = forget.forget(Request(user_ids=[USER])).receipts.filter(store="scores")["row_count"].to_list()
+    assert (lost, back, told) == (["scores", "old scores"], ["runs"], [4])  # three, and one that came back
     assert warehouse.search(WORDS[:-1]) == []
     assert_frame_equal(held("scores"), expected("scores"))
+
+
+def test_of_two_at_once_one_waits(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two people who wrote the same go at once: no words stay because the other, who goes too, wrote them as well."""
+    forgotten.put("comments", [{"comment_id": user, "text": SAID, "user_id": user} for user in (USER, "b" * 32)])
+    forgotten.put("tokens", WORLD["tokens"].gone[:1])
+    resolve, both = forget.resolve, threading.Barrier(2)
+
+    def together(asked: Any) -> Any:
+        gone = resolve(asked)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        return gone
+
+    monkeypatch.setattr(forget, "resolve", together)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda user: forget.forget(Request(user_ids=[user])), (USER, "b" * 32)))
+    assert (held("comments").height, held("tokens").height) == (0, 0)
+    assert warehouse.search(WORDS[:-1]) == []
 
 
 def test_what_is_left_is_told_and_leads_back(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +340,79 @@ def test_a_file_of_no_state_is_waited_for(tables: Path, monkeypatch: pytest.Monk
     forget.forget(Request(user_ids=[USER]), grace=timedelta(0))
     assert warehouse.search(WORDS[:-1]) == []
     assert_frame_equal(held("comments"), expected("comments"))
+
+
+def test_a_line_ends_where_the_importer_ends_it(tables: Path) -> None:
+    """A record that has U+2028 or another of Unicode's line ends in it goes whole, and what others said so stays."""
+    ends = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
+    said = f"{SAID}{ends}the other half of it, known to nobody else"
+    forgotten.put("comments", [{"text": said, "user_id": USER}])
+    inbox = settings.inbox() / "weibo" / DAY.isoformat()
+    inbox.mkdir(parents=True)
+    rows = [json.dumps({"text": text}, ensure_ascii=False) for text in (said, f"others{ends}say so", "fine")]
+    (inbox / "a.jsonl").write_text("\r\n".join(rows), encoding="utf-8", newline="")
+    for name in ("a.txt", "a.log"):
+        (inbox / name).write_text(f"{said}\rothers{ends}say so\n", encoding="utf-8", newline="")
+    forget.forget(Request(user_ids=[USER]))
+    with (inbox / "a.jsonl").open(encoding="utf-8", newline="") as file:
+        assert file.read() == "\r\n".join(rows[1:])
+    for name in ("a.txt", "a.log"):
+        assert (inbox / name).read_bytes().decode() == f"others{ends}say so\n"
+
+
+def test_half_a_text_is_found(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of a long text may be its end; one that somebody else's text has too is no trace."""
+    monkeypatch.setattr(forget, "PASSES", 1)
+    same = "and so ends what both of them had to say"
+    texts = [(SAID, USER), (f"one of them begins so, {same}", USER), (f"the other one, {same}", "b" * 32)]
+    forgotten.put("comments", [{"comment_id": text, "text": text, "user_id": user} for text, user in texts])
+    (tables / "both.db").write_text(same)
+    (tables / "half.db").write_text(SAID[-40:])
+    with pytest.raises(Retry, match=r"home \(.*half\.db\)$"):
+        forget.forget(Request(user_ids=[USER]))
+
+
+def test_text_beside_the_records_of_a_file(tables: Path) -> None:
+    """Records are found by lists and fields in them too; a file that has it where no record is goes, and is told."""
+    import xlsxwriter
+
+    forgotten.put("comments", [{"text": SAID, "user_id": USER}])
+    inbox = settings.inbox() / "weibo" / DAY.isoformat()
+    inbox.mkdir(parents=True)
+    threads = [{"thread": name, "comments": [{"text": "fine"}, {"text": text}]} for name, text in
+               (("1", SAID), ("2", "others"))]  # fmt: skip
+    pl.DataFrame(threads).write_parquet(inbox / "a.parquet")
+    with xlsxwriter.Workbook(str(inbox / "a.xlsx")) as book:
+        book.add_worksheet("said").write_row(0, 0, ["text"])
+        book.set_properties({"comments": SAID})
+    done = forget.forget(Request(user_ids=[USER]))
+    assert pl.read_parquet(inbox / "a.parquet").to_dicts() == threads[1:]
+    assert done.removed == [str(inbox / "a.xlsx")]
+    assert done.receipts.filter(store="inbox").select("row_count", "file_count").rows() == [(2, 2)]
+    assert warehouse.search(WORDS[:-1]) == []
+
+
+def test_what_nobody_can_open_is_told_and_stays(tables: Path) -> None:
+    """A damaged or encrypted archive in the home neither stops an erasure nor goes with it: a person must look."""
+    put("comments")
+    strange = tables / "backup.zip"
+    strange.write_bytes(b"PK\x03\x04 and nothing that can be read")
+    assert forget.forget(Request(user_ids=[USER])).closed == [str(strange)]
+    assert strange.exists()
+    assert_frame_equal(held("comments"), expected("comments"))
+
+
+def test_an_id_that_looks_like_a_pseudonym(tables: Path) -> None:
+    """Members of Zhihu have ids of 32 hexadecimal digits: with source and key at hand, these are hashed as well."""
+    theirs = "0" * 16 + "a" * 16
+    users = [anonymise.surrogate("zhihu", theirs, KEY), theirs, "b" * 32]
+    forgotten.put("comments", [
+        {"source": "zhihu", "comment_id": str(n), "text": f"{n}", "user_id": user} for n, user in enumerate(users)
+    ])  # fmt: skip
+    assert forget.preview(Request(user_ids=[theirs], source="zhihu"))["row_count"].to_list() == [1]
+    done = forget.forget(Request(user_ids=[theirs], source="zhihu"), key=KEY)
+    assert held("comments")["user_id"].to_list() == ["b" * 32]
+    assert done.receipts["request_count"].unique().to_list() == [1]
 
 
 def test_a_short_text_is_no_label_and_no_number(tables: Path) -> None:
@@ -313,13 +450,13 @@ def test_by_comment(tables: Path) -> None:
 
 
 def test_by_origin(done: Forgotten) -> None:
-    """An origin goes with all that it brought, rows of the funnel and its file included; a namesake's file stays."""
-    files = [settings.inbox() / source / DAY.isoformat() / "test" for source in ("weibo", "zhihu")]
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("it")
-    forget.forget(Request(origin="test", source="weibo"), verify=False)
-    assert [file.exists() for file in files] == [False, True]
+    """An origin goes with all that it brought, rows of the funnel included; a namesake of the file in the inbox, whose
+    rows are filed under `inbox`, stays.
+    """
+    file = settings.inbox() / "weibo" / DAY.isoformat() / "test"
+    file.write_text("it")
+    forget.forget(Request(origin="test"), verify=False)
+    assert file.read_text() == "it"
     for name in ("comments", "tokens", "scores", "raw_pages", "articles", "threads", "cloze_items", "label_tasks",
                  "generated_comments", "reference_comments"):  # fmt: skip
         assert held(name).height == 0, name

@@ -6,18 +6,22 @@ import sys
 import zipfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.snapshots import Snapshot
 
 from filled import DAY, filled
 from pipeline import warehouse
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Retry
 
 from .held import age, data_files, held
 
 SECRET = "zq-the-erased-words"
+erasing = sys.modules["pipeline.warehouse.erase"]  # the package has a function of this name
 
 
 def write(name: str, frame: pl.DataFrame, **where: str) -> None:
@@ -120,6 +124,40 @@ def test_a_purge_that_was_killed_finds_its_files_again(tables: Path, monkeypatch
     assert_frame_equal(held("comments"), filled("comments", {"text": "stays"}))
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(erasing, "_metadata"), (Snapshot, "manifests"), (ManifestFile, "fetch_manifest_entry")],
+)
+def test_a_store_that_does_not_answer_is_no_file_that_is_gone(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    """A fault of the store while old states are looked for is Retry, as nothing is known of what they hold; of a file
+    that went before it has its own words, and the others are still found.
+    """
+    for text in (SECRET, "second", "third"):
+        write("comments", filled("comments", {"text": text}))
+    purged = warehouse.table("comments").metadata.metadata_log[0].metadata_file
+    read = getattr(owner, name)
+
+    def fails(*args: Any, **named: Any) -> Any:
+        raise OSError("AWS Error NETWORK_CONNECTION during GetObject operation")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fails)
+        with pytest.raises(Retry, match="cannot be read"):
+            warehouse.history("comments")
+    Path(purged.removeprefix("file://")).unlink()
+
+    def lacks(*args: Any, **named: Any) -> Any:
+        try:
+            return read(*args, **named)
+        except FileNotFoundError:
+            raise OSError("Path does not exist") from None
+
+    monkeypatch.setattr(owner, name, lacks)
+    assert set(warehouse.history("comments").collect()["text"]) == {SECRET, "second", "third"}
+
+
 def test_rows_are_mended_in_their_partitions_alone(tables: Path) -> None:
     """Partitions without a row that is meant keep their files; in the others all rows go through."""
     for source in ("weibo", "zhihu"):
@@ -128,7 +166,7 @@ def test_rows_are_mended_in_their_partitions_alone(tables: Path) -> None:
     before = set(data_files("comments"))
     is_meant = pl.col("context").str.ends_with("weibo")
     bare = pl.when(is_meant).then(None).otherwise("context").alias("context")
-    assert warehouse.rewrite("comments", is_meant, lambda rows: rows.with_columns(bare)) == 1
+    assert list(warehouse.rewrite("comments", is_meant, lambda rows: rows.with_columns(bare))) == [1]
     assert len(before & set(data_files("comments"))) == 1
     assert held("comments").filter(source="weibo")["context"].to_list() == [None, "fine"]
 

@@ -83,6 +83,17 @@ def test_staged_shards_are_committed_and_swept(bucket: object) -> None:
     assert_frame_equal(warehouse.scan("scores").collect().sort("comment_id"), rows)
 
 
+def test_the_search_opens_what_is_packed(bucket: object) -> None:
+    """A word is met in the data file, and in the manifest's list of partitions, both compressed."""
+    word = "zqxsearched"
+    warehouse.overwrite("comments", {**WHERE, "origin": word}, filled("comments", {"origin": word}))
+    packed = {key for key in keys(bucket) if key.endswith((".parquet", ".avro"))}
+    bodies = {key: bucket.get_object(Bucket="undertone-test", Key=key)["Body"].read() for key in packed}  # type: ignore[attr-defined]
+    found = {place.path.removeprefix("undertone-test/") for place in warehouse.search([word])} & packed
+    assert {key.rpartition(".")[2] for key in found} == {"parquet", "avro"}
+    assert any(word.encode() not in bodies[key] for key in found if key.endswith(".avro"))
+
+
 def test_erased_rows_leave_the_store(bucket: object) -> None:
     """Erasing deletes the data file that held the row."""
     warehouse.overwrite("comments", WHERE, filled("comments", {"text": "gone"}, {"text": "stays"}))
