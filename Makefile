@@ -40,10 +40,10 @@ up: setup
 down:
 	test ! -x $(BIN)/undertone || $(BIN)/undertone down
 
-# One worker more than cores, as a tenth of the time tests wait. What starts a whole Airflow comes after, two at a time.
+# what starts a whole Airflow comes after the rest, two at a time
 TEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: setup
-	$(TEST) -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m "not alone and not nightly"
+	$(TEST) -n logical -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
 check: setup

@@ -43,10 +43,11 @@ def forget(
     `undertone forget --file requests.csv`; `undertone forget --origin comments.csv --yes`
     """
     from pipeline.tasks import forget as work
+    from pipeline.tasks.forget_request import Request, wanted
 
-    request = work.Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
+    request = Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
     key = settings.user_key()
-    work.wanted(request, key)  # refused before anybody is asked
+    wanted(request, key)  # refused before anybody is asked
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadInput("it cannot be undone: say --yes where nobody can be asked, or --dry-run to see what would go")
     if not yes:

@@ -88,6 +88,7 @@ def test_demo_then_backfill_then_down(
     assert {c.laddr.ip for c in connections if c.status == "LISTEN" and c.laddr.port == port} == {"127.0.0.1"}
 
     rest = opened(running)
+    rest.pause("report")  # dozens of tasks a day that tell nothing here
     by_hand, backfilled = "2026-11-16", "2026-11-17"
     for day in (by_hand, backfilled):
         inbox = home / "inbox" / "forum" / day
@@ -100,7 +101,7 @@ def test_demo_then_backfill_then_down(
     window = {"from_date": f"{backfilled}T00:00:00Z", "to_date": f"{backfilled}T00:00:00Z"}
     rest.call("POST", "/backfills", json={"dag_id": "collect", **window, "max_active_runs": 1})
     for day in (by_hand, backfilled):
-        for dag in demo.CHAIN:
+        for dag in demo.CHAIN[:-1]:
             assert rest.wait_run(dag, day, known)["state"] == "success"
     one, other = (warehouse.scan("scores", pl.col("day") == parse_day(day)).collect() for day in (by_hand, backfilled))
     assert one.height == 1

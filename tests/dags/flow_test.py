@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from distributed.cluster import missing
 from pipeline import sample, warehouse
 from pipeline.collect import fetch, netease
 from pipeline.sample.site import Answer, Site
@@ -22,6 +23,9 @@ from pipeline.tasks import abstractness, cloze, impscore, pairs
 DAY = sample.DAY
 THREADS = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
 Run = Callable[..., Any]
+in_the_cluster = pytest.mark.skipif(
+    missing() is None, reason="a cluster can be started here: tests/distributed/equality_test.py runs this DAG"
+)
 
 
 def contents() -> dict[str, pl.DataFrame]:
@@ -180,6 +184,7 @@ def test_training_waits_for_pairs(run: Run) -> None:
     assert all(warehouse.snapshot(name) is None for name in warehouse.names())
 
 
+@in_the_cluster
 def test_summaries_to_readers(
     run: Run, wordnet: None, tiny_encoder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +207,7 @@ def test_summaries_to_readers(
     assert (home / "reports" / f"cloze-{DAY}.html").is_file()
 
 
+@in_the_cluster
 def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     """Articles with comments become a corpus, commenters, grades, scores, correlations and a page; again the same."""
     news = {"day": DAY, "path": str(sample.THREADS), "source": "sample_news", "mapping": THREADS}
@@ -226,6 +232,7 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     assert (home / "reports" / f"commenting-{DAY}.html").is_file()
 
 
+@in_the_cluster
 def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None:
     """The sample's comments get a context shift, its sentences compressions, the distance tests; again the same."""
     for dag_id, conf in (("collect", {"day": DAY, "path": "sample", "source": "weibo"}), ("tokenize", {"day": DAY})):

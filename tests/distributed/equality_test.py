@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 from distributed import steps as given
 from distributed.cluster import UPKEEP, Cluster
-from distributed.steps import REAL, Step
+from distributed.steps import DAY, REAL, Step
 from pipeline import warehouse
 from pipeline.commands import stack
 from pipeline.slices import parse_day
@@ -120,11 +120,33 @@ def test_every_table_equals_the_embedded_ones(
     differing = {name: why for name in here if (why := unequal(there[name], here[name]))}
     assert not differing, "\n".join(f"{name}: {why}" for name, why in differing.items())
     assert {name for name, count in rows.items() if not count} <= EMPTY
+    for home in (cluster.home, tmp_path / "embedded" / "home"):
+        for page in ("cloze", "commenting", "ndd", "labels", "studies"):
+            assert (home / "reports" / f"{page}-{'csd' if page == 'labels' else DAY}.html").is_file(), page
+    every_dag_did_its_work(there)
     if steps.real:
         comments = [json.loads(line)["comments"] for line in (told / "real.jsonl").read_text("utf-8").splitlines()]
         of_real = (pl.col("day") == parse_day(REAL)) & (pl.col("source") == "checked_weibo")
         kept, dropped = (there[name].filter(of_real).height for name in ("comments", "dropped"))
         assert kept + dropped == sum(map(len, comments))
+
+
+def every_dag_did_its_work(found: dict[str, pl.DataFrame]) -> None:
+    """What the DAGs are for is in the tables."""
+    assert found["cloze_items"]["subtask"].n_unique() == 2
+    cells = found["evaluations"].filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"]))
+    assert cells.filter(metric="accuracy").height == 4
+    assert set(found["generated_comments"]["system"]) == {"ir_t", "seq2seq", "human"}
+    assert found["metric_scores"]["is_weighted"].any()
+    assert {"masked_lm_zh", "impscore"} <= set(found["models"]["kind"])
+    shifted = found["scores"].filter(metric="context_shift")
+    assert shifted.height > 0
+    assert shifted["value"].is_between(0, 1).all()
+    assert set(found["compressions"]["system"]) == {"gold", "unedited", "head", "tail", "random", "fast_ndd"}
+    assert set(found["studies"]["study"]) >= {
+        "correlation", "compression", "similarity", "pruning", "predicates", "context_shift", "data_sets"
+    }  # fmt: skip
+    assert 0 < found["annotated_comments"].height <= 100
 
 
 def through(cluster: Cluster, steps: given.Steps) -> dict[str, int]:

@@ -68,7 +68,6 @@ def has_wordnet() -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(tmp_path: Path, home_at: object) -> None:
     """Killed, started twice, haunted: no row is lost, doubled or seen half-way, and no answer is paid for again."""
     whole.files(tmp_path / "given")

@@ -22,7 +22,8 @@ from pipeline.errors import BadInput, Retry
 from pipeline.llm import ledger
 from pipeline.tables import TABLES
 from pipeline.tasks import derivation, forget, forget_files, shelf
-from pipeline.tasks.forget import Forgotten, Request
+from pipeline.tasks.forget import Forgotten
+from pipeline.tasks.forget_request import Request
 
 from . import forgotten
 from .forgotten import FREE, KEY, MARK, MODEL, OTHER, RAW, SAID, SHARED, TASK, USER, WORLD, expected, held
