@@ -144,7 +144,7 @@ def every_dag_did_its_work(found: dict[str, pl.DataFrame]) -> None:
     assert shifted["value"].is_between(0, 1).all()
     assert set(found["compressions"]["system"]) == {"gold", "unedited", "head", "tail", "random", "fast_ndd"}
     assert set(found["studies"]["study"]) >= {
-        "correlation", "compression", "similarity", "pruning", "predicates", "context_shift", "data_sets"
+        "correlation", "compression", "similarity", "pruning", "predicates", "context_shift"
     }  # fmt: skip
     assert 0 < found["annotated_comments"].height <= 100
 
