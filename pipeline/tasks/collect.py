@@ -47,7 +47,7 @@ def sources(source: str, path: str | None) -> list[str | None]:
     if wrong := sorted(name for name in own if not re.match(SOURCE, name)):
         raise BadInput(f"{inbox / wrong[0]}: not a source name; use small letters, digits and _, a letter first")
     if source not in {"all", *ADAPTERS, *own}:
-        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {inbox}")
+        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {settings.inbox()}")
     return [*ADAPTERS, *sorted(own - set(ADAPTERS))] if source == "all" else [source]
 
 

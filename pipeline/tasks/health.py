@@ -30,6 +30,7 @@ def table(day: str, days: int = DAYS) -> pl.DataFrame:
     )
     lacking = {"step": "collect", "status": "missing", "why": "nothing collected"}
     rows = silent.with_columns(**{name: pl.lit(value) for name, value in lacking.items()})
+    rows = rows.join(found, on=["day", "step"], how="anti")  # a gap, as a later day was collected: the view told it
     return pl.concat([found, rows], how="diagonal").sort("day", "step")
 
 

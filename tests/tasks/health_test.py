@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from pipeline import sample, settings
+from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks import health
@@ -42,6 +43,22 @@ def test_days_after_the_last_are_missing(imported: Path) -> None:
     assert set(found["why"]) == ({"nothing collected"} if over else set())
     much_later = health.table("2026-11-21", 1)
     assert much_later["day"].to_list() == ([parse_day("2026-11-21")] if len(over) > 1 else [])
+
+
+def test_a_gap_is_told_once(imported: Path) -> None:
+    """Asked of a day in a gap, before a later day that was collected, the day is missing once."""
+    later = (
+        warehouse.scan("runs", pl.col("step") == "collect")
+        .collect()
+        .with_columns(day=pl.lit(parse_day(DAY) + timedelta(days=3)))
+    )
+    for source, origin in later.select("source", "origin").iter_rows():
+        mine = later.filter((pl.col("source") == source) & (pl.col("origin") == origin))
+        where = warehouse.slice_of(source=source, day=(parse_day(DAY) + timedelta(days=3)).isoformat(), origin=origin)
+        warehouse.overwrite("runs", {**where, "step": "collect"}, mine)
+    gap = parse_day(DAY) + timedelta(days=1)
+    found = health.table(gap.isoformat(), 2).filter(step="collect", status="missing")
+    assert found["day"].to_list() == [gap]
 
 
 @pytest.mark.parametrize(("day", "days"), [("yesterday", 14), (DAY, 0)])
