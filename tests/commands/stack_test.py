@@ -83,9 +83,9 @@ def test_demo_then_backfill_then_down(
     assert demo.up() == running
     assert secret not in capsys.readouterr().out
     assert stack.airflow_home().joinpath("passwords.json").stat().st_mode & 0o077 == 0
-    connections = [c for pid in stack.processes(running) for c in psutil.Process(pid).net_connections()]
     port = int(running["url"].rpartition(":")[2])
-    assert {c.laddr.ip for c in connections if c.status == "LISTEN" and c.laddr.port == port} == {"127.0.0.1"}
+    listening = [c.laddr for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    assert {at.ip for at in listening if at.port == port} == {"127.0.0.1"}
 
     rest = opened(running)
     rest.pause("report")  # dozens of tasks a day that tell nothing here
