@@ -306,6 +306,7 @@ def _learnt(
     target, of_option = is_right.ravel(), np.repeat(place, is_right.shape[1])
     for fold in np.unique(place):
         table = hstack([fixed, hasher.transform(counts(int(fold)))], format="csr")
+        table = table[:, np.unique(table.indices)]  # liblinear's vectors are dense, and few of the buckets are used
         model = LogisticRegression(C=_STRENGTH, solver="liblinear", random_state=0)
         model.fit(table[of_option != fold], target[of_option != fold])
         found[place == fold] = model.decision_function(table[of_option == fold]).reshape(-1, is_right.shape[1])

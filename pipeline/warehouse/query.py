@@ -1,5 +1,6 @@
 """SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,23 +27,51 @@ def _folder() -> Path:
     raise Missing("the folder sql/ was not installed with the package; reinstall undertone")
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them."""
+def connect(sql: str = "") -> duckdb.DuckDBPyConnection:
+    """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them.
+
+    Args:
+        sql: what will be asked. Loading a table costs reads of the catalog and the store; if this names some tables or
+            views, those and what they are made of are all that is loaded.
+    """
     spill = settings.scratch("duckdb") / uuid4().hex  # by default below the folder that the process stands in
     spill.parent.mkdir(parents=True, exist_ok=True)
     con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
+    views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in _view_files()}
+    needed = _needed(sql, views)
     for name in TABLES:
-        # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
-        con.register(name, catalog.scan(name))
-    for path in sorted((_folder() / "views").glob("*.sql")):
-        con.execute(path.read_text(encoding="utf-8"))
+        if name in needed:
+            # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
+            con.register(name, catalog.scan(name))
+    for name, made in views.items():
+        if name in needed:
+            con.execute(made)
     return con
+
+
+def _view_files() -> list[Path]:
+    """The files of the views, `NN_name.sql`, in an order in which each comes after those it reads."""
+    return sorted((_folder() / "views").glob("*.sql"))
+
+
+def _needed(sql: str, views: dict[str, str]) -> set[str]:
+    """Tables and views whose names are words of the SQL, and of the views among them; all if there is none."""
+    words = _words(sql)
+    for name in reversed(views):
+        if name in words:
+            words |= _words(views[name])
+    known = {*TABLES, *views}
+    return words & known or known
+
+
+def _words(sql: str) -> set[str]:
+    return set(re.findall(r"\w+", sql.lower()))
 
 
 def query(sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
     """The rows of a SQL query over tables and views; `?` in it stand for `values`."""
     try:
-        found = connect().sql(sql, params=list(values))
+        found = connect(sql).sql(sql, params=list(values))
         if found is None:  # a statement that gives no rows
             raise BadInput("the query gives no rows; write a select")
         rows = found.to_arrow_table()

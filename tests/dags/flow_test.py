@@ -357,7 +357,7 @@ def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: p
     """Simulated raters label the sample and a person sees the card: rejected, nothing is published; approved, it is."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    says, shown = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE, ApprovalOperator.APPROVE], []
+    says, shown = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE], []
 
     def answered(self: Any, context: Any) -> Any:
         shown.append(self.body)
@@ -372,14 +372,11 @@ def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: p
     assert warehouse.scan("annotated_comments").collect().height == 0
     assert warehouse.scan("labels").collect().height > 0
     assert not (home / "releases").exists()
-    published = []
-    for _ in range(2):
-        done = run("csd", day=DAY, tool="simulated", limit=6)
-        assert done.state == "success", states(done)
-        assert states(done)["train"] == states(done)["score"] == "skipped"
-        published.append(warehouse.scan("annotated_comments").sort("row_id").collect())
-    assert published[0].equals(published[1])
-    assert 0 < published[0].height <= 30
+    done = run("csd", day=DAY, tool="simulated", limit=6)
+    assert done.state == "success", states(done)
+    assert states(done)["train"] == states(done)["score"] == "skipped"
+    published = warehouse.scan("annotated_comments").collect()
+    assert 0 < published.height <= 30
     assert "simulated raters" in shown[0]
     assert (home / "releases" / "csd" / "README.md").is_file()
     assert (home / "reports" / "labels-csd.html").is_file()

@@ -1,5 +1,6 @@
 """Queries over tables and views."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -8,8 +9,12 @@ import pytest
 from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput
+from pipeline.tables import TABLES
 
 NAMES = warehouse.checks()
+VIEWS = {
+    path.stem.partition("_")[2]: path for path in sorted((Path(__file__).parents[2] / "sql" / "views").glob("*.sql"))
+}
 INJECTION = "x' or 1=1; drop view funnel; --"
 
 
@@ -52,6 +57,32 @@ def test_a_query_spills_below_the_home(two: None, home: Path, tmp_path: Path, mo
     assert spilt
     assert not list(here.iterdir())
     assert not list((home / "scratch" / "duckdb").glob("*/*"))
+
+
+def loaded(sql: str) -> set[str]:
+    """Tables and views that a connection for a query has."""
+    return {name for (name,) in warehouse.connect(sql).execute("show tables").fetchall()}
+
+
+@pytest.mark.parametrize("sql", ["select text from Comments", 'select * from "most_implicit"'])
+def test_a_query_loads_what_it_names(two: None, sql: str) -> None:
+    """Tables that a query names neither itself nor in its views cost nothing."""
+    assert "comments" in loaded(sql)
+    assert not loaded(sql) & {"tokens", "pairs", "label_progress"}
+
+
+@pytest.mark.parametrize("sql", ["", "show tables", "select 1 as tokens_"])
+def test_a_query_that_names_no_table_finds_all(tables: Path, sql: str) -> None:
+    """Somebody who looks around sees every table and every view."""
+    assert loaded(sql) == {*TABLES, *VIEWS}
+
+
+def test_views_are_named_as_their_files_are() -> None:
+    """What is loaded for a query is found by name, and a view comes after those that it reads."""
+    for number, (name, path) in enumerate(VIEWS.items()):
+        made = path.read_text(encoding="utf-8").lower()
+        assert f"create or replace view {name} as" in made
+        assert not [later for later in [*VIEWS][number + 1 :] if re.search(rf"(from|join) {later}\b", made)]
 
 
 def test_a_query_sees_later_commits(two: None) -> None:
