@@ -27,6 +27,7 @@ from pipeline.errors import Missing, Retry
 
 PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
+_LOCAL_SETTINGS = Path(__file__).with_name("local_settings")
 _PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 
@@ -85,6 +86,7 @@ def environment(url: str, mark: str, logs: int, triggers: int, parallelism: int 
     return {
         **own,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}",  # standalone runs `airflow` by name
+        "PYTHONPATH": os.pathsep.join([str(_LOCAL_SETTINGS), *filter(None, [own.get("PYTHONPATH")])]),
         **settings.absolute(),  # a task does not run in the folder we stand in
         "UNDERTONE_STACK": mark,  # every descendant carries it: one way to find them
         "AIRFLOW_HOME": str(home),
@@ -100,6 +102,7 @@ def environment(url: str, mark: str, logs: int, triggers: int, parallelism: int 
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",  # at the default 30 it takes a tenth of a core
         "OMP_NUM_THREADS": own.get("OMP_NUM_THREADS", "1"),
         "HF_HUB_OFFLINE": own.get("HF_HUB_OFFLINE", "1"),
         "TOKENIZERS_PARALLELISM": "false",

@@ -4,7 +4,9 @@ Real data, and every DAG, go through a scheduler in tests/distributed.
 """
 
 import contextlib
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,27 @@ def test_a_pid_that_came_round_again_is_a_stranger(home: Path) -> None:
     finally:
         stranger.kill()
         stranger.wait()
+
+
+@pytest.mark.parametrize(("part", "imported"), [("scheduler", ["nltk"]), ("triggerer", [])])
+def test_the_scheduler_alone_imports_before_it_forks(
+    home: Path, tmp_path: Path, part: str, imported: list[str]
+) -> None:
+    """What tasks need is imported once where they are forked from; what is not installed is passed over."""
+    for name in ("nltk", "pyiceberg", "sentence_transformers"):
+        told = "" if name == "nltk" else "raise ImportError"
+        (tmp_path / f"{name}.py").write_text(told, encoding="utf-8")
+    env = stack.environment("http://127.0.0.1:1", "none", 2, 3)
+    env["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    code = f"""
+import multiprocessing, sys
+multiprocessing.set_start_method("fork")
+sys.argv = ["airflow", {part!r}]
+from airflow_local_settings import *
+print([*sys.modules.keys() & {{"nltk", "sentence_transformers"}}], [name for name in globals() if "lib" in name])
+"""
+    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == f"{imported} []"
 
 
 @pytest.mark.slow

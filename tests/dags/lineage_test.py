@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import DAGS
+from dag_run import DAGS
 from pipeline import lineage, sample
 from pipeline.tasks import funnel
 from pipeline.warehouse import written
@@ -20,13 +20,13 @@ CANARY = "quoted-words-of-somebody"
 # a process of its own, since the provider reads its settings once; a run that succeeds, and one that fails
 RUN = f"""
 import sys
-sys.path.append({str(DAGS)!r})
-from airflow.dag_processing.dagbag import DagBag
+sys.path += {[str(DAGS), str(DAGS.parent / "tests")]!r}
+from pathlib import Path
+from dag_run import dag_run
 from pipeline import warehouse
 warehouse.create()
 for conf in ({{"source": "weibo", "path": "sample"}}, {{"{CANARY}": "x"}}):
-    dag = DagBag(dag_folder={str(DAGS / "collect.py")!r}).dags["collect"]
-    print(dag.test(logical_date=None, run_conf={{"day": "{DAY}", **conf}}).state)
+    print(dag_run(Path({str(DAGS / "collect.py")!r}), {{"day": "{DAY}", **conf}}).state)
 """
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from conftest import DAGS, load
+from conftest import load
+from dag_run import DAGS
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
 IDS = {

@@ -1,6 +1,7 @@
 """The embedded installation: the same DAGs in one process, on a SQLite catalog and a local folder.
 
-Run as `python embedded.py STEPS`, with UNDERTONE_HOME and AIRFLOW_HOME set; see `steps.as_json`.
+Run as `python -m distributed.embedded STEPS`, with tests/ on the path, and UNDERTONE_HOME and AIRFLOW_HOME set; see
+`steps.as_json`.
 """
 
 import datetime as dt
@@ -9,16 +10,13 @@ import sys
 import time
 from typing import Any
 
+from dag_run import DAGS, dag_run, prepared
 from pipeline import warehouse
-from pipeline.commands import stack
 
 
 def main(steps: list[list[Any]]) -> None:
     """Do the steps; stop at the first that fails."""
-    from airflow.dag_processing.dagbag import DagBag
-    from airflow.models.pool import Pool
     from airflow.providers.standard.operators.hitl import ApprovalOperator
-    from airflow.utils.db import initdb
 
     def approved(self: Any, context: Any) -> Any:
         by = {"id": "1", "name": "admin"}
@@ -27,15 +25,12 @@ def main(steps: list[list[Any]]) -> None:
             context, {**answer, "responded_at": dt.datetime.now(dt.UTC), "responded_by_user": by}
         )
 
-    initdb()
-    Pool.create_or_update_pool("gpu", 1, "", include_deferred=False)
+    prepared()
     ApprovalOperator.execute = approved  # type: ignore[method-assign]  # nobody is there to be asked
-    sys.path.append(str(stack.dags_folder()))
     warehouse.create()
     for dag_id, day, conf, _ in steps:
         start = time.monotonic()
-        dag = DagBag(dag_folder=str(stack.dags_folder() / f"{FILES.get(dag_id, dag_id)}.py")).dags[dag_id]
-        done = dag.test(logical_date=None, run_conf={**conf, **({"day": day} if day else {})})
+        done = dag_run(DAGS / f"{FILES.get(dag_id, dag_id)}.py", {**conf, **({"day": day} if day else {})})
         print(f"STEP {dag_id} {done.state} {time.monotonic() - start:.1f} s", flush=True)  # noqa: T201
         if done.state != "success":
             raise SystemExit(1)

@@ -77,12 +77,12 @@ def embedded(folder: Path, told: str, resources: str) -> "subprocess.Popen[bytes
     env = {
         **own, "UNDERTONE_HOME": str(folder / "home"), "UNDERTONE_RESOURCES": resources,
         "AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[1]),
     }  # fmt: skip
     folder.mkdir()
-    script = str(Path(__file__).with_name("embedded.py"))
     with (folder / "embedded.log").open("wb") as log:
-        return subprocess.Popen([sys.executable, script, told], env=env, cwd=folder, stdout=log, stderr=log)
+        asked = [sys.executable, "-m", "distributed.embedded", told]
+        return subprocess.Popen(asked, env=env, cwd=folder, stdout=log, stderr=log)
 
 
 @pytest.mark.slow
