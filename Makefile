@@ -43,7 +43,7 @@ down:
 # what starts a whole Airflow comes after the rest, two at a time
 TEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: setup
-	$(TEST) -n logical -m "not alone and not nightly"
+	$(TEST) -n auto -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
 check: setup

@@ -41,6 +41,11 @@ def _do_not_wait_for_the_disk(connection: Any, _: Any) -> None:
         connection.execute("PRAGMA synchronous = OFF")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: the tests that kill, stall and wait leave theirs idle."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connecting anywhere but to this machine fails."""
