@@ -157,7 +157,6 @@ def _erase(one: _Erasure, verify: bool) -> None:
             again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
     if left:
         raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
-    again(lambda: _receipts(one))
     _do(one, "comments", lambda: _table(one, "comments"))
     if verify and (left := _places(one, {"comments"})):
         raise Retry(f"something erased is left: {_told(left)}")
@@ -194,6 +193,7 @@ def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
 
 def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
     _count(one, store, *again(step))
+    again(lambda: _receipts(one))  # at once: a kill takes the count of one store with it at most
 
 
 def _count(one: _Erasure, store: str, rows: int, files: int) -> None:

@@ -1,8 +1,10 @@
 """Forgetting on the cluster: three people at once, while another day comes in; nothing of them is left anywhere."""
 
 import csv
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,6 +124,15 @@ def bring_in(cluster: Cluster) -> None:
     ledger.close()
 
 
+def until_one_is_at_work(home: Path, timeout: float = 300) -> None:
+    """Wait until an erasure has begun: what it is called lies in the home until it is done."""
+    end = time.monotonic() + timeout
+    while not [path for path in home.glob("forget.*") if path.suffix != ".lock"]:
+        assert time.monotonic() < end, f"no erasure has begun after {timeout:.0f} s"
+        time.sleep(0.1)
+    time.sleep(random.uniform(0, 3))
+
+
 def expected(before: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables as they should be after: without what was theirs, and a reply to it at the top of its thread."""
     is_reply = pl.col("parent_id").is_in(list(THEIRS)).fill_null(value=False)
@@ -138,8 +149,9 @@ def expected(before: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 @pytest.mark.alone
 @pytest.mark.nightly
 def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tmp_path: Path) -> None:
-    """Two runs of the DAG and a command, of which two people wrote the same: what was theirs is found in lake, files
-    and ledger before and nowhere after, receipts are there, and all rows of others are as they were.
+    """Two runs of the DAG, whose worker is killed at it, and a command, of which two people wrote the same: what was
+    theirs is found in lake, files and ledger before and nowhere after, receipts are there, and all rows of others are
+    as they were.
     """
     rest = cluster.rest
     bring_in(cluster)
@@ -156,14 +168,18 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     for who in ("anna", "ben"):
         body = {"logical_date": None, "conf": {"path": str(requests[who])}}
         rest.call("POST", "/dags/forget/dagRuns", json=body)
+    until_one_is_at_work(Path(cluster.environment["UNDERTONE_HOME"]))
     program = Path(sys.executable).with_name("undertone")
     words = [program, "forget", "--file", requests["carl"], "--yes"]
-    done = subprocess.run(
-        words, env={**cluster.environment, "UNDERTONE_USER_KEY": KEY}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    env = {**cluster.environment, "UNDERTONE_USER_KEY": KEY}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+        cluster.restart("worker-default")  # and with it goes the erasure
+        _, said = command.communicate()
+    assert command.returncode == 0, said
     quiet(cluster, [DAY, OTHER])
     assert [run["state"] for run in rest.runs("forget")] == ["success", "success"]
+    tasks = rest.call("GET", "/dags/forget/dagRuns/~/taskInstances")["task_instances"]
+    assert sorted(task["try_number"] for task in tasks) == [1, 2], "no erasure was killed"
     rest.unpause("tokenize", "score")
     rest.trigger("tokenize", OTHER)
     settled(cluster, [DAY, OTHER])
@@ -181,7 +197,8 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     assert (collected["read_count"], collected["kept_count"], collected["dropped_count"]) == (8, 3, 5)
     receipts = warehouse.scan("erasures").collect()
     counts = dict(receipts.group_by("store").agg(pl.col("row_count").sum()).iter_rows())
-    assert set(counts) >= STORES
-    told = {"comments": 6, "scores": 5, "inbox": 5, "tokens": 3}  # comments: five go, one is mended; tokens: each text
-    assert {name: counts[name] for name in told} == told
+    told = {"comments": 6, "scores": 5, "inbox": 5, "tokens": 3, "ledger": 1}  # five comments go, one is mended
+    less = {name: count - counts.get(name, 0) for name, count in told.items()}
+    assert min(less.values()) >= 0
+    assert sum(count > 0 for count in less.values()) <= 1, less  # a kill may take the count of one store with it
     assert receipts["erasure_id"].n_unique() == len(GONE)

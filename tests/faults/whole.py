@@ -126,6 +126,13 @@ def recam(do: Do, folder: Path) -> None:
     do("cloze_page.write", DAY)
 
 
+def studies(do: Do) -> None:
+    """DAG studies: what the shipped model says of the data sets that pairs came from."""
+    staged = [{"study": "data_sets", **do("studies.data_set", source, DAY)} for source in do("studies.sources")]
+    do("studies.publish_all", staged, DAY, RUN)
+    do("study_page.write", DAY)
+
+
 def find(part: Any, by: Any) -> Any:
     """The task `find` of recam."""
     from pipeline.tasks import cloze

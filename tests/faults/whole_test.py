@@ -1,7 +1,8 @@
 """The whole pipeline, killed, started twice and haunted at random points, ends with the tables of an undisturbed run.
 
-`make faults` sets FAULTS_KILLS=200 and goes through every DAG but `studies` and `forget`, which has kills of its own in
-`tests/tasks`; CI kills 20 times and leaves the longest DAGs out. The counts are printed, and written to FAULTS_REPORT.
+`make faults` sets FAULTS_KILLS=200 and goes through every DAG but `forget`, whose kills are in `tests/tasks` and
+`tests/distributed`; CI kills 20 times and leaves the longest DAGs out. The counts are printed, and written to
+FAULTS_REPORT.
 """
 
 import os
@@ -49,6 +50,7 @@ def flow(given: Path, url: str) -> Flow:
         if IS_NIGHTLY:
             whole.commenting(do)
             whole.ndd(do)
+            whole.studies(do)
             if has_wordnet():
                 whole.recam(do, given)
         whole.report(do, is_whole=IS_NIGHTLY)

@@ -265,6 +265,23 @@ def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytes
     assert forget.forget(Request(user_ids=[USER])).receipts.height == 0
 
 
+def test_a_kill_takes_the_count_of_one_store_at_most(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dead by a signal, it has told of the files that it had cut before."""
+    put("comments")
+    inbox = settings.inbox() / "weibo" / DAY.isoformat()
+    inbox.mkdir(parents=True)
+    inbox.joinpath("a.jsonl").write_text(json.dumps({"text": SAID}) + "\n", encoding="utf-8")
+
+    def dies(*_: Any) -> None:
+        monkeypatch.setattr(forget, "_receipts", lambda _: None)  # a signal leaves no time for it
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(forget, "_files", dies)
+    with pytest.raises(KeyboardInterrupt):
+        forget.forget(Request(user_ids=[USER]), verify=False)
+    assert held("erasures").select("store", "row_count", "file_count").rows() == [("inbox", 1, 1)]
+
+
 def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that loses its race is tried again; what a writer in flight brings back goes in the next pass; and all
     of it is counted.
