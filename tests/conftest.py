@@ -41,9 +41,10 @@ def _do_not_wait_for_the_disk(connection: Any, _: Any) -> None:
         connection.execute("PRAGMA synchronous = OFF")
 
 
-def pytest_xdist_auto_num_workers() -> int:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
     """One more than there are cores: the tests that kill, stall and wait leave theirs idle."""
-    return (os.cpu_count() or 1) + 1
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,6 @@ ALL = (
 )
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
-EPOCHS = 20  # the sample is enough to see a training, not to have one: the shipped model stays in force
 GPU_SLOTS = 2  # tasks that may use torch at once
 
 
@@ -55,7 +54,7 @@ def demo() -> None:
     with Rest(running["url"]) as rest:
         rest.unpause(*CHAIN, "impscore", "csd")
         known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
-        rest.trigger("impscore", sample.DAY, {"cassette": "sample", "epochs": EPOCHS})
+        rest.trigger("impscore", sample.DAY, {"cassette": "sample"})
         _await(rest, "impscore", known, start)
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:

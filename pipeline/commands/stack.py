@@ -86,7 +86,7 @@ def environment(url: str, mark: str, logs: int, triggers: int, parallelism: int 
     return {
         **own,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}",  # standalone runs `airflow` by name
-        "PYTHONPATH": os.pathsep.join([str(_LOCAL_SETTINGS), *filter(None, [own.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([*filter(None, [own.get("PYTHONPATH")]), str(_LOCAL_SETTINGS)]),
         **settings.absolute(),  # a task does not run in the folder we stand in
         "UNDERTONE_STACK": mark,  # every descendant carries it: one way to find them
         "AIRFLOW_HOME": str(home),

@@ -16,6 +16,7 @@ from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
 
 MEMORY = "2GB"
+_CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
 
 
 def _folder() -> Path:
@@ -55,12 +56,15 @@ def _view_files() -> list[Path]:
 
 
 def _needed(sql: str, views: dict[str, str]) -> set[str]:
-    """Tables and views whose names are words of the SQL, and of the views among them; all if there is none."""
-    words = _words(sql)
+    """Tables and views whose names are words of the SQL, and of the views among them; all if it names none or asks for
+    what there is.
+    """
+    known, words = {*TABLES, *views}, _words(sql)
+    if words & _CATALOG or any(word.startswith("duckdb_") for word in words):
+        return known
     for name in reversed(views):
         if name in words:
             words |= _words(views[name])
-    known = {*TABLES, *views}
     return words & known or known
 
 

@@ -67,9 +67,9 @@ def test_a_pid_that_came_round_again_is_a_stranger(home: Path) -> None:
 def test_the_scheduler_alone_imports_before_it_forks(
     home: Path, tmp_path: Path, part: str, imported: list[str]
 ) -> None:
-    """What tasks need is imported once where they are forked from; what is not installed is passed over."""
+    """What tasks need is imported once where they are forked from; what cannot be imported is passed over."""
     for name in ("nltk", "pyiceberg", "sentence_transformers"):
-        told = "" if name == "nltk" else "raise ImportError"
+        told = "" if name == "nltk" else "raise OSError"
         (tmp_path / f"{name}.py").write_text(told, encoding="utf-8")
     env = stack.environment("http://127.0.0.1:1", "none", 2, 3)
     env["PYTHONPATH"] += os.pathsep + str(tmp_path)
@@ -107,7 +107,10 @@ def test_demo_then_backfill_then_down(
     assert secret not in capsys.readouterr().out
     assert stack.airflow_home().joinpath("passwords.json").stat().st_mode & 0o077 == 0
     port = int(running["url"].rpartition(":")[2])
-    listening = [c.laddr for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    listening = []
+    for pid in stack.processes(running):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a task that has ended since
+            listening += [c.laddr for c in psutil.Process(pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     assert {at.ip for at in listening if at.port == port} == {"127.0.0.1"}
 
     rest = opened(running)

@@ -71,9 +71,13 @@ def test_a_query_loads_what_it_names(two: None, sql: str) -> None:
     assert not loaded(sql) & {"tokens", "pairs", "label_progress"}
 
 
-@pytest.mark.parametrize("sql", ["", "show tables", "select 1 as tokens_"])
-def test_a_query_that_names_no_table_finds_all(tables: Path, sql: str) -> None:
-    """Somebody who looks around sees every table and every view."""
+@pytest.mark.parametrize(
+    "sql",
+    ["", "show tables", "select 1 as tokens_", "select name from (show tables) where name like 'comments'",
+     "select * from information_schema.columns where column_name = 'tokens'", "from duckdb_views() -- of comments"],
+)  # fmt: skip
+def test_a_query_that_asks_what_there_is_finds_all(tables: Path, sql: str) -> None:
+    """Somebody who looks around, or names no table, sees every table and every view."""
     assert loaded(sql) == {*TABLES, *VIEWS}
 
 
