@@ -1,6 +1,7 @@
 """The demo: Airflow up, the shipped sample through every DAG, and what came of it."""
 
 import time
+from typing import Any
 
 from pipeline import sample, warehouse
 from pipeline.commands import stack
@@ -27,6 +28,7 @@ ALL = (
 )
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
+TRAINING: dict[str, Any] = {"cassette": "sample"}  # what `impscore` is asked for
 GPU_SLOTS = 2  # tasks that may use torch at once
 
 
@@ -54,7 +56,7 @@ def demo() -> None:
     with Rest(running["url"]) as rest:
         rest.unpause(*CHAIN, "impscore", "csd")
         known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
-        rest.trigger("impscore", sample.DAY, {"cassette": "sample"})
+        rest.trigger("impscore", sample.DAY, TRAINING)
         _await(rest, "impscore", known, start)
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
