@@ -38,7 +38,9 @@ def connect(sql: str = "") -> duckdb.DuckDBPyConnection:
     spill = settings.scratch("duckdb") / uuid4().hex  # by default below the folder that the process stands in
     spill.parent.mkdir(parents=True, exist_ok=True)
     con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
-    views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in _view_files()}
+    # named NN_name.sql, so that each comes after those it reads
+    paths = sorted((_folder() / "views").glob("*.sql"))
+    views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in paths}
     needed = _needed(sql, views)
     for name in TABLES:
         if name in needed:
@@ -48,11 +50,6 @@ def connect(sql: str = "") -> duckdb.DuckDBPyConnection:
         if name in needed:
             con.execute(made)
     return con
-
-
-def _view_files() -> list[Path]:
-    """The files of the views, `NN_name.sql`, in an order in which each comes after those it reads."""
-    return sorted((_folder() / "views").glob("*.sql"))
 
 
 def _needed(sql: str, views: dict[str, str]) -> set[str]:
