@@ -38,6 +38,12 @@ PARAMS = {
         description="Our field=their column, as in text=content,like_count=likes. Empty: known exports are recognised",
     ),
     "encoding": Param("utf-8-sig", type="string", title="Encoding", description="Of text files, such as gb18030"),
+    "skip_bad_rows": Param(
+        False,
+        type="boolean",
+        title="Skip bad rows",
+        description="Drop rows that cannot be read, each with a reason, instead of stopping at the first",
+    ),
     "live": Param(False, type="boolean", title="Ask the site", description="Fetch `threads` politely. Off by default"),
     "threads": Param(
         [],
@@ -66,11 +72,12 @@ def collect() -> None:
         from pipeline.tasks import collect
 
         key, cookie = secret("undertone_user_key"), secret(f"undertone_{source}") if params["live"] else None
-        given = {name: params[name] for name in ("path", "mapping", "encoding", "live", "threads")}
+        given = {name: params[name] for name in ("path", "mapping", "encoding", "skip_bad_rows", "live", "threads")}
         try:
-            return collect.run(source, day, key=key, cookie=cookie, run_id=run_id, **given)
+            collected = collect.run(source, day, key=key, cookie=cookie, run_id=run_id, **given)
         except Refused as why:
             raise AirflowSkipException(str(why)) from why
+        return [{**part, "bad_rows": []} for part in collected]  # these hold texts, which Airflow need not keep
 
     @task(outlets=[COMMENTS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(collected: list[Any], day: str, outlet_events: Any = None) -> dict[str, int]:

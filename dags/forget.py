@@ -11,7 +11,8 @@ undone.
 is left, and where is told: clear the task, the comments go last and lead to the rest again; a file that no state of a
 table refers to may be of a run in flight, so clear it a day later (or `undertone forget --grace-hours 0` while nothing
 else runs). Let runs in flight end first: they may write what they read before. *Missing: no such file*: it
-was erased by already. Models are flagged in the view `models_flagged`: train these again.
+was erased by already. Models that held words of it are removed (`model_erasures`; the task's return value has the
+commands that train them again, `retrain` does it); models of numbers alone are flagged in the view `models_flagged`.
 """
 
 from typing import Any
@@ -27,6 +28,8 @@ PARAMS = {
                     description="Everything that an import of this name brought, such as comments.csv"),
     "source": Param(None, type=["null", "string"], pattern="^[a-z][a-z0-9_]{0,39}$", title="Source",
                     description="Of the ids where the file names none; of the origin"),
+    "retrain": Param(False, type="boolean", title="Train again",
+                     description="Train the models again that were in force and had to go; else do it by hand"),
     "dry_run": Param(False, type="boolean", title="Only count", description="Count what would go and change nothing"),
 }  # fmt: skip
 
@@ -34,14 +37,16 @@ PARAMS = {
 @dag(dag_id="forget", schedule=None, params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
      **{**HOUSE, "max_active_runs": 1})  # fmt: skip
 def forget() -> None:
-    @task
+    @task(queue="gpu", pool="gpu")  # what a model was trained by is read with torch, and it may be trained again
     def erase(params: Any = None, dag_run: Any = None, dag: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline import slices
-        from pipeline.tasks import forget
+        from pipeline.tasks.erasure import run as forget
 
         slices.known_params(dag_run.conf, dag.params)
         given = (params["path"], params["origin"], params["source"])
-        return forget.forget_file(*given, secret("undertone_user_key"), run_id, dry_run=params["dry_run"])
+        return forget.forget_file(
+            *given, secret("undertone_user_key"), run_id, dry_run=params["dry_run"], retrain=params["retrain"]
+        )
 
     erase()
 

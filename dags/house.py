@@ -1,6 +1,7 @@
 """What all our DAGs share: assets, tags, default arguments, alerts, and the task that resolves the day."""
 
 import datetime as dt
+import os
 from enum import StrEnum
 from typing import Any
 
@@ -8,6 +9,7 @@ from airflow.sdk import (
     Asset,
     AsyncCallback,
     CronPartitionTimetable,
+    CronTriggerTimetable,
     DeadlineAlert,
     DeadlineReference,
     ExceptionRetryPolicy,
@@ -17,7 +19,7 @@ from airflow.sdk import (
     task,
 )
 
-from pipeline import settings
+from pipeline import private, settings
 
 COMMENTS, TOKENS, MODELS, SCORES, LABELS = (
     Asset(name=name, uri=f"iceberg://undertone/{name}")
@@ -70,10 +72,12 @@ def begin(context: Any) -> None:
     """Say which attempt this is: one whose worker was lost, and which lives on, must not write over its retry."""
     ti = context["ti"]
     # with the index: tasks mapped side by side do not overtake each other
+    os.umask(private.MASK)  # for this process, which is the task's own
     settings.begin(f"{ti.dag_id}.{ti.task_id}.{ti.map_index}", ti.start_date)
 
 
-# No start_date: unpausing must not start a run at once. Lost races are normal traffic; the retry is the redo loop.
+# No start_date, and `every` or `at_tick`: unpausing must not start a run at once.
+# Lost races are normal traffic; the retry is the redo loop.
 HOUSE: dict[str, Any] = {
     "catchup": False,
     "default_args": {
@@ -97,9 +101,21 @@ DAY = Param(
 )
 
 
+# Airflow takes False, its default, for None: a DAG that is unpaused within a tenth of the interval after a tick,
+# such as a weekly one on Monday afternoon, would run at once.
+_NEVER_AT_ONCE = dt.timedelta(0)
+
+
 def every(cron: str) -> CronPartitionTimetable:
     """A schedule whose partition key is the day before the tick."""
-    return CronPartitionTimetable(cron, timezone="UTC", run_offset=-1, key_format="%Y-%m-%d")
+    return CronPartitionTimetable(
+        cron, timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=_NEVER_AT_ONCE
+    )
+
+
+def at_tick(cron: str) -> CronTriggerTimetable:
+    """A schedule of runs about no day."""
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=_NEVER_AT_ONCE)
 
 
 @task(task_id="day")

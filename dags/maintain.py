@@ -5,15 +5,16 @@ nothing younger than a day by the store's clock is removed, and a snapshot stays
 nothing of a write or run in flight goes; shorter limits are refused unless forced.
 
 **Triage.** *BadInput: … is damaged* names partition and file: nothing was changed; bring the file back from a copy, or
-collect that partition again (`undertone backfill`). *BadInput: grace of …*: the limits are too short. *Retry*: a writer
-was faster; it settles by itself. A partition whose writer was faster is counted as lost and done the next time.
+collect that partition again (`undertone backfill`). *The catalog … is damaged*: `undertone recover-catalog`.
+*BadInput: grace of …*: the limits are too short. *Retry*: a writer was faster; it settles by itself. A partition whose
+writer was faster is counted as lost and done the next time.
 """
 
 from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import HOUSE, Tag
+from house import HOUSE, Tag, at_tick
 
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
@@ -30,12 +31,14 @@ PARAMS = {
     "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes a run",
                        description="Rewritten at most, a table; the rest the next time"),
     "footers": Param(True, type="boolean", title="Open files", description="The check opens every data file"),
+    "verify_weeks": Param(4, type="integer", minimum=0, title="Weeks to verify",
+                          description="Checksums of all files are compared once in so many weeks; 1 all now, 0 none"),
     "force": Param(False, type="boolean", title="Force", description="Take shorter limits, while nothing else runs"),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Check and count, change nothing"),
 }  # fmt: skip
 
 
-@dag(dag_id="maintain", schedule="0 4 * * 0", params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
+@dag(dag_id="maintain", schedule=at_tick("0 4 * * 0"), params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
      **{**HOUSE, "max_active_runs": 1})  # fmt: skip
 def maintain() -> None:
     @task

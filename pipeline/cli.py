@@ -1,25 +1,30 @@
 """The `undertone` command. Data goes to standard output, words for people to standard error.
 
-Exit codes: 0 done; 1 a check does not hold or something failed; 2 bad input or usage; 3 a source refused; 4 something
-is missing; 75 try again.
+Exit codes: 0 done; 1 a check does not hold, or something failed in part; 2 bad input or usage; 3 a source refused, or
+nothing that was asked has an answer; 4 something is missing; 70 a bug of Undertone; 75 try again; 130 and 143 stopped;
+141 the reader of the output went away.
 """
 
-from collections.abc import Mapping, Sequence
+import signal
+import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
-from pipeline import __version__, sample, warehouse
+from pipeline import __version__, left_out, private, sample, settings, warehouse
 from pipeline.commands import (
     abstractness,
+    asking,
     backfill,
     cloze,
     commenting,
     compression,
     console,
+    failures,
     forget,
     integrity,
     label,
@@ -27,19 +32,25 @@ from pipeline.commands import (
     models,
     ndd,
     pairs,
+    query,
     readers,
     recovery,
     studies,
     subtext,
     upkeep,
 )  # fmt: skip
-from pipeline.commands.options import Day, Encoding, today
-from pipeline.errors import UndertoneError
+from pipeline.commands.options import Day, Encoding, SkipBadRows, today
+from pipeline.errors import BadInput
+from pipeline.explanations import is_undecodable
 from pipeline.tasks.again import again
+
+if TYPE_CHECKING:
+    from pipeline.tasks.intake import Collected
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(pairs.app, name="pairs")
 app.add_typer(label.app, name="label")
+app.add_typer(asking.app, name="llm")
 app.add_typer(cloze.app, name="cloze")
 app.add_typer(commenting.app, name="commenting")
 app.add_typer(commenting.metric_app, name="metric")
@@ -71,9 +82,12 @@ models.train_app.command("count_lm")(ndd.train_count_lm)
 app.command("ndd")(ndd.ndd)
 app.command("compress")(ndd.compress)
 app.command("recover")(recovery.recover)
+app.command("query")(query.query)
 app.command("backfill")(backfill.backfill)
 app.command("forget")(forget.forget)
+app.command("check")(upkeep.check)
 app.command("maintain")(upkeep.maintain)
+app.command("recover-catalog")(upkeep.recover_catalog)
 models.train_app.command("recovery")(recovery.train)
 models.evaluate_app.command("recovery")(recovery.evaluate)
 for command in (measures.rank, measures.choose, measures.distance, measures.agree):
@@ -81,18 +95,66 @@ for command in (measures.rank, measures.choose, measures.distance, measures.agre
 
 
 def main() -> None:
-    """Run the command; one of our errors becomes one line and its exit code."""
+    """Run the command. Whatever happens, it ends with a line for people and a documented exit code."""
+    console.prepare_streams()
+    left_out.clear()
+    handler = signal.signal(signal.SIGTERM, _terminate)
     try:
-        app()
-    except UndertoneError as why:
-        console.say(f"undertone: {why}")
-        raise SystemExit(why.exit_code) from None
+        with private.private_umask() as mask:
+            code = _run(mask)
+    except BaseException as error:  # noqa: BLE001 - a panic of a library in Rust is no Exception
+        code = console.report_failure(error, is_debug=settings.debug() or "--debug" in sys.argv)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    failures.silence()
+    raise SystemExit(code)
+
+
+def _run(mask: int) -> int:
+    """The exit code of the command; what it left out is printed, also after a check that does not hold."""
+    if odd := [word for word in sys.argv[1:] if is_undecodable(word)]:
+        raise BadInput(f"{odd[0]!a}: this argument is not UTF-8; rename the file, or write the argument in UTF-8")
+    outputs: list[private.Output] = []
+    command = typer.main.get_command(app)
+    _record_outputs(command, outputs)
+    try:
+        command()
+    except SystemExit as ended:
+        if failures.is_closed(ended) or not isinstance(ended.code, int) or ended.code > 1:
+            raise
+        console.say_left_out(as_json="--json" in sys.argv)
+        sys.stdout.flush()
+        return ended.code
+    finally:
+        for output in outputs:
+            output.share(mask)
+    return 0
+
+
+def _record_outputs(command: Any, outputs: list[private.Output]) -> None:
+    """Note what a person names as `out` of any command: it follows their umask, all else is private."""
+
+    def record(_: object, __: object, value: str | Path | None) -> str | Path | None:
+        if value:
+            outputs.append(private.Output(Path(value), settings.home()))
+        return value
+
+    for param in command.params:
+        if param.name == "out":
+            param.callback = record
+    for part in getattr(command, "commands", {}).values():
+        _record_outputs(part, outputs)
+
+
+def _terminate(*_: object) -> None:
+    raise SystemExit(failures.TERMINATED)
 
 
 @app.callback()
 def options(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what is written where.")] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="The same as JSON lines with fields.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of a bug.")] = False,  # noqa: ARG001
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """Measure what text means but does not say."""
@@ -109,6 +171,8 @@ def init() -> None:
     Example: `undertone init`
     """
     created = warehouse.create()
+    if count := private.tighten(settings.home()):
+        console.say(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
     console.say(f"created {', '.join(created)}" if created else "all tables are there")
 
 
@@ -126,6 +190,7 @@ def import_(
         str | None, typer.Option(help="Name of this import within the day; the file's by default.")
     ] = None,
     encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
 ) -> None:
     """Import comments from files. Importing a file again replaces what it brought.
 
@@ -138,15 +203,21 @@ def import_(
     from pipeline.tasks.intake import Collected
 
     warehouse.create()
-    files = [file for path in paths for file in collect.files(str(path), source, day or today())]
+    inputs = [collect.inputs(str(path), source, day or today()) for path in paths]
+    files = [file for part in inputs for file in part.files]
+    ignored = [name for part in inputs for name in part.left_out]
+    if len(files) > 1 or ignored:
+        more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
+        console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
     name = origin or (collect.origin_of(str(paths[0])) if len(paths) == 1 else None)
     columns_given = columns.parse(mapping)
     with console.progress("importing") as done:
 
         def work() -> list[Collected]:
-            return collect.import_files(
-                files, source, day or today(), mapping=columns_given, origin=name, encoding=encoding, done=done
-            )
+            return collect.import_bounded(
+                files, source, day or today(), mapping=columns_given, origin=name, encoding=encoding,
+                skip_bad_rows=skip_bad_rows, ignored=ignored, on_progress=done,
+            )  # fmt: skip
 
         collected = again(work)
     _told(collected)
@@ -159,6 +230,7 @@ def collect(
     path: Annotated[str | None, typer.Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
     mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
     encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
     live: Annotated[bool, typer.Option("--live", help="Ask the site, politely.")] = False,
     thread: Annotated[list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
 ) -> None:
@@ -175,16 +247,17 @@ def collect(
     collected: list[Collected] = []
     with console.progress("collecting") as done:
         for one in work.sources(source, path):
-            given = partial(work.run, one, day, path=path, mapping=mapping, encoding=encoding, done=done)
+            given = partial(work.run, one, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
+                            skip_bad_rows=skip_bad_rows)  # fmt: skip
             collected += again(partial(given, live=live, threads=thread or []))
     if not collected:
         console.say(f"nothing found for {day}")
     _told(collected)
 
 
-def _told(done: Sequence[Mapping[str, object]]) -> None:
+def _told(done: "Sequence[Collected]") -> None:
     if done:
-        console.table(pl.DataFrame(done).drop("stopped"))
+        console.table(pl.DataFrame(done, schema=["source", "articles", "read", "kept", "dropped"]))
     for one in done:
         if one["stopped"]:
             console.say(f"{one['source']} stopped before its end: {one['stopped']}")
@@ -227,42 +300,6 @@ def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     frame = counts()
     files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
-
-
-@app.command()
-def query(
-    sql: Annotated[str, typer.Argument(help="SQL in DuckDB's dialect, over tables and views.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="csv, safe for spreadsheets.")] = False,
-) -> None:
-    """Ask the tables.
-
-    Examples: `undertone query "select * from most_implicit limit 5"`;
-    `undertone query "select * from implicitness_by_source_day" --csv`
-    """
-    from pipeline.commands import files
-
-    frame = warehouse.query(sql)
-    if as_json or as_csv:
-        files.to_stdout(frame, ".jsonl" if as_json else ".csv")
-    else:
-        console.table(frame)
-
-
-@app.command()
-def check() -> None:
-    """Run the data checks of sql/checks; exit code 1 if one does not hold.
-
-    Example: `undertone check`
-    """
-    failed = 0
-    for name in warehouse.checks():
-        rows = warehouse.run_check(name)
-        failed += bool(rows)
-        console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
-        if rows:
-            console.table(pl.DataFrame(rows))
-    raise typer.Exit(1 if failed else 0)
 
 
 @app.command()

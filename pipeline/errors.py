@@ -8,6 +8,9 @@ UndertoneError
 └── Retry           a lost race or a passing fault: run the task again, it changed nothing
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UndertoneError(Exception):
     """The root, so that a caller can tell our refusals from bugs."""
@@ -41,3 +44,20 @@ class Retry(UndertoneError):
     """A fault that may pass; nothing was changed."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
+
+
+@contextmanager
+def refuse_damage(place: object, remedy: str) -> Iterator[None]:
+    """Make BadInput, with the place and the remedy, of whatever a library raises over damaged files.
+
+    Errors of ours, of the system and of memory pass: they say what is wrong already.
+    """
+    try:
+        yield
+    except (UndertoneError, MemoryError):
+        raise
+    except Exception as why:
+        if isinstance(why, OSError) and why.errno is not None:
+            raise
+        text = " ".join(str(why).split())
+        raise BadInput(f"{place}: damaged or of another shape ({type(why).__name__}: {text:.200}); {remedy}") from why

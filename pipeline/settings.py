@@ -79,6 +79,11 @@ def attempt() -> Attempt | None:
     return Attempt(task, began) if began else None
 
 
+def debug() -> bool:
+    """Whether a bug prints its traceback (UNDERTONE_DEBUG, any value)."""
+    return bool(_get("DEBUG", ""))
+
+
 def catalog_uri() -> str:
     """SQLAlchemy address of the Iceberg catalog (UNDERTONE_CATALOG): a SQLite file, or PostgreSQL for a team."""
     return _database("CATALOG", "catalog.db")
@@ -133,6 +138,16 @@ def import_limits() -> tuple[int, int]:
     from pipeline.text.lines import LIMITS
 
     return _whole("IMPORT_BYTES", LIMITS.whole), _whole("IMPORT_CHARACTERS", LIMITS.line)
+
+
+def import_memory() -> int:
+    """Megabytes of memory that an import may take for more than some milliseconds (UNDERTONE_IMPORT_MEMORY)."""
+    return _whole("IMPORT_MEMORY", 900)
+
+
+def import_seconds() -> int:
+    """CPU seconds that a file of an import may take, beside one for each 100 kB (UNDERTONE_IMPORT_SECONDS)."""
+    return _whole("IMPORT_SECONDS", 10)
 
 
 def _whole(name: str, default: int) -> int:
@@ -244,6 +259,11 @@ def llm_prices() -> Path | None:
     """A price table of one's own (UNDERTONE_LLM_PRICES), which goes before the shipped one."""
     value = os.environ.get("UNDERTONE_LLM_PRICES")
     return Path(value).expanduser().resolve() if value else None
+
+
+def llm_max_tokens() -> int | None:
+    """Tokens that an answer may have at most (UNDERTONE_LLM_MAX_TOKENS); by default as `pipeline.llm.limits` says."""
+    return _whole("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS", "") else None
 
 
 def llm_prompts() -> Path | None:

@@ -479,6 +479,9 @@ PROVENANCE = ("run_id", "started_at", "seconds", "byte_count", "input_tokens", "
 """Columns in which `runs` may differ between two runs of one slice; `run_id` says as little in other tables."""
 
 
+ERASED = "erased"  # what stands in the place of a hash, key or reason of what was erased
+
+
 class TrainingTexts(dy.Schema):
     """Hashes of the texts each model was trained on, so that it can be told which models learned from erased ones.
 
@@ -507,14 +510,23 @@ class Erasures(dy.Schema):
 
 
 class ModelErasures(dy.Schema):
-    """What share of a model's training texts an erasure took: the model was trained on them all the same."""
+    """Models that learnt from what an erasure took: on what share of it, what became of them, what replaced them."""
 
     erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="erasures.erasure_id")
     kind = dy.String(min_length=1, description="Kind of model")
-    model_id = dy.String(min_length=1, description="training_texts.model_id")
-    erased_count = dy.Int64(min=1, description="Training rows that this erasure took")
-    training_count = dy.Int64(min=1, description="Training rows when the model was trained")
+    model_id = dy.String(min_length=1, description="training_texts.model_id, or a folder below the home")
+    erased_count = dy.Int64(min=0, description="Training rows that this erasure took")
+    training_count = dy.Int64(min=0, description="Training rows when the model was trained; 0: there is no record")
     erased_ratio = dy.Float64(min=0, max=1, description="erased_count / training_count, rounded to 6 decimals")
+    action = dy.String(
+        nullable=True,
+        regex="^(removed|flagged|absent)$",
+        description="removed: its files held words; flagged: they hold numbers alone; absent: they are not here",
+    )
+    day = dy.Date(nullable=True, description="Day it was trained for; null for a model that is in no table")
+    is_promoted = dy.Bool(nullable=True, description="Days were scored by it")
+    recipe = dy.String(nullable=True, description="Profile and numbers to train it again by, as JSON")
+    replaced_by = dy.String(nullable=True, description="models.model_id that was trained in its place")
 
 
 class Table(NamedTuple):

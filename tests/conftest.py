@@ -67,6 +67,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UNDERTONE_HOME", str(folder))
     for name in [n for n in os.environ if n.startswith("AIRFLOW_CTX_") or n == "UNDERTONE_ATTEMPT"]:
         del os.environ[name]  # a DAG that an earlier test ran in this process left them
+    os.umask(0o022)  # and its own
     return folder
 
 
@@ -95,6 +96,8 @@ def tables(empty_home: Path, home: Path) -> Iterator[Path]:
     shutil.copytree(empty_home, home)
     for path in home.glob("warehouse/**/*.metadata.json"):
         path.write_text(path.read_text(encoding="utf-8").replace(str(empty_home), str(home)), encoding="utf-8")
+    for path in home.glob("warehouse/**/checksums"):  # of the other paths
+        shutil.rmtree(path)
     with closing(sqlite3.connect(home / "catalog.db")) as catalog, catalog:
         catalog.execute(
             "UPDATE iceberg_tables SET metadata_location = replace(metadata_location, ?, ?)",

@@ -80,7 +80,8 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("erasures", {"row_count": -1}, "row_count|min"),
     ("erasures", {"erased_at": None}, "erased_at|nullability"),
     ("model_erasures", {"erased_ratio": 1.5}, "erased_ratio|max"),
-    ("model_erasures", {"erased_count": 0}, "erased_count|min"),
+    ("model_erasures", {"erased_count": -1}, "erased_count|min"),
+    ("model_erasures", {"action": "mended"}, "action|regex"),
     ("dropped", {"reason": ""}, "reason|min_length"),
     ("runs", {"read_count": 5, "kept_count": 3, "dropped_count": 1}, "adds_up"),
 ]

@@ -1,26 +1,34 @@
 """Cleaning that keeps what carries tone: full-width punctuation, emoji, [doge], repeated letters, script.
 
 NFC rather than NFKC, which would turn ， into a comma and ① into 1. Only digits and Latin letters are folded to normal
-width, entities decoded, invisible characters taken out (but U+200D, which holds emoji together), blanks collapsed.
+width, entities decoded, invisible characters taken out, blanks collapsed. Kept are U+200D, which
+holds emoji together, and U+200C within scripts that write words with it.
 """
 
 import hashlib
-import html
 from collections import Counter
 
 import polars as pl
 
-from pipeline.collect.anonymise import FULL, HALF, scrub_column
+from pipeline.collect.particulars import TOKENS, scrub_column
+from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import language
 
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
 
 # zero-width, directional marks and controls other than blanks; bidi overrides can make a page read backwards
 _INVISIBLE = (
-    r"[\x{200B}\x{200C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}"
+    r"[\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}"
     r"\x00-\x08\x0B\x0C\x0E-\x1F\x7F]"
 )
-_ONLY_TOKENS = r"^(\s|\[(URL|EMAIL|ID|PHONE|HANDLE|MENTION)\])*$"
+# Persian and the scripts of India write words with a non-joiner; elsewhere it hides what stands around it
+_JOINED = (
+    r"([\p{Arabic}\p{Syriac}\p{Mongolian}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}"
+    r"\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}])\x{200C}"
+)
+_ONLY_TOKENS = rf"^(\s|\[({'|'.join(TOKENS)})\])*$"
+_HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in _HALF)  # their full-width twins
 
 
 def text_hash(texts: pl.Series) -> pl.Series:
@@ -32,23 +40,37 @@ def text_hash(texts: pl.Series) -> pl.Series:
 
 def normalised(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
     """Each text normalised and scrubbed of private particulars; nulls stay null."""
-    texts = _plain(texts)
-    while len(rows := texts.str.contains("&", literal=True).fill_null(value=False).arg_true()):
-        before = texts.gather(rows)  # an entity may stand for an entity, or for what _plain takes out
-        after = _plain(pl.Series(texts.name, [html.unescape(text) for text in before], dtype=pl.String))
-        if after.equals(before):
-            break
-        texts = texts.scatter(rows, after)
-    return scrub_column(texts, counts).str.strip_chars()
+    return scrub_column(_decoded(_plain(texts)), counts).str.strip_chars()
+
+
+def _decoded(texts: pl.Series) -> pl.Series:
+    """Texts without entities. One may stand for another, or for what `_plain` takes out: decode until none is left.
+
+    Each round costs the length of the text, and a text can ask for as many rounds as it has letters. What is still
+    nested after `ROUNDS` is no page that was escaped twice: its ampersands become full-width ones.
+    """
+    rows = texts.str.contains("&", literal=True).fill_null(value=False).arg_true()
+    for _ in range(ROUNDS):
+        before = texts.gather(rows)
+        after = _plain(pl.Series(texts.name, [unescape(text) for text in before], dtype=pl.String))
+        changed = (after != before).arg_true()
+        if not len(changed):
+            return texts
+        rows = rows.gather(changed)
+        texts = texts.scatter(rows, after.gather(changed))
+    nested = texts.gather(rows)
+    return texts.scatter(rows, _plain(nested.str.replace_all("&", "＆", literal=True)))
 
 
 def _plain(texts: pl.Series) -> pl.Series:
     """Invisible characters out, digits and letters of normal width, then NFC, which can only now join what belongs."""
     name = texts.name
+    seen = pl.col(name).str.replace_all(_INVISIBLE, "")
+    if texts.str.contains("\u200c", literal=True).any():
+        seen = seen.str.replace_all(_JOINED, "$1\0").str.replace_all("\u200c", "", literal=True)
+        seen = seen.str.replace_all("\0", "\u200c", literal=True)
     return texts.to_frame().select(
-        pl.col(name)
-        .str.replace_all(_INVISIBLE, "")
-        .str.replace_many(list(FULL), list(HALF))
+        seen.str.replace_many(list(_FULL), list(_HALF))
         .str.normalize("NFC")
         .str.replace_all(r"\s+", " ")
         .str.strip_chars()

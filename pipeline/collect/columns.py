@@ -10,6 +10,7 @@ default).
 from collections.abc import Iterable, Mapping
 from zoneinfo import ZoneInfo
 
+from pipeline.collect.formats.chunk import list_names
 from pipeline.errors import BadInput
 
 FIELDS = (
@@ -86,16 +87,25 @@ def parse(text: str | None) -> dict[str, str]:
     """`text=content,like_count=likes` as a mapping."""
     if not text:
         return {}
-    parts = [part.partition("=") for part in text.split(",")]
-    if bad := [name for name, equals, _ in parts if not equals]:
-        raise BadInput(f"cannot read the mapping {bad[0]!r}; write it as text=their_column,like_count=their_column")
-    return checked({name.strip(): column.strip() for name, _, column in parts})
+    mapping: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, column = (piece.strip() for piece in part.partition("="))
+        if not equals or not column:
+            raise BadInput(
+                f"cannot read the mapping {part!r:.60}; write it as text=their_column,like_count=their_column"
+            )
+        if name in mapping:
+            raise BadInput(f"the mapping names {name!r} twice, as {mapping[name]!r} and {column!r}; choose one")
+        mapping[name] = column
+    return checked(mapping)
 
 
 def checked(mapping: Mapping[str, str]) -> dict[str, str]:
     """The mapping, if it names only fields we know."""
     if unknown := sorted(set(mapping) - set(FIELDS)):
         raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(FIELDS)}")
+    if empty := [name for name, column in mapping.items() if not column]:
+        raise BadInput(f"the mapping names no column for {', '.join(empty)}; leave it out, or name one")
     try:
         ZoneInfo(mapping.get("timezone", "UTC"))
     except (KeyError, ValueError, OSError) as why:
@@ -113,11 +123,11 @@ def choose(given: Mapping[str, str], present: Iterable[str], where: str) -> tupl
         return None, checked(given)
     if found := preset(columns):
         return found
-    own = {field: field for field in FIELDS if field in columns}
+    own = {field: field for field in FIELDS if field in columns and field not in _LITERAL}
     if "text" in own or {"thread_id", "article_text"} <= set(own):
         return None, own
     raise BadInput(
-        f"{where}: no column `text` and no known export; there are {', '.join(sorted(columns))}; "
+        f"{where}: no column `text` and no known export; there are {list_names(columns)}; "
         f"say which is which with --map text=COLUMN,…"
     )
 
@@ -127,7 +137,7 @@ def all_there(given: Mapping[str, str], present: Iterable[str], where: str) -> N
     columns = set(present)
     absent = [c for f, c in given.items() if f not in _LITERAL and c not in columns and not _nested(f, given)]
     if absent:
-        raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {', '.join(sorted(columns))}")
+        raise BadInput(f"{where}: no column {', '.join(map(repr, absent))}; there are {list_names(columns)}")
 
 
 def preset(present: Iterable[str]) -> tuple[str | None, Columns] | None:

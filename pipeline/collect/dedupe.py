@@ -73,15 +73,16 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     long = rows.filter(pl.col("text").str.len_chars() >= SHORTEST).sort(
         pl.col("_answered").fill_null(value=False), "_row", descending=[True, False]
     )
-    grams = [_trigrams(thread, text) for thread, text in long.select(_PLACE, "text").iter_rows()]
-    if len(grams) < 2:
+    if long.height < 2:
         return {}
+    texts = long.select(_PLACE, "text")
+    grams = (_trigrams(*row) for row in texts.iter_rows())  # of one text at a time: those of all fill the memory
     index = RMinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, num_bands=PERMUTATIONS // 4)
     matrix = RMinHash.digest_matrix_from_token_sets(grams, num_perm=PERMUTATIONS, seed=_SEED)
     suspects = [i for i, flag in enumerate(index.query_duplicate_flags_matrix_one_shot(matrix)) if flag]
-    sketches = RMinHash.from_token_sets([grams[i] for i in suspects], num_perm=PERMUTATIONS, seed=_SEED)
+    kinds = {i: set(_trigrams(*texts.row(i))) for i in suspects}
+    sketches = RMinHash.from_token_sets(kinds.values(), num_perm=PERMUTATIONS, seed=_SEED)
     ids, answered = long["_row"].to_list(), long["_answered"].to_list()
-    kinds = {i: set(grams[i]) for i in suspects}
     copies: dict[int, int] = {}
     for i, sketch in zip(suspects, sketches, strict=True):
         original = None if answered[i] else _first_like(kinds, i, sorted(index.query(sketch))[:CANDIDATES], threshold)

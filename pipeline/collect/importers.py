@@ -5,36 +5,27 @@ and what was expected, so that a person mends the file rather than finding a hol
 """
 
 import hashlib
-import logging
-import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path, PurePath
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from pipeline.collect import anonymise, columns
 from pipeline.collect.adapters import ADAPTERS, parse
+from pipeline.collect.formats.databases import tables
 from pipeline.collect.markup import text_of
 from pipeline.collect.record import Article, Comment, Page
-from pipeline.collect.rows import CHUNK, Chunk, chunks, tables
+from pipeline.collect.rows import Chunk, Source, chunks_of
+from pipeline.collect.values import Row, count_value, list_value, text_value, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.text.lines import LIMITS, Limits, parsed
+from pipeline.text.lines import LIMITS, Limits
 
-log = logging.getLogger(__name__)
-
-_EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
-_DATE = re.compile(r"^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])$")
-_WHOLE = re.compile(r"^-?\d{1,18}(?:\.0+)?$")
-_IDS = ("comment_id", "thread_id", "parent_id", "root_id", "user")
-_ROUNDED = re.compile(r"^\d(?:\.\d+)?[eE]\+\d+$")  # what a spreadsheet makes of a long id
-_EXACT = 2**53  # the first integers that floats skip lie above
-_MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^>]*>")
+_MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
+_MESSAGES = 10  # about bad rows, of a file
 
 
 @dataclass(slots=True)
@@ -57,15 +48,31 @@ class Batch:
     hashed: bool = False
 
 
+@dataclass(slots=True)
+class LeftOut:
+    """What was left out of a file: parts that are no rows of comments, and messages about the first bad rows."""
+
+    ignored: list[str] = field(default_factory=list)
+    bad_rows: list[str] = field(default_factory=list)
+
+    def add_bad_row(self, message: str) -> None:
+        """Keep the message, unless there are many."""
+        if len(self.bad_rows) < _MESSAGES:
+            self.bad_rows.append(message)
+
+
 def read(
     path: Path,
     source: str | None,
     mapping: Mapping[str, str],
     key: bytes | None,
     encoding: str = "utf-8-sig",
-    size: int = CHUNK,
+    size: int | None = None,
     label: str | None = None,
     limits: Limits = LIMITS,
+    *,
+    skip_bad_rows: bool = False,
+    left_out: LeftOut | None = None,
 ) -> Iterator[Batch]:
     """The file's records, in batches.
 
@@ -75,50 +82,123 @@ def read(
         mapping: our field -> their column; empty to recognise the file by its columns.
         key: key of the HMAC over user ids in raw pages; None drops them.
         encoding: of text files.
-        size: rows a batch.
+        size: most rows of a batch.
         label: what ids made from rows begin with; the file's name. Files imported together need different ones.
         limits: how much of the file may be in memory at once.
+        skip_bad_rows: drop rows that cannot be read, with a reason, instead of stopping at the first.
+        left_out: filled with what is not read.
     """
-    # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
-    known = [table for table, names in tables(path).items() if columns.preset(names)]
-    chosen: dict[str, tuple[str | None, columns.Columns]] = {}
-    seen: dict[str, set[str]] = {}
-    for chunk in chunks(path, encoding, size, limits):
-        if known and not mapping and chunk.table not in known:
-            log.info("%s: table %r is no export we know; left out", path, chunk.table)
-            continue
-        if not mapping and set(chunk.rows[0]) >= _PAGE_KEYS:
-            yield from _pages(path, chunk, source, key)
-            continue
-        where, names = f"{path}, table {chunk.table!r}", {name for row in chunk.rows for name in row}
-        seen.setdefault(chunk.table, set()).update(names)
-        if chunk.table not in chosen:
-            chosen[chunk.table] = columns.choose(mapping, names, where)
-            if path.suffix.lower() not in _SPARSE:
-                columns.all_there(mapping, names, where)
-        stem = label or path.name
-        named = stem if chunk.table == path.stem else f"{stem}/{chunk.table}"
-        yield _table(path, named, chunk, source, *chosen[chunk.table])
-    for table, names in seen.items():
-        columns.all_there(mapping, names, f"{path}, table {table!r}")
+    left_out = left_out or LeftOut()
+    file = Source(path=path, encoding=encoding, limits=limits, skip_bad_rows=skip_bad_rows, ignored=left_out.ignored)
+    file.size = size or file.size
+    yield from _File(file, source, dict(mapping), label or path.name, left_out).batches(key)
 
 
-def _pages(path: Path, chunk: Chunk, wanted: str | None, key: bytes | None) -> Iterator[Batch]:
-    batches: dict[str, Batch] = {}
-    for number, row in enumerate(chunk.rows, chunk.first):
-        where = f"{path}, line {number}"
-        source = row.get("source") or wanted
-        if wanted not in (None, source):
-            continue
-        if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
-            raise BadInput(
-                f"{where}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)"
-            )
-        if source not in batches:
-            batches[source] = Batch(source, ADAPTERS[source].ADAPTER, Page(), hashed=True)
-        body = anonymise.redact(row["body"], source, key)
-        add_page(batches[source], row["url"], _moment(row.get("fetched_at"), where, "fetched_at", UTC), body, where)
-    yield from batches.values()
+@dataclass(slots=True)
+class _File:
+    """A file on its way to batches: what its tables are taken for, and which mapped columns were seen in them."""
+
+    file: Source
+    source: str | None
+    mapping: dict[str, str]
+    label: str
+    left_out: LeftOut
+    chosen: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=dict)
+
+    def batches(self, key: bytes | None) -> Iterator[Batch]:
+        """Batches of each chunk."""
+        # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
+        exports = [table for table, names in tables(self.file.path).items() if columns.preset(names)]
+        for chunk in chunks_of(self.file):
+            if exports and not self.mapping and chunk.table not in exports:
+                self.file.ignore(f"the table {chunk.table!r:.60}, which is no export we know")
+                continue
+            for row in chunk.bad_rows:
+                self.left_out.add_bad_row(row.message)
+            if not self.mapping and chunk.rows and set(chunk.rows[0]) >= _PAGE_KEYS:
+                yield from self._pages(chunk, key)
+            else:
+                yield self._table(chunk)
+        for table, names in self.seen.items():
+            columns.all_there(self.mapping, names, self._place(table))
+
+    def _place(self, table: str) -> str:
+        return f"{self.file.path}, table {table!r}"
+
+    def _row_key(self, table: str, number: int) -> str:
+        stem = self.label if table == self.file.path.stem else f"{self.label}/{table}"
+        return f"{stem}-{number}"
+
+    def _source_name(self, preset: str | None) -> str:
+        return self.source or preset or _slug(PurePath(self.label).stem)
+
+    def _bad_rows(self, chunk: Chunk) -> list[tuple[str, str]]:
+        """Reason and key of each row that the reader dropped."""
+        return [(row.reason, self._row_key(chunk.table, row.number)) for row in chunk.bad_rows]
+
+    def _drop(self, row_key: str, why: BadInput) -> tuple[str, str]:
+        """Reason and key of a row with a value that cannot be read, where rows may be skipped."""
+        if not self.file.skip_bad_rows:
+            raise why
+        self.left_out.add_bad_row(str(why))
+        return "bad_value", row_key
+
+    def _pages(self, chunk: Chunk, key: bytes | None) -> Iterator[Batch]:
+        batches: dict[str, Batch] = {}
+        bad_rows = self._bad_rows(chunk)
+        for number, row in zip(chunk.numbers, chunk.rows, strict=True):
+            source = row.get("source") or self.source
+            if self.source not in (None, source):
+                continue
+            try:
+                name, batch_body, fetched_at = _page(row, source, f"{self.file.path}, line {number}")
+            except BadInput as why:
+                bad_rows.append(self._drop(self._row_key(chunk.table, number), why))
+                continue
+            if name not in batches:
+                batches[name] = Batch(name, ADAPTERS[name].ADAPTER, Page(), hashed=True)
+            body = anonymise.redact(batch_body, name, key)
+            add_page(batches[name], row["url"], fetched_at, body, f"{self.file.path}, line {number}")
+        if bad_rows and not batches:
+            batches[""] = Batch(self._source_name(None), "table/1", Page())
+        for batch in batches.values():
+            batch.page.skipped += bad_rows
+            bad_rows = []
+            yield batch
+
+    def _table(self, chunk: Chunk) -> Batch:
+        preset, mapping = self._columns(chunk)
+        batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
+        for number, row in zip(chunk.numbers, chunk.rows, strict=True):
+            row_key, place = self._row_key(chunk.table, number), f"{self.file.path}, row {number}"
+            try:
+                article, comments = _records(row, mapping, row_key, place)
+            except BadInput as why:
+                batch.page.skipped.append(self._drop(row_key, why))
+                continue
+            batch.page.articles += article
+            batch.page.comments += comments
+        return batch
+
+    def _columns(self, chunk: Chunk) -> tuple[str | None, columns.Columns]:
+        """The source that the chunk's table stands for, and its mapping."""
+        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
+        if not names:  # all its rows are broken
+            return self.chosen.get(chunk.table, (None, {}))
+        self.seen.setdefault(chunk.table, set()).update(names & set(self.mapping.values()))
+        if chunk.table not in self.chosen:
+            self.chosen[chunk.table] = columns.choose(self.mapping, names, self._place(chunk.table))
+            if self.file.path.suffix.lower() not in _SPARSE:
+                columns.all_there(self.mapping, names, self._place(chunk.table))
+        return self.chosen[chunk.table]
+
+
+def _page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
+    """A raw page's source, body and time."""
+    if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
+        raise BadInput(f"{place}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)")
+    return source, row["body"], time_value(row, {"fetched_at": "fetched_at"}, "fetched_at", place)
 
 
 def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], where: str) -> None:
@@ -141,121 +221,62 @@ def page_id(page: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
 
 
-def _table(
-    path: Path, label: str, chunk: Chunk, source: str | None, preset: str | None, mapping: columns.Columns
-) -> Batch:
-    batch = Batch(source or preset or _slug(path.stem), "table/1", Page())
-    zone = ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC
-    for number, row in enumerate(chunk.rows, chunk.first):
-        where = f"{path}, row {number}"
-        thread = _text(row, mapping, "thread_id", where) or (f"{label}-{number}" if "comments" in mapping else label)
-        if "article_text" in mapping or "article_title" in mapping:
-            batch.page.articles.append(_article(row, mapping, thread, where))
-        if "comments" in mapping:
-            for i, item in enumerate(_list(row.get(mapping["comments"]), where, mapping["comments"])):
-                nested = item if isinstance(item, dict) else {mapping.get("text", "text"): item}
-                fields = {**mapping, "text": mapping.get("text", "text")}
-                batch.page.comments.append(_comment(nested, fields, thread, f"{label}-{number}.{i + 1}", where, zone))
-        elif "text" in mapping:
-            batch.page.comments.append(_comment(row, mapping, thread, f"{label}-{number}", where, zone))
-    return batch
+def _records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
+    """The article and comments of a row."""
+    label = row_key.rpartition("-")[0]
+    has_comments = "comments" in mapping
+    own_thread = text_value(row, mapping, "thread_id", place)
+    thread = own_thread or (row_key if has_comments else label)
+    articles, comments = [], []
+    if "article_text" in mapping or "article_title" in mapping:
+        article = _article(row, mapping, thread, place)
+        if not own_thread and not has_comments:  # rows with the same article are one thread
+            content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
+            article = replace(article, thread_id=(thread := f"{label}-{content}"))
+        articles.append(article)
+    if has_comments:
+        column = mapping["comments"]
+        fields = {**mapping, "text": mapping.get("text", "text")}
+        for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
+            nested = item if isinstance(item, dict) else {fields["text"]: item}
+            comments.append(
+                _comment(nested, fields, thread, f"{row_key}.{index}", f"{place}, item {index} of {column!r}")
+            )
+    elif "text" in mapping:
+        comments.append(_comment(row, mapping, thread, row_key, place))
+    return articles, comments
 
 
-def _article(row: dict[str, Any], mapping: columns.Columns, thread: str, where: str) -> Article:
+def _article(row: Row, mapping: columns.Columns, thread: str, place: str) -> Article:
     return Article(
         thread_id=thread,
-        title=_text(row, mapping, "article_title", where),
-        text=_text(row, mapping, "article_text", where) or "",
-        category=_text(row, mapping, "category", where),
-        summary=_text(row, mapping, "summary", where),
+        title=text_value(row, mapping, "article_title", place),
+        text=text_value(row, mapping, "article_text", place) or "",
+        category=text_value(row, mapping, "category", place),
+        summary=text_value(row, mapping, "summary", place),
     )
 
 
-def _comment(row: dict[str, Any], mapping: columns.Columns, thread: str, key: str, where: str, zone: Any) -> Comment:
-    own = _text(row, mapping, "comment_id", where) or key
-    root = _text(row, mapping, "root_id", where)
+def _comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
+    own = text_value(row, mapping, "comment_id", place) or row_key
+    root = text_value(row, mapping, "root_id", place)
     root = None if root in (own, "0") else root
-    parent = _text(row, mapping, "parent_id", where) or root
+    parent = text_value(row, mapping, "parent_id", place) or root
     parent = None if parent in (own, "0") else parent
-    text = _text(row, mapping, "text", where) or ""
+    text = text_value(row, mapping, "text", place) or ""
     return Comment(
         thread_id=thread,
         comment_id=own,
         text=text_of(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         parent_id=parent,
         root_id=root or parent,
-        context=_text(row, mapping, "context", where),
-        like_count=_count(row, mapping, "like_count", where),
-        reply_count=_count(row, mapping, "reply_count", where),
-        created_at=_moment(row.get(mapping.get("created_at", "")), where, mapping.get("created_at", ""), zone),
-        user=_text(row, mapping, "user", where),
-        row_key=key,
+        context=text_value(row, mapping, "context", place),
+        like_count=count_value(row, mapping, "like_count", place),
+        reply_count=count_value(row, mapping, "reply_count", place),
+        created_at=time_value(row, mapping, "created_at", place, time_zone(mapping)),
+        user=text_value(row, mapping, "user", place),
+        row_key=row_key,
     )
-
-
-def _text(row: dict[str, Any], mapping: columns.Columns, name: str, where: str) -> str | None:
-    value = row.get(mapping[name]) if name in mapping else None
-    rounded = abs(value) > _EXACT if isinstance(value, float) else isinstance(value, str) and _ROUNDED.match(value)
-    if name in _IDS and rounded:
-        raise BadInput(
-            f"{where}, field {mapping[name]!r}: expected an id as text, found {value!r}, which has lost digits"
-        )
-    if isinstance(value, float):  # as spreadsheets and pandas give ids; NaN is pandas for none
-        value = None if math.isnan(value) else int(value) if value.is_integer() else value
-    return None if value in (None, "") else str(value)
-
-
-def _count(row: dict[str, Any], mapping: columns.Columns, name: str, where: str) -> int | None:
-    value = _text(row, mapping, name, where)
-    if value is None:
-        return None
-    if not _WHOLE.match(value):
-        raise BadInput(f"{where}, field {mapping[name]!r}: expected a whole number, found {value[:60]!r}")
-    return max(int(float(value)), 0)
-
-
-def _moment(value: Any, where: str, column: str, zone: Any) -> datetime | None:
-    if value in (None, ""):
-        return None
-    if isinstance(value, datetime):
-        found = value
-    elif _DATE.match(text := str(value)):  # 20261119: a date written without dashes, hardly 1970-08-23
-        found = _written(text, where, column)
-    elif _WHOLE.match(text):
-        number = int(float(text))
-        try:
-            return datetime.fromtimestamp(number / 1000 if abs(number) >= _EPOCH_MILLISECONDS else number, UTC)
-        except (ValueError, OverflowError, OSError) as why:
-            raise BadInput(f"{where}, field {column!r}: {text[:60]!r} is no time between years 1 and 9999") from why
-    else:
-        found = _written(text, where, column)
-    try:
-        return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
-    except OverflowError as why:
-        raise BadInput(f"{where}, field {column!r}: {str(value)[:60]!r} is no time between years 1 and 9999") from why
-
-
-def _written(text: str, where: str, column: str) -> datetime:
-    """ISO 8601, or Weibo's own way of writing times, which weibo-crawler leaves as it is."""
-    with suppress(ValueError):
-        return datetime.fromisoformat(text)
-    try:
-        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
-    except ValueError as why:
-        raise BadInput(f"{where}, field {column!r}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
-
-
-def _list(value: Any, where: str, column: str) -> list[Any]:
-    if isinstance(value, str):
-        try:
-            value = parsed(value)
-        except ValueError as why:
-            raise BadInput(f"{where}, field {column!r}: expected a JSON list: {why}") from why
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadInput(f"{where}, field {column!r}: expected a list of comments, found {type(value).__name__}")
-    return value
 
 
 def _slug(stem: str) -> str:

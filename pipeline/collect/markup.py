@@ -7,10 +7,23 @@ marks sarcasm on Weibo. Here an image gives its alt text, a line break a newline
 import re
 from html.parser import HTMLParser
 
+from pipeline.text.entities import shorten_numbers
+
 _BREAKS = {"br", "p", "div", "li"}
 _LABELS = {"查看图片", "网页链接", "查看动图", "评论配图"}  # link texts that the site adds, not the writer
 # a tag that never ends, or a quotation mark that none closes, has the parser look to the text's end each time anew
 _NO_TAG = re.compile(r"<(?![^<>\"']*(?:\"[^<>\"]*\"[^<>\"']*|'[^<>']*'[^<>\"']*)*>)")
+
+
+_OWN_MARK = re.compile(r"<[A-Za-z][A-Za-z0-9]*>")  # <doge>: a word in brackets rather than a tag
+_TAGS = (
+    "a abbr article aside b big blockquote body br center cite code dd del details div dl dt em embed figcaption "
+    "figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label li link main mark "
+    "meta nav noscript ol option p picture pre q rp rt ruby s samp script section select small source span strike "
+    "strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr tt u ul var video "
+    "wbr"
+)
+_NAMES = frozenset(_TAGS.split())
 
 
 class _Text(HTMLParser):
@@ -21,8 +34,22 @@ class _Text(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "img":
             self.parts.append(dict(attrs).get("alt") or "")
+        elif tag not in _NAMES and _OWN_MARK.fullmatch(written := self.get_starttag_text() or ""):
+            self.parts.append(written)
         elif tag in _BREAKS and self.parts and not self.parts[-1].endswith("\n"):
             self.parts.append("\n")
+
+    def set_cdata_mode(self, elem: str, **_: object) -> None:
+        """Read on: a <script> that nothing closes would swallow the rest of the text."""
+
+    def unknown_decl(self, data: str) -> None:  # <![CDATA[text]]>
+        self.parts.append(data.removeprefix("CDATA["))
+
+    def handle_pi(self, data: str) -> None:
+        self.parts.append(f"<?{data}>")
+
+    def handle_decl(self, decl: str) -> None:
+        self.parts.append("" if decl.lower().startswith("doctype") else f"<!{decl}>")
 
     def handle_data(self, data: str) -> None:
         if data.strip() not in _LABELS:
@@ -34,6 +61,6 @@ def text_of(markup: str) -> str:
     if "<" not in markup and "&" not in markup:
         return markup.strip()
     parser = _Text()
-    parser.feed(_NO_TAG.sub("&lt;", markup))
+    parser.feed(shorten_numbers(_NO_TAG.sub("&lt;", markup)))
     parser.close()
     return "".join(parser.parts).strip()

@@ -93,7 +93,7 @@ def refuse_odd(record: Article | Comment, site: str) -> None:
         if name in ("thread_id", "comment_id"):
             fits = isinstance(value, str) and value != ""
         elif name.endswith("_count"):
-            fits = value is None or -(2**63) <= value < 2**63
+            fits = value is None or (type(value) is int and 0 <= value < 2**63)
         else:
             fits = isinstance(value, str | bool | datetime | None)
         if not fits:

@@ -23,21 +23,36 @@ def with_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame
 
 
 def refuse_circles(comments: pl.DataFrame) -> None:
-    """Raise BadInput if a comment is, through its parents, its own ancestor.
+    """Raise BadInput, with the file and the rows, if a comment is, through its parents, its own ancestor.
 
     Only answers to answers can be in a circle; each is walked up once.
     """
-    up = {(t, c): (t, p) for t, c, p in comments.select("thread_id", "comment_id", "parent_id").iter_rows() if p}
-    fine: set[tuple[str, str]] = set()
+    ids = comments.select("thread_id", "comment_id", "parent_id", "row_key").iter_rows()
+    up = {(thread, comment): ((thread, parent), row_key) for thread, comment, parent, row_key in ids if parent}
+    checked: set[tuple[str, str]] = set()
     for start in up:
-        path: list[tuple[str, str]] = []
-        at, met = start, set[tuple[str, str]]()
-        while at in up and at not in fine:
-            if at in met:
-                raise BadInput(
-                    f"comment {at[1]} of thread {at[0]} is its own ancestor; expected parents to form a tree"
-                )
-            met.add(at)
-            path.append(at)
-            at = up[at]
-        fine.update(path)
+        path: dict[tuple[str, str], None] = {}
+        comment = start
+        while comment in up and comment not in checked:
+            if comment in path:
+                circle = list(path)[list(path).index(comment) :]
+                raise BadInput(_circle(comment[0], [(each[1], up[each][1]) for each in circle]))
+            path[comment] = None
+            comment = up[comment][0]
+        checked.update(path)
+
+
+def _circle(thread: str, circle: list[tuple[str, str]]) -> str:
+    """What is wrong with comments (comment_id, row_key) that answer each other in a circle."""
+    shown = ", ".join(f"{comment!r} ({_place(row_key)})" for comment, row_key in circle[:5])
+    more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
+    return (
+        f"thread {thread!r}: {shown}{more} answer each other in a circle; expected each parent_id to lead to a comment "
+        "that answers none; correct parent_id in these rows"
+    )
+
+
+def _place(row_key: str) -> str:
+    """`a.csv-7`, the key of a row, as people read it."""
+    file, _, number = row_key.rpartition("-")
+    return f"{file}, row {number}" if file and number[:1].isdigit() else row_key

@@ -18,7 +18,7 @@ START = "https://m.weibo.cn/comments/hotflow?id={thread}&mid={thread}&max_id_typ
 ARTICLE = "https://m.weibo.cn/statuses/show?id={thread}"
 
 _REPLY_PREFIX = re.compile(r"^回复\s*(?:@[^\s:：]{1,40}|\[MENTION\])\s*[:：]\s*")
-_AGO = re.compile(r"^(\d+)\s*(秒|分钟|小时)前$")
+_AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
 
 
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:

@@ -126,10 +126,10 @@ def audit(file: Items, as_json: Json = False) -> None:
     """
     from pipeline.examples import cloze
     from pipeline.metrics import cloze_audit
+    from pipeline.tasks import funnel
 
     found = cloze.read(file, strict=False)
-    if found.dropped.height:
-        console.say(f"left out, as two of their options are the same: {found.dropped.height}")
+    funnel.record("read", found.dropped, str(file))
     show(cloze_audit.audit(found.items), as_json)
 
 

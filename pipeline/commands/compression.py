@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from pipeline.commands import console
 from pipeline.commands.options import Json, show
 
 
@@ -25,12 +24,10 @@ def evaluate(
     Examples: `undertone evaluate compression --data google/ --source google`;
     `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
     """
-    from pipeline.tasks import compression
+    from pipeline.tasks import compression, funnel
 
     found = compression.read(data, source, split)
     answers = compression.predicted(predictions, found.rows) if predictions else None
     told = compression.measured(found.rows, answers)
     show(told if as_json else compression.shown(told), as_json)
-    if found.dropped.height:
-        reasons = found.dropped["reason"].value_counts().sort("reason").iter_rows()
-        console.say("left out: " + ", ".join(f"{reason} {count}" for reason, count in reasons))
+    funnel.record("read", found.dropped, str(data))

@@ -1,8 +1,12 @@
 """The terminal: progress bars where somebody watches, plain log lines elsewhere, tables, errors as one line."""
 
+import contextlib
+import io
+import json
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,11 +17,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pipeline import logs
+from pipeline import left_out, logs
 from pipeline.text.visible import visible
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+
+_IS_TAKEN: list[bool] = []  # whether the JSON of this command has what was left out
 
 LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
 
@@ -29,6 +35,55 @@ def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
     if as_json:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(logs.json_lines())
+
+
+def prepare_streams() -> None:
+    """Write UTF-8 to files and pipes; a terminal that lacks a character gets its number."""
+    _IS_TAKEN.clear()
+    logging.raiseExceptions = False  # a log line that cannot be written is lost, and the command goes on
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_whole = stream.isatty() or "utf" in stream.encoding.lower()
+            stream.reconfigure(encoding=None if is_whole else "utf-8", errors="backslashreplace")
+
+
+def report_failure(error: BaseException, *, is_debug: bool) -> int:
+    """Print what ended the command and return its exit code."""
+    from pipeline.commands import failures
+    from pipeline.explanations import explain
+
+    if failures.is_closed(error):
+        return failures.CLOSED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        code, message = error.code, failures.STOPPED.get(error.code, "")
+    elif isinstance(error, KeyboardInterrupt):
+        code, message = failures.INTERRUPTED, failures.STOPPED[failures.INTERRUPTED]
+    else:
+        code, message = explain(error) or failures.bug(error, is_written=not is_debug)
+    if is_debug and not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # nobody reads standard error any more
+        if message:
+            say(f"undertone: {message}")
+    return code
+
+
+def take_left_out() -> dict[str, object]:
+    """What the command left out, once: for the JSON object that it prints, else for a last one of their own."""
+    if _IS_TAKEN:
+        return {}
+    if facts := left_out.facts():
+        _IS_TAKEN.append(True)
+    return facts
+
+
+def say_left_out(*, as_json: bool) -> None:
+    """What the command left out, by reason: lines for people, with `--json` also a last object on standard output."""
+    facts = take_left_out() if as_json else {}
+    for line in left_out.lines():
+        say(line)
+    if facts:
+        out.file.write(json.dumps(facts, ensure_ascii=False) + "\n")
 
 
 def say(text: str) -> None:

@@ -2,13 +2,18 @@
 
 import importlib.util
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline import settings, warehouse
-from pipeline.commands import stack
-from pipeline.errors import UndertoneError
+import polars as pl
+
+from pipeline import private, settings, warehouse
+from pipeline.commands import failures, stack
+from pipeline.errors import Missing, UndertoneError
+from pipeline.explanations import explain
 
 
 class Finding(NamedTuple):
@@ -22,21 +27,23 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Everything, in the order a person would mend it."""
-    return [
-        _python(),
-        *_packages(),
-        _encoder(),
-        _wordnet(),
-        _stanza(),
-        _gpu(),
-        _user_key(),
-        _tables(),
-        _model(),
-        _forgotten(),
-        _language_model(),
-        _airflow(),
-    ]
+    """Everything, in the order a person would mend it; a part that is broken is a finding and stops no other."""
+    parts: dict[str, Callable[[], Finding]] = {
+        "Python": _python, **{name: partial(_package, name, *about) for name, about in _PACKAGES.items()},
+        "sentence encoder": _encoder, "WordNet": _wordnet, "stanza models": _stanza, "GPU": _gpu,
+        "key for user ids": _user_key, "tables": _tables, "private files": _private, "ImpScore model": _model,
+        "erased training texts": _forgotten, "language model": _language_model, "Airflow": _airflow,
+    }  # fmt: skip
+    return [_examined(name, examine_part) for name, examine_part in parts.items()]
+
+
+def _examined(name: str, examine_part: Callable[[], Finding]) -> Finding:
+    try:
+        return examine_part()
+    except Exception as error:  # noqa: BLE001 - a doctor that stops at the first broken part is of no use
+        code, message = explain(error) or failures.bug(error)
+        remedy = "undertone init" if code == Missing.exit_code else ""
+        return Finding(name, False, message, remedy, needed=name in _NEEDED)
 
 
 def _python() -> Finding:
@@ -44,20 +51,20 @@ def _python() -> Finding:
     return Finding("Python", ok, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13")
 
 
-def _packages() -> list[Finding]:
-    wanted = {
-        "apache-airflow": ("make setup", True), "torch": ("pip install torch==2.13.0", True),
-        "sentence-transformers": ("make setup", True), "stanza": ("make setup", True), "nltk": ("make setup", True),
-        "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
-        "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
-    }  # fmt: skip
-    found = []
-    for name, (remedy, needed) in wanted.items():
-        try:
-            found.append(Finding(name, True, version(name), "", needed))
-        except PackageNotFoundError:
-            found.append(Finding(name, False, "not installed", remedy, needed))
-    return found
+_PACKAGES = {
+    "apache-airflow": ("make setup", True), "torch": ("pip install torch==2.13.0", True),
+    "sentence-transformers": ("make setup", True), "stanza": ("make setup", True), "nltk": ("make setup", True),
+    "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
+    "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
+}  # fmt: skip
+_NEEDED = {"sentence encoder", "tables"} | {name for name, (_, is_needed) in _PACKAGES.items() if is_needed}
+
+
+def _package(name: str, remedy: str, is_needed: bool) -> Finding:
+    try:
+        return Finding(name, True, version(name), "", is_needed)
+    except PackageNotFoundError:
+        return Finding(name, False, "not installed", remedy, is_needed)
 
 
 def _encoder() -> Finding:
@@ -114,11 +121,24 @@ def _user_key() -> Finding:
 
 
 def _tables() -> Finding:
-    try:
-        rows = sum(int(warehouse.scan(n).select("day").collect().height) for n in ("comments", "scores"))
-        return Finding("tables", True, f"{settings.warehouse()} ({rows:,} comments and scores)", "")
-    except UndertoneError as why:
-        return Finding("tables", False, str(why), "undertone init")
+    warehouse.table("comments")  # without a catalog this says so once
+    counts, broken = {}, []
+    for name in warehouse.names():
+        try:
+            counts[name] = int(warehouse.scan(name).select(pl.len()).collect().item())
+        except Exception as error:  # noqa: BLE001 - each broken table is named
+            broken.append(f"{name}: {(explain(error) or failures.bug(error)).message}")
+    if broken:
+        detail = f"{len(broken)} cannot be read: {'; '.join(broken)}"
+        return Finding("tables", False, detail, "undertone maintain --dry-run")
+    count = counts["comments"] + counts["scores"]
+    return Finding("tables", True, f"{settings.warehouse()} ({count:,} comments and scores)", "")
+
+
+def _private() -> Finding:
+    paths = private.list_readable(settings.home())
+    detail = f"{len(paths):,} paths that others may read, such as {paths[0]}" if paths else "the home is yours alone"
+    return Finding("private files", not paths, detail, "undertone init takes these rights away", needed=False)
 
 
 def _model() -> Finding:
@@ -136,10 +156,7 @@ def _model() -> Finding:
 def _forgotten() -> Finding:
     from pipeline.tasks import shelf
 
-    try:
-        found = shelf.flagged().filter("is_promoted")
-    except UndertoneError as why:
-        return Finding("erased training texts", False, str(why), "undertone init", needed=False)
+    found = shelf.flagged().filter("is_promoted")
     told = ", ".join(f"{kind} {share:.2%}" for kind, share in found.select("kind", "erased_ratio").iter_rows())
     remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"
     return Finding("erased training texts", not told, told or "in no model in force", remedy, needed=False)

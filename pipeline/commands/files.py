@@ -26,11 +26,17 @@ _NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
     """Chunks of a file and the name of their text column: the one given, else `text`, else the only one there is."""
     for chunk in chunks(path, encoding, limits=Limits(*settings.import_limits())):
-        frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
+        try:
+            frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
+        except pl.exceptions.PolarsError as why:
+            raise BadInput(f"{path}: a field is of another type in some rows: {why}") from why
         name = column or ("text" if "text" in frame.columns else frame.columns[0] if frame.width == 1 else None)
         if name is None or name not in frame.columns:
             asked = f"no column {name!r}" if name else "no column `text`"
             raise BadInput(f"{path}: {asked}; there are {', '.join(frame.columns)}; say which with --text-column")
+        for number, row in zip(chunk.numbers, chunk.rows, strict=True):  # polars makes null of what is no text
+            if not isinstance(value := row.get(name), str | None):
+                raise BadInput(f"{path}, row {number}, field {name!r}: expected text, found {value!r:.40}")
         if frame.schema[name] != pl.String:
             raise BadInput(f"{path}, column {name!r}: expected text, found {frame.schema[name]}")
         yield frame, name
@@ -49,6 +55,11 @@ def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def draft(path: Path) -> Path:
+    """Where a file is written until it is whole."""
+    return path.with_name(f".{path.name}.draft")
+
+
 class Writer:
     """Appends frames to a file of the format its ending names; nothing is left behind if the work fails.
 
@@ -56,7 +67,7 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.draft, self.suffix = path, path.with_name(f".{path.name}.draft"), path.suffix.lower()
+        self.path, self.draft, self.suffix = path, draft(path), path.suffix.lower()
         if self.suffix not in WRITES:
             raise BadInput(
                 f"{path}: cannot write {path.suffix or 'a file without an ending'}; there are {', '.join(WRITES)}"
@@ -126,7 +137,10 @@ def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
     if suffix == ".jsonl":
         return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in frame.to_dicts())
     flat = frame.with_columns(pl.col(pl.List).map_elements(_joined, return_dtype=pl.String))
-    return for_spreadsheets(flat).write_csv(include_header=header, separator="\t" if suffix == ".tsv" else ",")
+    try:
+        return for_spreadsheets(flat).write_csv(include_header=header, separator="\t" if suffix == ".tsv" else ",")
+    except pl.exceptions.ComputeError as why:  # structs, arrays, bytes
+        raise BadInput(f"{suffix[1:]} cannot hold {', '.join(map(str, frame.dtypes))}; write JSON or Parquet") from why
 
 
 def _joined(values: Any) -> str:

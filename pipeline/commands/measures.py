@@ -8,6 +8,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from pipeline import left_out
 from pipeline.commands import console, files
 from pipeline.commands.models import default_groups
 from pipeline.commands.options import Encoding, Json, Model, tell
@@ -47,8 +48,7 @@ def score_implicitness(
             yield found
 
     files.put(scored(), out, as_json=as_json)
-    if sum(blank):
-        console.say(f"{sum(blank):,} rows hold no text and have no score")
+    left_out.record_rows("score", {"no_text": sum(blank)})
 
 
 @score_app.command("day")

@@ -14,6 +14,9 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one
 Model = Annotated[
     str | None, typer.Option("--model", "-m", help="Folder of a model, or its id; the shipped one by default.")
 ]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
+]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb18030.")]
 
 
@@ -48,6 +51,7 @@ def tell(frame: pl.DataFrame, first: dict[str, object], as_json: bool) -> None:
     from pipeline.commands import console
 
     if as_json:
-        typer.echo(json.dumps({**first, "rows": frame.to_dicts()}, ensure_ascii=False, default=str))
+        facts = console.take_left_out()
+        typer.echo(json.dumps({**first, "rows": frame.to_dicts(), **facts}, ensure_ascii=False, default=str))
     else:
         console.table(frame)

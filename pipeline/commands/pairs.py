@@ -10,6 +10,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console, files
+from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask
 from pipeline.commands.options import Day, Json, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.again import again
@@ -88,8 +89,8 @@ def ask(
     params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
     limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would take, and ask nothing.")] = False,
-    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
+    cache_only: CacheOnly = False,
+    max_cost: MaxCost = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     as_json: Json = False,
@@ -103,19 +104,27 @@ def ask(
     """
     from pipeline.tasks import asking
 
-    how = asking.How(
-        model, revision, _json(params), "cache-only" if cache_only else "live", concurrency, max_cost, asking.endpoint()
-    )
+    how, summary = how_to_ask(model, max_cost, cache_only)
+    how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
     sources, run_id = asking.wanted(source or ()), this_run()
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
         return
     if batch:
-        show(asking.batch(sources, how, limit, run_id), as_json)
+        batches = asking.batch(sources, how, limit, run_id)
+        show(batches, as_json)
+        if unanswered := int(batches["open"].sum()):
+            console.say(f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again")
+            raise typer.Exit(1 if batches["answered"].sum() else 3)
         return
+    rows = []
     with console.progress("asking") as done:
-        told = [asking.ask(one, how, limit, done, run_id) for one in sources]
-    show(pl.DataFrame(told), as_json)
+        for name in sources:
+            rows.append(asking.ask(name, how, limit, done, run_id))
+            if summary.error:
+                break
+    show(pl.DataFrame(rows), as_json)
+    finish(summary, as_json)
 
 
 def _json(text: str) -> dict[str, Any]:

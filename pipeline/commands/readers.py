@@ -6,7 +6,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.commands import console
 from pipeline.commands.cloze import Subtask
 from pipeline.commands.models import changes_of
@@ -48,8 +48,7 @@ def train(
         if out is None or subtask or day:
             raise BadInput("--items wants --out, the folder of the model, and neither --subtask nor --day")
         rows, dropped = readers.gathered(items, without or [])
-        if dropped:
-            console.say(f"left out: {', '.join(f'{count} as {reason}' for reason, count in dropped.items())}")
+        left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
             found = readers.train_file(rows, out, profile, given, start)
         told: dict[str, object] = {"model": str(out), "item_count": rows.height}

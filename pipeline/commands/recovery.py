@@ -8,17 +8,16 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console
-from pipeline.commands.options import Json, named, show, tell, this_run
+from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
+from pipeline.commands.options import Json, show, tell, this_run
 from pipeline.commands.pairs import table_writer
 from pipeline.errors import BadInput
 
 if TYPE_CHECKING:
-    from pipeline.tasks.asking import How
+    from pipeline.llm.summary import Summary
 
 Asked = Annotated[str | None, typer.Option("--ask", help="Language model to ask.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
-Limit = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before this many USD are spent.")]
-CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
 
 
 def recover(
@@ -27,7 +26,7 @@ def recover(
     model: Folder = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
-    max_cost: Limit = None,
+    max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +39,8 @@ def recover(
 
     rows = work.read_comments(file).head(limit or 10**9)
     writer = table_writer(out) if out else None
-    found = _recovered(rows, ask, model, max_cost, cache_only)
+    found, summary = _recovered(rows, ask, model, max_cost, cache_only)
+    stop_if_unanswered(summary, as_json)
     for reason, count in found.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
         console.say(f"{count} comments have no meaning: {reason}")
     if writer:
@@ -48,30 +48,26 @@ def recover(
             writer.write(found)
     else:
         show(found.select("text", "plain", "meaning", "reason"), as_json)
+    if ask:
+        finish(summary, as_json)
 
 
 def _recovered(
     rows: pl.DataFrame, ask: str | None, model: str | None, max_cost: float | None, cache_only: bool
-) -> pl.DataFrame:
+) -> "tuple[pl.DataFrame, Summary]":
+    """The comments with their meanings, and what asking for them came to."""
+    from pipeline.llm.summary import Summary
     from pipeline.tasks import recovery as work
 
     if (ask is None) == (model is None):
         raise BadInput("say whom to ask (--ask) or which fitted model to use (--model)")
     if model:
         with console.working("writing"):
-            return work.generated(rows, model)
-    how = _how(ask or "", max_cost, cache_only)
-    with console.progress("asking", rows.height) as done:
-        return work.recover(rows, how, done, this_run())
-
-
-def _how(ask: str, max_cost: float | None, cache_only: bool) -> "How":
-    """Whom to ask, with the tables there that keep the answers."""
-    from pipeline.tasks import asking
-
+            return work.generated(rows, model), Summary()
     warehouse.create()
-    mode: asking.Mode = "cache-only" if cache_only else "live"
-    return asking.How(named(ask), mode=mode, max_cost=max_cost, endpoint=asking.endpoint())
+    how, summary = how_to_ask(ask or "", max_cost, cache_only)
+    with console.progress("asking", rows.height) as done:
+        return work.recover(rows, how, done, this_run()), summary
 
 
 def evaluate(
@@ -84,7 +80,7 @@ def evaluate(
     ask: Asked = None,
     model: Folder = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
-    max_cost: Limit = None,
+    max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
     as_json: Json = False,
 ) -> None:
@@ -101,20 +97,29 @@ def evaluate(
         raise BadInput("give --references or --choices")
     if references:
         rows = work.read(references).head(limit or 10**9)
-        found = _recovered(rows, ask, model, max_cost, cache_only) if ask or model else None
-        table = work.measured(rows if found is None else found)
-        tell(table, {} if found is None else table.row(0, named=True), as_json)
+        summary = None
+        if ask or model:
+            rows, summary = _recovered(rows, ask, model, max_cost, cache_only)
+            stop_if_unanswered(summary, as_json)
+        table = work.measured(rows)
+        tell(table, table.row(0, named=True) if summary else {}, as_json)
+        if ask and summary:
+            finish(summary, as_json)
         return
     if model:
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --ask")
     asked = work.read_choices(choices or Path()).head(limit or 10**9)
-    chosen = None
-    if ask:
-        how = _how(ask, max_cost, cache_only)
-        with console.progress("asking", asked.height) as done:
-            chosen = work.choose(asked, how, done, this_run())
+    if not ask:
+        tell(work.chosen_well(asked, None), {}, as_json)
+        return
+    warehouse.create()
+    how, summary = how_to_ask(ask, max_cost, cache_only)
+    with console.progress("asking", asked.height) as done:
+        chosen = work.choose(asked, how, done, this_run())
+    stop_if_unanswered(summary, as_json)
     table = work.chosen_well(asked, chosen)
-    tell(table, table.row(0, named=True) if ask else {}, as_json)
+    tell(table, table.row(0, named=True), as_json)
+    finish(summary, as_json)
 
 
 def train(

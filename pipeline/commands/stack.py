@@ -22,8 +22,9 @@ from typing import TypedDict
 import httpx
 import psutil
 
-from pipeline import settings
+from pipeline import private, settings
 from pipeline.errors import Missing, Retry
+from pipeline.private import make_folder
 
 PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
@@ -71,7 +72,7 @@ def password() -> tuple[str, bool]:
     path = airflow_home() / "passwords.json"
     if path.is_file():
         return str(json.loads(path.read_text())["admin"]), False
-    airflow_home().mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(airflow_home())
     made = secrets.token_urlsafe(12)
     with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
         json.dump({"admin": made}, file)
@@ -99,6 +100,8 @@ def environment(url: str, mark: str, logs: int, triggers: int, parallelism: int 
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": port,
         "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
@@ -125,7 +128,7 @@ def start(timeout: float = 180) -> State:
             ["airflow", "standalone"],
             env=(env := environment(url, mark, logs, triggers)), executable=_airflow(env),
             stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, cwd=airflow_home(),
-            start_new_session=True, preexec_fn=_restore_interrupt,  # noqa: PLW1509  # single-threaded here
+            start_new_session=True, umask=private.MASK, preexec_fn=_restore_interrupt,  # noqa: PLW1509  # single-threaded here
         )  # fmt: skip
     _CHILDREN[process.pid] = process
     started = State(pid=process.pid, started=psutil.Process(process.pid).create_time(), url=url, mark=mark)

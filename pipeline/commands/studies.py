@@ -10,8 +10,9 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands import console
+from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
 from pipeline.commands.options import Day, Json, Model, show, this_run, today
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Refused
 from pipeline.tasks.again import again
 from pipeline.text.lines import lines
 
@@ -100,24 +101,28 @@ def detection(
     day: Day = "",
     model: Model = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
-    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
     as_json: Json = False,
 ) -> None:
     """How often a language model sees a problematic text, in eight bins of implicitness (figure 7).
 
     Example: `undertone study detection --ask gpt-4o-mini --source toxigen --limit 500`
     """
-    from pipeline.tasks import asking, studies
+    from pipeline.tasks import studies
 
     warehouse.create()
-    how = asking.How(asked, mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint())
+    how, summary = how_to_ask(asked, max_cost, cache_only)
     run_id = this_run()
     with console.progress("asking") as done:
         work = partial(
             studies.detected, day=day or today(), how=how, model=model, limit=limit, done=done, run_id=run_id
         )
-        staged = [again(partial(work, one)) for one in source]
+        try:
+            staged = [again(partial(work, name)) for name in source]
+        except Refused:  # nothing is answered about a source
+            finish(summary, as_json)
+            raise
     again(lambda: studies.publish("detection", staged, day or today()))
     show(
         warehouse.query(
@@ -129,6 +134,7 @@ def detection(
         ),
         as_json,
     )
+    finish(summary, as_json)
 
 
 @app.command()
@@ -149,8 +155,8 @@ def ask_groups(
     out: Annotated[Path, typer.Argument(help="The .jsonl file to write.")],
     model: Annotated[str, typer.Option(help="Model to ask.")],
     lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this many USD are spent.")] = None,
-    cache_only: Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")] = False,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
 ) -> None:
     """Have a language model write a graded group for each intent, and check that the surface gives no level away.
 
@@ -164,10 +170,11 @@ def ask_groups(
         raise BadInput(f"{out}: there is no folder {out.parent}")
     wanted = _intents(intents)
     warehouse.create()
-    how = asking.How(model, mode="cache-only" if cache_only else "live", max_cost=max_cost, endpoint=asking.endpoint())
+    how, summary = how_to_ask(model, max_cost, cache_only)
     run_id = this_run()
     with console.progress("asking", len(wanted)) as done:
         found = asking.groups(wanted, lang, how, done, run_id)
+    stop_if_unanswered(summary)
     written = found.filter(pl.col("sentences").is_not_null())
     rows = [
         json.dumps({"group": f"g{n}", "intent": row["intent"], "sentences": row["sentences"]}, ensure_ascii=False)
@@ -180,9 +187,11 @@ def ask_groups(
     console.say(f"{written.height} groups in {out}" if rows else f"no group; {out} is left as it is")
     for reason, count in found.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.say(f"{count} intents gave none: {reason}")
+    if rows:
+        _check(out)
+    finish(summary)
     if not rows:
         raise typer.Exit(1)
-    _check(out)
 
 
 def _intents(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""`undertone maintain`: the upkeep of the tables without Airflow."""
+"""`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
 
 from functools import partial
 from typing import Annotated
@@ -21,13 +21,17 @@ def maintain(
     target_megabytes: Annotated[int, typer.Option(help="Size of a compacted file.", min=1)] = 256,
     gigabytes: Annotated[float, typer.Option(help="Compacted at most, a table.", min=0)] = 20,
     footers: Annotated[bool, typer.Option(help="Open every data file in the check.")] = True,
+    verify_weeks: Annotated[
+        int, typer.Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
+    ] = 4,
     force: Annotated[bool, typer.Option("--force", help="Take shorter limits; only while nothing else runs.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check the tables, compact small files, expire replaced snapshots, sweep what nobody refers to.
 
-    A damaged table is named with partition and file and left as it is; the exit code is 2 then.
+    A damaged table is named with partition and file and left as it is; the exit code is 2 then. The SQLite catalog is
+    copied to <home>/backups first.
 
     Examples: `undertone maintain --dry-run`; `undertone maintain --table comments --keep-days 30`
     """
@@ -35,7 +39,8 @@ def maintain(
 
     given = upkeep.Given(
         keep_days=keep_days, grace_hours=grace_hours, quiet_hours=quiet_hours, small_files=small_files,
-        target_megabytes=target_megabytes, gigabytes=gigabytes, footers=footers, force=force, dry_run=dry_run,
+        target_megabytes=target_megabytes, gigabytes=gigabytes, footers=footers, verify_weeks=verify_weeks,
+        force=force, dry_run=dry_run,
     )  # fmt: skip
     rows, damaged = [], []
     with console.working("tidying"):
@@ -50,3 +55,56 @@ def maintain(
     show(frame.select(counts), as_json)
     if damaged:
         raise BadInput("\n".join(damaged))
+
+
+def check(
+    deep: Annotated[bool, typer.Option("--deep", help="Compare every file with its checksum instead.")] = False,
+) -> None:
+    """Run the data checks of sql/checks; with --deep look for damaged files. Exit code 1 if something does not hold.
+
+    Examples: `undertone check`; `undertone check --deep`
+    """
+    from pipeline import warehouse
+    from pipeline.tasks import upkeep
+
+    if deep:
+        with console.working("comparing checksums"):
+            damaged, unrecorded_count = upkeep.find_damage()
+        for line in damaged:
+            console.out.print(f"DAMAGED  {line}", markup=False, soft_wrap=True)
+        if unrecorded_count:
+            console.say(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
+        if damaged or not unrecorded_count:
+            console.say(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
+        raise typer.Exit(1 if damaged else 0)
+    failed = 0
+    for name in warehouse.checks():
+        rows = warehouse.run_check(name)
+        failed += bool(rows)
+        console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
+        if rows:
+            console.table(pl.DataFrame(rows))
+    raise typer.Exit(1 if failed else 0)
+
+
+def recover_catalog(
+    force: Annotated[
+        bool, typer.Option("--force", help="Take the newest whole state also where the catalog names another.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a lost or damaged catalog again from the tables' metadata files. Stop everything else before.
+
+    A damaged SQLite catalog is moved aside, not deleted. Tables that a sound catalog knows stay as they are.
+
+    Examples: `undertone recover-catalog --dry-run`; `undertone recover-catalog`
+    """
+    from pipeline import warehouse
+
+    recovered = warehouse.recover(dry_run=dry_run, force=force)
+    show(pl.DataFrame(recovered, schema=list(warehouse.Recovered._fields), orient="row"), as_json)
+    lost = [row.table for row in recovered if row.action == "lost"]
+    changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
+    console.say(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
+    raise typer.Exit(1 if lost else 0)

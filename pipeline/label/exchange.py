@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from pipeline import left_out
+from pipeline.collect.anonymise import scrub_id
+from pipeline.collect.particulars import scrub
 from pipeline.collect.rows import CHUNK, Chunk, chunks
 from pipeline.errors import BadInput, Missing
 from pipeline.label import schema
@@ -31,6 +34,9 @@ COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.i
 """Columns of a frame of labels: the contract Labels without the project."""
 VERDICTS = (AGAIN, DELETE)
 """What an adjudicator may say of a field instead of a value: label it anew, or drop the task (CSD-15)."""
+
+NOT_ASKED = "—"
+"""In a sheet's cell: this field of the task is asked of nobody now. It is no answer, as an empty cell is none."""
 
 _KEY = ("task_id", "round", "stage", "rater_id", "field")
 _LONG = {"task_id", "rater_id", "field", "value"}
@@ -159,7 +165,7 @@ class _Sheet(NamedTuple):
     """A sheet before it is written."""
 
     columns: list[str]
-    rows: list[dict[str, str]]  # what is given; the columns that a row lacks are to be filled in
+    rows: list[dict[str, str]]  # what is given, or a dash; the columns that a row lacks are to be filled in
     stage: int
     form: Form
 
@@ -183,6 +189,7 @@ def _sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang
             "task_id": row["task_id"], "rater_id": rater_id, "round": str(row["round"]), "stage": str(stage),
             "text": visible(row["text"]), "context": visible(row["context"] or ""),
             **({"labels": visible(labels_told(row, lang, form))} if stage == 2 else {}),
+            **{name: NOT_ASKED for name in asked if name not in row["fields"]},
         }
         for row in told
     ]  # fmt: skip
@@ -287,6 +294,8 @@ def read(
     """
     parts = _sheets(path, encoding)
     is_long = "field" in parts[0].rows[0]
+    if is_long:
+        left_out.record_columns(path, [name for name in parts[0].rows[0] if name not in {*_LONG, *_OPTIONAL}])
     read_rows = _read_long if is_long else _read_wide
     return read_rows(path, parts[1], tasks, raters, form)
 
@@ -315,8 +324,9 @@ def read_wide(
 ) -> pl.DataFrame:
     """Labels from a sheet, a row a task and rater: task_id, rater_id and a column a field or note.
 
-    An empty cell is no answer. There may also be the columns that `write_wide` writes; a text that is another task's
-    tells that a column was sorted alone, and is an error. For arguments, result and errors see `read`.
+    An empty cell is no answer, nor is a dash, which `write_wide` puts where nothing is asked. There may also be the
+    other columns that `write_wide` writes; a text that is another task's shows that a column was sorted alone, and is
+    an error. For arguments, result and errors see `read`.
     """
     return _read_wide(path, _sheets(path, encoding)[1], tasks, raters, form)
 
@@ -371,7 +381,7 @@ def _read_wide(
                 )
             beside = {name: row.get(name) for name in ("task_id", "rater_id", *_OPTIONAL)}
             for name, value in row.items():
-                if name not in _BESIDE and _word(value):
+                if name not in _BESIDE and _word(value) not in ("", NOT_ASKED):
                     yield where, {**beside, "field": name, "value": value}
 
     return checked(found(), tasks, raters, name=str(path), form=form)
@@ -446,6 +456,7 @@ def _label(row: Mapping[str, Any], known: _Task) -> tuple[Any, ...]:
     round_, stage = (number_of(name, row.get(name)) for name in ("round", "stage"))
     text = _ANY if known.text is None else known.text[task_id]
     value = _value(field, row.get("value"), stage, text, known.form)
+    rater = scrub_id(rater, "raters", None)  # a mail address, say
     return task_id, round_, stage, rater, field, value, utc(row.get("labelled_at")), _word(row.get("tool")) or "file"
 
 
@@ -456,7 +467,7 @@ def _value(field: str, value: Any, stage: int, text: str, form: Form) -> str:
             raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
         is_span = field in form.spans
         said = hidden(said) if is_span and form.may_quote else said  # quoted from a sheet that shows what is unseen
-        return "{}-{}".format(*schema.span_of(said, text, field, may_quote=form.may_quote)) if is_span else said
+        return "{}-{}".format(*schema.span_of(said, text, field, may_quote=form.may_quote)) if is_span else scrub(said)
     if stage == 2 and field in form.fields and said.casefold() in VERDICTS:
         return said.casefold()
     return schema.checked(field, said, form)

@@ -118,10 +118,20 @@ def span_of(value: object, text: str, name: str = "span", *, may_quote: bool = F
     start, end = (int(found[1]), int(found[2])) if found else (0, 0)
     if start < end <= len(text):
         return start, end
-    if may_quote and said and (quoted := re.search(r"\s+".join(map(re.escape, said.split())), text)):
-        return quoted.span()
+    if may_quote and (quoted := _place_of(said, text)):
+        return quoted
     or_words = " or words that stand there" if may_quote else ""
     raise BadInput(f"{name} should be start-end within 0-{len(text)}{or_words}, found {str(value)[:40]!r}")
+
+
+def _place_of(words: str, text: str) -> tuple[int, int] | None:
+    """Where words first stand in a text, whatever the blanks between them."""
+    runs = [(run.start(), run[0]) for run in re.finditer(r"\s+|\S", text)]  # a run of blanks counts as one
+    wanted = " ".join(words.split())
+    place = "".join(" " if run.isspace() else run for _, run in runs).find(wanted) if wanted else -1
+    if place < 0:
+        return None
+    return runs[place][0], runs[place + len(wanted) - 1][0] + 1
 
 
 def value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:

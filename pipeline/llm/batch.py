@@ -7,7 +7,6 @@ provider's list of batches is searched for our id in `metadata`. Answers go into
 """
 
 import json
-import math
 import os
 import tempfile
 import time
@@ -21,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Retry
-from pipeline.llm import client as asking
-from pipeline.llm import cost, ledger
-from pipeline.llm.client import Endpoint
+from pipeline.llm import connection, cost, ledger, limits, owners, replies
+from pipeline.llm.client import blamed
+from pipeline.llm.connection import Endpoint
 from pipeline.llm.cost import Price
-from pipeline.llm.ledger import BATCH, Call, Reply, batches
+from pipeline.llm.ledger import BATCH, Call
+from pipeline.llm.ledger_tables import batches
+from pipeline.llm.replies import Reply
 from pipeline.llm.request import Request
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Batch(NamedTuple):
 
 def submit(
     requests: Iterable[Request], engine: sa.Engine, endpoint: Endpoint, *, run_id: str, max_cost: float | None = None,
-    prices: Mapping[str, Price] | None = None, expected_output_tokens: int = cost.EXPECTED_OUTPUT,
+    prices: Mapping[str, Price] | None = None, output_tokens: int | None = None,
     timeout: float = 600.0, max_retries: int = 8, settle: float = 30.0, largest: tuple[int, int] = LARGEST,
 ) -> list[str]:  # fmt: skip
     """Hand what nobody has answered or is asking to the provider; ids of all batches that hold a request of these.
@@ -62,35 +63,36 @@ def submit(
     """
     table = cost.prices() if prices is None else prices
     found: dict[str, None] = {}
-    with asking.opened(endpoint, timeout, max_retries) as client:
+    with connection.opened(endpoint, timeout, max_retries) as client:
         _mend(engine, client, endpoint, settle)
-        for part in _files(_unanswered(requests, engine), *largest):
-            reserved = {key: _reserve(r, table, max_cost, expected_output_tokens) for key, r in part.items()}
+        for part in _files(_unanswered(requests, engine), output_tokens, *largest):
+            reserved = {key: _reserve(r, table, max_cost, output_tokens) for key, r in part.items()}
             id_, others = _claimed(engine, part, reserved, run_id, max_cost)
             found.update(dict.fromkeys(others))
             if id_:
-                _hand_over(engine, client, endpoint, id_, run_id, settle)
+                _hand_over(engine, client, endpoint, id_, run_id, settle, output_tokens)
                 found[id_] = None
     return list(found)
 
 
 def collect(
-    engine: sa.Engine, endpoint: Endpoint, *, prices: Mapping[str, Price] | None = None, timeout: float = 600.0,
+    engine: sa.Engine, endpoint: Endpoint, *, prices: Mapping[str, Price] | None = None,
+    output_tokens: int | None = None, timeout: float = 600.0,
     max_retries: int = 8, settle: float = 30.0,
 ) -> list[Batch]:  # fmt: skip
     """Look at every batch handed over; bring in the answers of those that have ended, and free what they left."""
     table = cost.prices() if prices is None else prices
-    with asking.opened(endpoint, timeout, max_retries) as client, _said(endpoint):
+    with connection.opened(endpoint, timeout, max_retries) as client, _said(endpoint):
         _mend(engine, client, endpoint, settle)
-        return [_collect(engine, client, endpoint, row, table) for row in _rows(engine, "submitted")]
+        return [_collect(engine, client, endpoint, row, table, output_tokens) for row in _rows(engine, "submitted")]
 
 
-def export(path: Path, requests: Iterable[Request], engine: sa.Engine) -> int:
+def export(path: Path, requests: Iterable[Request], engine: sa.Engine, output_tokens: int | None = None) -> int:
     """Write what the ledger has no answer to as a batch file, to be carried by hand; return the number of lines."""
     unanswered = _unanswered(requests, engine)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with fresh.open("wb") as file:
-        file.writelines(_line(key, request) for key, request in unanswered.items())
+        file.writelines(_line(key, request, output_tokens) for key, request in unanswered.items())
     fresh.replace(path)
     return len(unanswered)
 
@@ -104,12 +106,23 @@ def import_(path: Path, requests: Iterable[Request], engine: sa.Engine, *, run_i
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
     except UnicodeDecodeError as why:
         raise BadInput(f"{path}: not UTF-8") from why
-    replies = [_reply(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    calls = [Call(key, wanted[key], reply, None, "import") for key, reply in replies if key in wanted]
+    lines_read = [_reply(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    calls = [
+        Call(key, wanted[key], _counted(wanted[key], reply), None, "import")
+        for key, reply in lines_read
+        if key in wanted
+    ]
     ledger.record(engine, calls, "import", run_id)
     answered = len({call.key for call in calls if call.reply.outcome == "answered"})
-    detail = f"{len(replies) - len(calls)} lines to other requests, or to such as have an answer"
+    detail = f"{len(lines_read) - len(calls)} lines to other requests, or to such as have an answer"
     return Batch(str(path), "import", len(wanted), answered, len(wanted) - answered, detail)
+
+
+def _counted(request: Request, reply: Reply) -> Reply:
+    """The reply as the ledger can hold it: with tokens that can be, and an excerpt of what could not be read."""
+    bill = cost.bill(request, reply, None)
+    reply = reply._replace(input_tokens=bill.input_tokens, output_tokens=bill.output_tokens)
+    return replies.with_excerpt(reply, lambda text: replies.printable(text[:500]))
 
 
 def _unanswered(requests: Iterable[Request], engine: sa.Engine) -> dict[str, Request]:
@@ -120,11 +133,13 @@ def _unanswered(requests: Iterable[Request], engine: sa.Engine) -> dict[str, Req
     return left
 
 
-def _files(requests: Mapping[str, Request], most: int, most_bytes: int) -> Iterator[dict[str, Request]]:
+def _files(
+    requests: Mapping[str, Request], output_tokens: int | None, most: int, most_bytes: int
+) -> Iterator[dict[str, Request]]:
     """The requests cut into files: one model each, not too many lines, not too many bytes."""
     files: dict[str, tuple[dict[str, Request], int]] = defaultdict(lambda: ({}, 0))
     for key, request in requests.items():
-        size = len(_line(key, request))
+        size = len(_line(key, request, output_tokens))
         part, total = files[request.model]
         if part and (len(part) >= most or total + size > most_bytes):
             yield part
@@ -134,16 +149,16 @@ def _files(requests: Mapping[str, Request], most: int, most_bytes: int) -> Itera
     yield from (part for part, _ in files.values())
 
 
-def _line(key: str, request: Request) -> bytes:
-    body = {**request.params, "model": request.model, "messages": request.messages}
+def _line(key: str, request: Request, output_tokens: int | None) -> bytes:
+    body = {**connection.sent_params(request, output_tokens), "model": request.model, "messages": request.messages}
     entry = {"custom_id": key, "method": "POST", "url": _URL, "body": body}
     return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
 
 
-def _reserve(request: Request, table: Mapping[str, Price], max_cost: float | None, expected: int) -> float:
-    asking.check_params(request)
+def _reserve(request: Request, table: Mapping[str, Price], max_cost: float | None, output_tokens: int | None) -> float:
+    connection.check_params(request)
     price = cost.price_of(request.model, table) if max_cost is not None else table.get(request.model)
-    return cost.reserve(request, price, expected, batch=True) if price else 0.0
+    return cost.reserve(request, price, output_tokens, batch=True) if price else 0.0
 
 
 def _claimed(
@@ -151,7 +166,7 @@ def _claimed(
 ) -> tuple[str | None, list[str]]:
     """A new batch's row with its claims, and the ids of other batches that hold requests of the part."""
     id_ = uuid.uuid4().hex
-    row = {"id": id_, "run_id": run_id, "owner": ledger.me(), "model": next(iter(part.values())).model}
+    row = {"id": id_, "run_id": run_id, "owner": owners.me(), "model": next(iter(part.values())).model}
     with ledger.writing(engine) as con:
         con.execute(sa.insert(batches).values(**row, state="preparing", requests=0, changed_at=time.time()))
     claimed, _ = ledger.claim(
@@ -163,28 +178,22 @@ def _claimed(
             ledger.free(con, BATCH + id_)
             con.execute(sa.delete(batches).where(batches.c.id == id_))
     if claimed.over:
-        about = sum(reserved[key] for key in [*claimed.mine, *claimed.over])
-        raise BadInput(f"the batch would cost about {_usd(about)}, over what {_usd(max_cost)} leaves to run {run_id}")
+        most = sum(reserved[key] for key in [*claimed.mine, *claimed.over])
+        raise BadInput(f"the batch may cost {cost.usd(most)}, over what {cost.usd(max_cost)} leaves to run {run_id}")
     _change(engine, id_, requests=len(claimed.mine))
     return (id_ if claimed.mine else None), others
 
 
-def _usd(amount: float | None) -> str:
-    """Dollars and cents, and three digits of an amount below one; without an exponent."""
-    amount = amount or 0.0
-    digits = 2 - math.floor(math.log10(amount)) if 0 < amount < 1 else 2
-    return f"${amount:.{digits}f}"
-
-
 def _hand_over(
-    engine: sa.Engine, client: "openai.OpenAI", endpoint: Endpoint, id_: str, run_id: str, settle: float
-) -> None:
+    engine: sa.Engine, client: "openai.OpenAI", endpoint: Endpoint, id_: str, run_id: str, settle: float,
+    output_tokens: int | None,
+) -> None:  # fmt: skip
     """Upload a claimed batch's file and have the batch created, once."""
     import openai
 
     with _said(endpoint):
         try:
-            file_id = _upload(client, id_, ledger.held(engine, BATCH + id_))
+            file_id = _upload(client, id_, ledger.held(engine, BATCH + id_), output_tokens)
             _change(engine, id_, state="creating", file_id=file_id)
             _create(engine, client, id_, file_id, run_id, settle)
         except openai.OpenAIError as why:  # there is no batch: no file went up, or the request was turned down
@@ -195,11 +204,11 @@ def _hand_over(
             raise
 
 
-def _upload(client: "openai.OpenAI", id_: str, requests: Mapping[str, Request]) -> str:
+def _upload(client: "openai.OpenAI", id_: str, requests: Mapping[str, Request], output_tokens: int | None) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"undertone-{id_}.jsonl"
         with path.open("wb") as file:
-            file.writelines(_line(key, request) for key, request in requests.items())
+            file.writelines(_line(key, request, output_tokens) for key, request in requests.items())
         return client.files.create(file=path, purpose="batch").id
 
 
@@ -225,7 +234,7 @@ def _mend(engine: sa.Engine, client: "openai.OpenAI", endpoint: Endpoint, settle
     """Finish what processes that are gone left between claiming and submitting."""
     for row in [*_rows(engine, "preparing"), *_rows(engine, "creating")]:
         age = time.time() - row.changed_at
-        left_alone = not row.owner or ledger.is_gone(row.owner) or age > _STALE
+        left_alone = not row.owner or owners.is_gone(row.owner) or age > _STALE
         if not left_alone or not _adopt(engine, row):
             continue
         if row.state == "preparing":
@@ -252,8 +261,9 @@ def _find(engine: sa.Engine, client: "openai.OpenAI", id_: str, settle: float) -
 
 
 def _collect(
-    engine: sa.Engine, client: "openai.OpenAI", endpoint: Endpoint, row: Any, table: Mapping[str, Price]
-) -> Batch:
+    engine: sa.Engine, client: "openai.OpenAI", endpoint: Endpoint, row: Any, table: Mapping[str, Price],
+    output_tokens: int | None,
+) -> Batch:  # fmt: skip
     state = client.batches.retrieve(row.provider_id)
     if state.status in _RUNNING:
         return Batch(row.id, state.status, row.requests, 0, 0)
@@ -264,8 +274,9 @@ def _collect(
             path = Path(folder) / "back.jsonl"
             with client.files.with_streaming_response.content(file_id) as answer:
                 answer.stream_to_file(path)
-            with path.open(encoding="utf-8", newline="\n") as lines:
-                open_ += _bring_in(engine, endpoint, lines, owner, row.run_id, table)
+            with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+                lines = iter(lambda: file.readline(limits.ANSWER_BYTES), "")
+                open_ += _bring_in(engine, endpoint, lines, owner, row.run_id, table, output_tokens)
     left = ledger.held(engine, owner)
     now = time.time()
     nothing = Reply("failed", detail=f"the batch is {state.status} and has no answer to it", began_at=now, ended_at=now)
@@ -278,8 +289,9 @@ def _collect(
 
 
 def _bring_in(
-    engine: sa.Engine, endpoint: Endpoint, lines: Iterable[str], owner: str, run_id: str, table: Mapping[str, Price]
-) -> int:
+    engine: sa.Engine, endpoint: Endpoint, lines: Iterable[str], owner: str, run_id: str, table: Mapping[str, Price],
+    output_tokens: int | None,
+) -> int:  # fmt: skip
     """Record a file's replies to what its batch still holds; return how many are no answers. Broken lines are left."""
     held = ledger.held(engine, owner)
     calls: list[Call] = []
@@ -289,10 +301,11 @@ def _bring_in(
         except BadInput:
             continue
         if request := held.pop(key, None):
-            price = asking.price_of_call(request, reply, table.get(request.model), batch=True)
-            reply = reply._replace(detail=reply.detail and endpoint.clean(reply.detail))
-            calls.append(Call(key, request, reply, price, "batch"))
-    calls = asking.blamed(calls, set())
+            bill = cost.bill(request, reply, table.get(request.model), output_tokens, batch=True)
+            reply = replies.with_excerpt(reply, endpoint.clean)
+            reply = reply._replace(input_tokens=bill.input_tokens, output_tokens=bill.output_tokens)
+            calls.append(Call(key, request, reply, bill.cost_usd, "batch", bill.guess))
+    calls = blamed(calls, set())
     ledger.record(engine, calls, owner, run_id)
     return sum(made.reply.outcome != "answered" for made in calls)
 
@@ -306,10 +319,10 @@ def _reply(line: str, where: str) -> tuple[str, Reply]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
         raise BadInput(f"{where}: should be a line of a batch's output, with custom_id and response") from why
     if status == 200:
-        reply = asking.reading(body)
+        reply = replies.read_chat(body)
     else:
         said = json.dumps(error or body, ensure_ascii=False)
-        outcome = asking.outcome_of(status, said) if isinstance(status, int) else "failed"
+        outcome = replies.outcome_of(status, said) if isinstance(status, int) else "failed"
         reply = Reply(outcome, status=status if isinstance(status, int) else None, detail=said[:2_000])
     now = time.time()
     return str(key), reply._replace(began_at=now, ended_at=now)
@@ -329,7 +342,7 @@ def _adopt(engine: sa.Engine, row: Any) -> bool:
     """Put our name on another's unfinished batch; whether nobody was faster. Its time stays."""
     mine = sa.update(batches).where(batches.c.id == row.id, batches.c.owner == row.owner, batches.c.state == row.state)
     with ledger.writing(engine) as con:
-        return con.execute(mine.values(owner=ledger.me())).rowcount == 1
+        return con.execute(mine.values(owner=owners.me())).rowcount == 1
 
 
 def _drop(engine: sa.Engine, id_: str, why: str) -> None:
@@ -339,7 +352,7 @@ def _drop(engine: sa.Engine, id_: str, why: str) -> None:
         con.execute(
             sa.update(batches)
             .where(batches.c.id == id_)
-            .values(state="dropped", detail=ledger.printable(why), changed_at=time.time())
+            .values(state="dropped", detail=replies.printable(why), changed_at=time.time())
         )
 
 
@@ -351,10 +364,9 @@ def _said(endpoint: Endpoint) -> Iterator[None]:
     try:
         yield
     except openai.APIStatusError as why:
-        detail = endpoint.clean(why.message)
-        outcome = asking.outcome_of(why.status_code, f"{why.code} {why.type} {why.message}")
-        if outcome == "failed":
-            raise Retry(f"the language model's service answered {detail}") from None
-        raise asking.error(Reply(outcome, detail=detail)) from None
+        reply = replies.with_excerpt(connection.reply_of(why), endpoint.clean)
+        if reply.outcome == "failed":
+            raise Retry(f"the language model's service answered {reply.detail}") from None
+        raise replies.error(reply) from None
     except openai.APIConnectionError as why:
         raise Retry(f"the language model's service cannot be reached: {endpoint.clean(why.message)}") from None

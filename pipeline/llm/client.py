@@ -1,58 +1,32 @@
-"""Asking a language model many things, each answer paid for once.
+"""Asking a language model many things, each answer paid for once, and never more than a limit allows.
 
 Requests come in as a stream, at most `concurrency` are in flight, and what comes back is committed to the ledger before
-anything is sent in its place. The OpenAI SDK speaks to any endpoint of that shape and is the one layer that retries:
-time-outs, 408, 409, 429 and 5xx, with Retry-After kept up to two minutes. The address and the key are no part of what
-identifies an answer.
+anything is sent in its place. Before a request is sent, the most that it can cost is set aside, in the transaction that
+claims it; so what a run spends stays below its limit with any number of processes and tries. The address and the key
+are no part of what identifies an answer.
 """
 
-import json
-import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing, Refused, Retry, UndertoneError
-from pipeline.llm import cost, ledger
+from pipeline.llm import connection, cost, ledger, limits, owners, replies
+from pipeline.llm.connection import Endpoint
 from pipeline.llm.cost import Price
-from pipeline.llm.ledger import Answer, Call, Reply, printable
-from pipeline.llm.request import MODERATION, Request, as_json
-from pipeline.text.masked import masked
+from pipeline.llm.ledger import Answer, Call
+from pipeline.llm.replies import Reply
+from pipeline.llm.request import Request, as_json
 
-if TYPE_CHECKING:
-    import openai
-
-OPENAI = "https://api.openai.com/v1"
 POLL = 0.5  # seconds between two looks at what other processes are asking
-_OURS = {"model", "messages", "stream", "n"}  # parameters that would change what we count on
-_OWN_FAULT = (
-    "content_filter", "content_policy", "content management policy", "content exists risk", "data_inspection",
-    "inappropriate content", "contentfilter", "context_length", "context length", "context size", "context window",
-    "string_above_max_length", "too long", "too large", "reduce the length", "moderation",
-)  # fmt: skip
-
-
-class Endpoint(NamedTuple):
-    """Where to ask, and with which key; the key does not show when this is printed."""
-
-    base_url: str | None = None
-    api_key: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Endpoint(base_url={self.base_url!r}, api_key={'***' if self.api_key else None})"
-
-    def clean(self, text: str) -> str:
-        """A text from the endpoint, without the key, without what a terminal would obey, not too long."""
-        return printable(masked(text, [self.api_key])[:500])
 
 
 class Miss(NamedTuple):
@@ -65,7 +39,11 @@ class Miss(NamedTuple):
 
 @dataclass
 class Asked:
-    """What became of the requests: answers by key, misses, and what this asking took. An unknown cost is None."""
+    """What became of the requests: answers by key, misses, and what this asking took. An unknown cost is None.
+
+    `guesses` has why a cost was guessed, and how often; `guessed_usd` is that part of the cost. `error` is what ended
+    the asking for good.
+    """
 
     answers: dict[str, Answer] = field(default_factory=dict)
     missing: list[Miss] = field(default_factory=list)
@@ -74,21 +52,34 @@ class Asked:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
+    guessed_usd: float = 0.0
+    guesses: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
     is_limited: bool = False  # stopped by the limit on cost
+    error: UndertoneError | None = None
 
-    def check(self) -> None:
-        """Raise Retry if requests are open that the same run would ask when it is tried again.
+    def check(self, *, has_answers: bool = False) -> None:
+        """Raise what the runner has to know; `has_answers` tells that earlier requests of the same task were answered.
 
-        What a reached limit on cost left out is none of them: the limit is over all tries of a run.
+        Raises:
+            Retry: requests are open that the same run would ask when it is tried again. What a reached limit on cost
+                left out is none of them: the limit is over all tries of a run.
+            Refused: the service refused, or none of the requests has an answer.
+            BadInput: no request can succeed.
         """
-        told = Counter(miss.reason for miss in self.missing if miss.is_open)
+        if self.error:
+            raise self.error
+        open_reasons = Counter(miss.reason for miss in self.missing if miss.is_open)
         if self.is_limited:
-            del told[self.stopped or ""]
-        if told:
-            why = told.most_common(1)[0][0] if self.is_limited or not self.stopped else self.stopped
-            count = len(self.answers) + len(self.missing)
-            raise Retry(f"{told.total()} of {count} requests are open: {why}")
+            del open_reasons[self.stopped or ""]
+        count = len(self.answers) + len(self.missing)
+        if open_reasons:
+            why = open_reasons.most_common(1)[0][0] if self.is_limited or not self.stopped else self.stopped
+            raise Retry(f"{open_reasons.total()} of {count} requests are open: {why}")
+        if self.missing and not self.answers and not has_answers:
+            reasons = Counter(miss.reason for miss in self.missing).most_common(3)
+            why = "; ".join(f"{number:,}: {reason}" for reason, number in reasons)
+            raise Refused(f"none of {count:,} requests has an answer ({why})")
 
 
 def ask(
@@ -101,22 +92,42 @@ def ask(
     concurrency: int = 16,
     max_cost: float | None = None,
     prices: Mapping[str, Price] | None = None,
-    expected_output_tokens: int = cost.EXPECTED_OUTPUT,
+    output_tokens: int | None = None,
     timeout: float = 120.0,
     max_retries: int = 8,
     done: Callable[[int], None] = lambda _: None,
 ) -> Asked:
     """Answers to requests, from the ledger or the endpoint; equal requests are one.
 
-    `max_cost` is in USD and over all calls of `run_id`, so a run that is repeated goes on under its own limit; it is
-    kept by setting aside an estimate for what is in flight. `done` is told how many requests are settled. Raises
-    Refused at 401, 403 and a used-up account, BadInput where no request can succeed (404, most 400); what was answered
-    until then is in the ledger. Requests that failed for now are in `missing`, and `stopped` says so. What was
-    malformed three times in all runs, or rejected at last, is not asked again.
+    What the service does is in the result, also where it ends the asking: `error` is Refused at 401, 403, a redirect, a
+    used-up account and a run of answers that cannot be read, BadInput where no request can succeed (404, most 400).
+    Requests that failed for now are in `missing`, and `stopped` says so. What was malformed three times in all runs, or
+    rejected at last by a service that has given answers in that run, is not asked again.
+
+    Args:
+        requests: a stream; it is read as requests are needed.
+        engine: of the ledger.
+        endpoint: where to ask.
+        run_id: whose spending is limited, over all processes and tries.
+        mode: cache-only sends nothing.
+        concurrency: requests in flight at most; few until the first answer has come.
+        max_cost: USD that all calls of `run_id` may cost at most.
+        prices: of models; a limit needs one for each model asked.
+        output_tokens: limit on an answer's tokens for requests that have none; that of their prompt by default.
+        timeout: seconds for one try, in all.
+        max_retries: of what cost nothing.
+        done: told how many requests are settled.
+
+    Raises:
+        BadInput: a parameter or limit that cannot be; a limit on cost and a model without a price.
+        Missing: there are open requests, and no endpoint.
     """
+    if max_cost is not None and not 0 <= max_cost < math.inf:
+        raise BadInput(f"the limit on cost should be a number of USD, not below 0, found {max_cost}")
     table = cost.prices() if prices is None else prices
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
-    run = _Run(engine, run_id, lease, concurrency, max_cost, table, expected_output_tokens, done)
+    resends = min(max_retries, limits.RESENDS)
+    run = _Run(engine, run_id, lease, concurrency, max_cost, table, output_tokens, resends, done)
     if mode == "cache-only":
         for _, request in run.unanswered(requests):
             run.miss(request, "not in the ledger, and nothing may be asked", is_open=False)
@@ -128,118 +139,13 @@ def ask(
     if endpoint is None:
         raise Missing("nobody to ask: set UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY, or ask the ledger alone")
     run.todo.append(first)
-    with opened(endpoint, timeout, max_retries) as client, ThreadPoolExecutor(concurrency) as pool:
-        run.all(source, lambda request: pool.submit(call, client, endpoint, request))
+    names: dict[str, str] = {}
+    with connection.opened(endpoint, timeout, max_retries) as client, ThreadPoolExecutor(concurrency) as pool:
+        run.all(
+            source,
+            lambda request, pause: pool.submit(connection.send, client, endpoint, request, output_tokens, names, pause),
+        )
     return run.asked
-
-
-@contextmanager
-def opened(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterator[openai.OpenAI]":
-    """An SDK client, closed at the end. Without a key it sends the word `none`, never one of another service."""
-    import openai
-
-    parts = urlsplit(endpoint.base_url or OPENAI)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-        raise BadInput("the language model's address should be http(s)://host/path, its key in UNDERTONE_LLM_KEY")
-    key = endpoint.api_key or ""
-    if key != key.strip() or not (key.isascii() and key.isprintable()):
-        raise BadInput("the key holds a blank around it, a line break or a letter outside ASCII")  # and is not told
-    for name in ("httpx2", "openai"):  # a line for each request says nothing that the ledger does not
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger(name).level))
-    client = openai.OpenAI(
-        base_url=endpoint.base_url or OPENAI, api_key=endpoint.api_key or "none", timeout=timeout,
-        max_retries=max_retries,
-    )  # fmt: skip
-    try:
-        yield client
-    finally:
-        client.close()
-
-
-def call(client: "openai.OpenAI", endpoint: Endpoint, request: Request) -> Reply:
-    """Send one request, with the SDK's retries, and say what became of it. Errors are outcomes, not raised."""
-    import openai
-
-    began = time.time()
-    try:
-        if request.prompt == MODERATION:
-            said = client.moderations.with_raw_response.create(
-                model=request.model, input=request.messages[-1]["content"], extra_body=request.params
-            )
-            reply = flagged(said.text, said.status_code)._replace(retries=said.retries_taken)
-        else:
-            raw = client.chat.completions.with_raw_response.create(
-                model=request.model,
-                messages=request.messages,  # type: ignore[arg-type]
-                extra_body=request.params,
-            )
-            reply = reading(raw.text, raw.status_code)._replace(retries=raw.retries_taken)
-    except openai.APIStatusError as why:
-        detail = endpoint.clean(why.message)
-        outcome = outcome_of(why.status_code, f"{why.code} {why.type} {why.message}")
-        reply = Reply(outcome, status=why.status_code, detail=detail, retries=_retries(why.request))
-    except openai.APIConnectionError as why:
-        reply = Reply("failed", detail=endpoint.clean(why.message), retries=_retries(why.request))
-    return reply._replace(began_at=began, ended_at=time.time(), detail=reply.detail and endpoint.clean(reply.detail))
-
-
-def reading(body: str | Any, status: int = 200) -> Reply:
-    """An answer of 200, as text or as JSON already read: answered, or malformed with what is wrong."""
-    try:
-        found = json.loads(body) if isinstance(body, str) else body
-        choice = found["choices"][0]
-        usage = found.get("usage") or {}
-        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        message = choice["message"]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
-        return Reply("malformed", status=status, detail=f"no chat completion: {type(why).__name__}: {why}")
-    given, made = (n if isinstance(n, int) and n >= 0 else None for n in counts)
-    reply = Reply(
-        "answered", served_model=_text(found.get("model")), finish_reason=_text(choice.get("finish_reason")),
-        input_tokens=given, output_tokens=made, status=status,
-    )  # fmt: skip
-    content = message.get("content") if isinstance(message, dict) else None
-    if content is None and isinstance(message, dict):
-        content = message.get("refusal")  # where a service says no in a field of its own; `parse` reads what it says
-    if not isinstance(content, str):
-        return reply._replace(outcome="malformed", detail=f"no content; finish_reason {reply.finish_reason}")
-    return reply._replace(response=_text(content))
-
-
-def flagged(body: str, status: int = 200) -> Reply:
-    """An answer of a moderation endpoint, as the answer yes or no to whether the text is problematic (IMP-42)."""
-    try:
-        found = json.loads(body)
-        is_flagged = found["results"][0]["flagged"]
-    except (ValueError, LookupError, TypeError, RecursionError) as why:
-        return Reply("malformed", status=status, detail=f"no moderation: {type(why).__name__}: {why}")
-    if not isinstance(is_flagged, bool):
-        return Reply("malformed", status=status, detail="no moderation: flagged is neither true nor false")
-    served = _text(found.get("model"))
-    return Reply("answered", served_model=served, status=status, response="yes" if is_flagged else "no")
-
-
-def error(reply: Reply) -> UndertoneError:
-    """The error that a refused or unusable reply means for all requests."""
-    kind = Refused if reply.outcome == "refused" else BadInput
-    return kind(f"the language model's service answered {reply.detail}")
-
-
-def check_params(request: Request) -> None:
-    """BadInput for parameters that would make an answer be counted or read wrongly."""
-    if clash := _OURS & request.params.keys():
-        raise BadInput(f"the parameter {min(clash)!r} cannot be set")
-
-
-def price_of_call(request: Request, reply: Reply, price: Price | None, *, batch: bool = False) -> float | None:
-    """USD of a call; where the server counts no tokens they are guessed from the lengths. Errors cost nothing."""
-    if price is None:
-        return None
-    if reply.outcome not in ("answered", "malformed"):
-        return 0.0
-    given = cost.input_tokens(request) if reply.input_tokens is None else reply.input_tokens
-    made = cost.tokens(reply.response or "") if reply.output_tokens is None else reply.output_tokens
-    return price.cost(given, made, batch=batch)
 
 
 class _Run:
@@ -247,22 +153,29 @@ class _Run:
 
     def __init__(
         self, engine: sa.Engine, run_id: str, lease: float, concurrency: int, max_cost: float | None,
-        prices: Mapping[str, Price], expected: int, done: Callable[[int], None],
+        prices: Mapping[str, Price], output_tokens: int | None, resends: int, done: Callable[[int], None],
     ) -> None:  # fmt: skip
-        self.engine, self.run_id, self.lease, self.me, self.done = engine, run_id, lease, ledger.me(), done
-        self.concurrency, self.max_cost, self.prices, self.expected = concurrency, max_cost, prices, expected
+        self.engine, self.run_id, self.lease, self.me, self.done = engine, run_id, lease, owners.me(), done
+        self.concurrency, self.max_cost, self.prices = concurrency, max_cost, prices
+        self.output_tokens, self.resends = output_tokens, resends
         self.asked = Asked()
         self.todo: deque[tuple[str, Request]] = deque()
         self.elsewhere: deque[tuple[str, Request]] = deque()  # asked by another process just now
         self.flying: dict[Future[Reply], tuple[str, Request]] = {}
         self.landed: SimpleQueue[Future[Reply]] = SimpleQueue()
-        self.works: set[tuple[str, str]] = set()  # models with parameters that have given an answer
+        self.works: set[tuple[str, str]] = set()  # models with parameters that gave an answer in this run
+        self.has_answered = False  # the service, in this run
         self.failures = 0  # in a row
+        self.malformed: list[str] = []  # keys of the malformed answers since the last that could be read
+        self.rejected: list[str] = []  # keys of the rejected requests since the last answer
+        self.tries: Counter[str] = Counter()  # by key, of answers that were malformed
+        self.interruptions: Counter[str] = Counter()  # by key
+        self.pauses: dict[str, float] = {}  # seconds before a resend, by key
         self.error: BaseException | None = None
 
-    def all(self, source: Iterator[tuple[str, Request]], send: Callable[[Request], Future[Reply]]) -> None:
+    def all(self, source: Iterator[tuple[str, Request]], send: Callable[[Request, float], Future[Reply]]) -> None:
         try:
-            while self.error is None and self.asked.stopped is None and self._fill(source, send):
+            while self._goes_on() and self._fill(source, send):
                 if self.flying:
                     self._land()
                 elif self.asked.stopped is None:
@@ -281,10 +194,13 @@ class _Run:
         if self.asked.stopped is None and (count := sum(miss.is_open for miss in self.asked.missing)):
             self.asked.stopped = f"{count} requests failed for now; run again to ask them"
 
+    def _goes_on(self) -> bool:
+        return self.error is None and self.asked.stopped is None
+
     def unanswered(self, requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
         """What the ledger has no answer to; what it has is settled on the way."""
         for part in ledger.parts(requests):
-            self._found(ledger.answers(self.engine, part), part)
+            self._found(ledger.answers(self.engine, part))
             yield from ((key, request) for key, request in part.items() if key not in self.asked.answers)
 
     def hopeful(self, requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
@@ -302,17 +218,17 @@ class _Run:
         self.asked.missing.append(Miss(request, reason, is_open))
         self.done(1)
 
-    def _found(self, known: dict[str, Answer], part: Mapping[str, Request]) -> None:
+    def _found(self, known: dict[str, Answer]) -> None:
         self.asked.answers.update(known)
         self.asked.cached += len(known)
-        self.works.update((part[key].model, as_json(part[key].params)) for key in known)
         if known:
             self.done(len(known))
 
-    def _fill(self, source: Iterator[tuple[str, Request]], send: Callable[[Request], Future[Reply]]) -> bool:
+    def _fill(self, source: Iterator[tuple[str, Request]], send: Callable[[Request, float], Future[Reply]]) -> bool:
         """Claim and send as many as may fly; whether anything is flying or to be looked at again."""
         room = True
-        while room and (free := self.concurrency - len(self.flying)):
+        most = self.concurrency if self.has_answered else min(self.concurrency, limits.FIRST_MALFORMED)
+        while room and (free := most - len(self.flying)) > 0:
             wanted: dict[str, Request] = {}
             while len(wanted) < free and (pair := self._next(source)):
                 wanted[pair[0]] = pair[1]
@@ -324,15 +240,15 @@ class _Run:
     def _next(self, source: Iterator[tuple[str, Request]]) -> tuple[str, Request] | None:
         return self.todo.popleft() if self.todo else next(source, None)
 
-    def _claim(self, wanted: dict[str, Request], send: Callable[[Request], Future[Reply]]) -> bool:
+    def _claim(self, wanted: dict[str, Request], send: Callable[[Request, float], Future[Reply]]) -> bool:
         """Claim and send; whether the limit on cost leaves room for more."""
         reserved = {key: self._reserve(request) for key, request in wanted.items()}
         claimed, known = ledger.claim(
             self.engine, wanted, reserved, self.me, self.run_id, self.lease, limit=self.max_cost
         )
-        self._found(known, wanted)
+        self._found(known)
         for key in claimed.mine:
-            future = send(wanted[key])
+            future = send(wanted[key], self.pauses.get(key, 0.0))
             self.flying[future] = (key, wanted[key])
             future.add_done_callback(self.landed.put)
         for key, owner in claimed.others.items():
@@ -346,15 +262,17 @@ class _Run:
             self.todo.extendleft((key, wanted[key]) for key in reversed(claimed.over))
             if not self.flying:
                 self.asked.is_limited = True
+                next_usd = cost.usd(reserved[claimed.over[0]])
                 self.asked.stopped = f"the limit of ${self.max_cost:g} on all of run {self.run_id} is reached"
+                self.asked.stopped += f": the next request may cost {next_usd}"
         return not claimed.over
 
     def _reserve(self, request: Request) -> float:
-        check_params(request)
+        connection.check_params(request)
         if self.max_cost is not None:
             cost.price_of(request.model, self.prices)
         price = self.prices.get(request.model)
-        return cost.reserve(request, price, self.expected) if price else 0.0
+        return cost.reserve(request, price, self.output_tokens) if price else 0.0
 
     def _land(self) -> None:
         """Wait for a reply, and commit it with all others that are there."""
@@ -364,45 +282,109 @@ class _Run:
                 futures.append(self.landed.get_nowait())
         except Empty:
             pass
-        calls = []
-        for future in futures:
-            key, request = self.flying.pop(future)
-            if why := future.exception():
-                self.error = why
-                continue
-            reply = future.result()
-            calls.append(Call(key, request, reply, price_of_call(request, reply, self.prices.get(request.model))))
-        calls = blamed(calls, self.works)
-        if calls:
-            ledger.record(self.engine, calls, self.me, self.run_id)
-        for made in calls:
-            self._settle(made)
+        calls = [self._made(future) for future in futures]
+        settled = blamed(calls, self.works)
+        self.has_answered |= any(call.reply.outcome == "answered" for call in settled)
+        recorded = settled if self.has_answered else [_unread(call) for call in settled]
+        ledger.record(self.engine, recorded, self.me, self.run_id)
+        for before, call in zip(calls, settled, strict=True):
+            self._settle(call, is_blamed=call is not before)
 
-    def _settle(self, made: Call) -> None:
+    def _made(self, future: Future[Reply]) -> Call:
+        """The call of a future, with what it cost; one that raised may have been paid."""
+        key, request = self.flying.pop(future)
+        if why := future.exception():
+            self.error = why
+            now = time.time()
+            reply = Reply("lost", detail=type(why).__name__, began_at=now, ended_at=now, is_doubtful=True)
+        else:
+            reply = future.result()
+        bill = cost.bill(request, reply, self.prices.get(request.model), self.output_tokens)
+        reply = reply._replace(input_tokens=bill.input_tokens, output_tokens=bill.output_tokens)
+        if bill.is_over and self.max_cost is not None:
+            self._stop(f"the service does not keep to its limits, so neither can the cost: {bill.guess}")
+        return Call(key, request, reply, bill.cost_usd, guess=bill.guess)
+
+    def _settle(self, made: Call, *, is_blamed: bool) -> None:
         key, request, reply = made.key, made.request, made.reply
-        asked = self.asked
-        asked.calls_sent += 1
-        asked.input_tokens += reply.input_tokens or 0
-        asked.output_tokens += reply.output_tokens or 0
-        asked.cost_usd = None if asked.cost_usd is None or made.cost_usd is None else asked.cost_usd + made.cost_usd
+        self._count(made)
         self.failures = self.failures + 1 if reply.outcome == "failed" else 0
         outcome = reply.outcome
         if outcome == "answered":
-            asked.answers[key] = Answer(
-                key, reply.response or "", made.mode, reply.served_model, reply.finish_reason, reply.input_tokens,
-                reply.output_tokens,
-            )  # fmt: skip
-            self.done(1)
+            self._settle_answer(made)
         elif outcome == "malformed":
-            self.todo.appendleft((key, request))  # whoever claims it looks how often it was asked
+            self._settle_malformed(made)
         elif outcome == "rejected":
-            self.miss(request, f"{outcome}: {reply.detail}", is_open=False)
+            self._settle_rejected(made, is_blamed=is_blamed)
+        elif outcome == "failed" and reply.is_doubtful and self.interruptions[key] < self.resends:
+            self.interruptions[key] += 1
+            self.pauses[key] = limits.PAUSE * self.interruptions[key] if reply.status else 0.0
+            self.todo.append((key, request))
         else:
             self.miss(request, f"{outcome}: {reply.detail}")
         if outcome in ("refused", "unusable"):
-            self.error = self.error or error(reply)
-        elif self.failures >= 2 * self.concurrency:
-            asked.stopped = f"{self.failures} requests in a row failed, the last with {reply.detail}"
+            self._stop(replies.error(reply))
+        elif self.failures >= max(2 * self.concurrency, 4):
+            self._stop(f"{self.failures} requests in a row failed, the last with {reply.detail}")
+
+    def _count(self, made: Call) -> None:
+        asked = self.asked
+        asked.calls_sent += 1
+        asked.input_tokens += made.reply.input_tokens or 0
+        asked.output_tokens += made.reply.output_tokens or 0
+        asked.cost_usd = None if asked.cost_usd is None or made.cost_usd is None else asked.cost_usd + made.cost_usd
+        if made.guess:
+            asked.guesses[made.guess] += 1
+            asked.guessed_usd += made.cost_usd or 0.0
+
+    def _settle_answer(self, made: Call) -> None:
+        key, reply = made.key, made.reply
+        if self.malformed:  # the address is right, so these answers were the requests' own
+            ledger.reclassify(self.engine, self.malformed, self.run_id, "unread", "malformed")
+        if self.rejected:
+            ledger.reclassify(self.engine, self.rejected, self.run_id, "unread", "rejected")
+        self.malformed, self.rejected = [], []
+        self.asked.answers[key] = Answer(
+            key, reply.response or "", made.mode, reply.served_model, reply.finish_reason, reply.input_tokens,
+            reply.output_tokens,
+        )  # fmt: skip
+        self.done(1)
+
+    def _settle_malformed(self, made: Call) -> None:
+        """Ask again, a few times; if answers come and none can be read, stop: the address may be wrong."""
+        self.tries[made.key] += 1
+        self.malformed.append(made.key)
+        if self.tries[made.key] > ledger.REASKS:
+            tries = self.tries[made.key]
+            self.miss(made.request, f"malformed {tries} times, at last: {made.reply.detail}", is_open=False)
+        else:
+            self.todo.appendleft((made.key, made.request))  # whoever claims it looks how often it was asked
+        if len(self.malformed) >= (limits.MALFORMED_IN_A_ROW if self.has_answered else limits.FIRST_MALFORMED):
+            ledger.reclassify(self.engine, self.malformed, self.run_id, "malformed", "unread")
+            row = f"{len(self.malformed)} answers in a row" if self.has_answered else "the first answers"
+            self._stop(Refused(f"{row} of the language model's service cannot be read, is UNDERTONE_LLM_URL right? "
+                               f"The last is {made.reply.detail}"))  # fmt: skip
+
+    def _settle_rejected(self, made: Call, *, is_blamed: bool) -> None:
+        """Ask no more; stop after many in a row without an answer, and let a later run ask these again."""
+        self.miss(made.request, f"rejected: {made.reply.detail}", is_open=False)
+        if is_blamed or not self.has_answered:
+            self.rejected.append(made.key)
+        if len(self.rejected) >= limits.REJECTED_IN_A_ROW:
+            ledger.reclassify(self.engine, self.rejected, self.run_id, "rejected", "unread")
+            self._stop(Refused(f"the language model's service rejected {len(self.rejected)} requests in a row, is "
+                               f"UNDERTONE_LLM_URL right? The last error is {made.reply.detail}"))  # fmt: skip
+
+    def _stop(self, why: str | UndertoneError) -> None:
+        """Send nothing more; the first reason counts."""
+        if self.asked.stopped is None:
+            self.asked.stopped = str(why)
+            self.asked.error = why if isinstance(why, UndertoneError) else None
+
+
+def _unread(call: Call) -> Call:
+    is_final = call.reply.outcome in ("malformed", "rejected")
+    return call._replace(reply=call.reply._replace(outcome="unread")) if is_final else call
 
 
 def blamed(calls: Iterable[Call], works: set[tuple[str, str]]) -> list[Call]:
@@ -418,25 +400,3 @@ def blamed(calls: Iterable[Call], works: set[tuple[str, str]]) -> list[Call]:
         else call
         for call, like in told
     ]
-
-
-def outcome_of(status: int, said: str) -> str:
-    """What an error means: rejected (this request), refused or unusable (all requests), failed (for now)."""
-    said = said.lower()
-    if status in (400, 403, 413, 422) and any(sign in said for sign in _OWN_FAULT):
-        return "rejected"
-    if status in (401, 403) or "insufficient_quota" in said:
-        return "refused"
-    return "failed" if status in (408, 409, 429) or status >= 500 else "unusable"
-
-
-def _retries(request: Any) -> int:
-    count = request.headers.get("x-stainless-retry-count", "0")
-    return int(count) if count.isdigit() else 0
-
-
-def _text(value: Any) -> str | None:
-    """Text that a database can hold: no NUL, no half of a surrogate pair."""
-    if not isinstance(value, str):
-        return None
-    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -5,6 +5,7 @@ are counted and its cost is unknown, which is not zero.
 """
 
 import datetime as dt
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -14,11 +15,12 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput
-from pipeline.llm import ledger
+from pipeline.llm import ledger, limits
+from pipeline.llm.replies import Reply
 from pipeline.llm.request import Request
 
 SHIPPED = Path(__file__).with_name("prices.toml")
-EXPECTED_OUTPUT = 128  # tokens of an answer, where nobody says better: a sentence or two
+EXPECTED_OUTPUT = 128  # tokens of an answer that an estimate counts on: a sentence or two
 _PER_MESSAGE = 4  # tokens that role and separators take
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
@@ -37,7 +39,10 @@ class Price(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What asking would take. Tokens are guessed from lengths; cost is None if a model has no price."""
+    """What asking would take. Tokens are guessed from lengths; costs are None if a model has no price.
+
+    `most_usd` is an upper bound: with a limit on cost as high, everything is asked.
+    """
 
     requests: int
     cached: int
@@ -45,6 +50,7 @@ class Estimate(NamedTuple):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+    most_usd: float | None
 
 
 def prices(own: Path | None = None) -> dict[str, Price]:
@@ -63,6 +69,13 @@ def price_of(model: str, table: Mapping[str, Price]) -> Price:
     return table[model]
 
 
+def usd(amount: float | None) -> str:
+    """Dollars and cents, and three digits of an amount below one; without an exponent."""
+    amount = amount or 0.0
+    digits = 2 - math.floor(math.log10(amount)) if 0 < amount < 1 else 2
+    return f"${amount:.{digits}f}"
+
+
 def tokens(text: str) -> int:
     """Tokens of a text by rule of thumb: one a CJK character, one for four others. No tokenizer says exactly this."""
     wide = len(_WIDE.findall(text))
@@ -74,16 +87,49 @@ def input_tokens(request: Request) -> int:
     return sum(_PER_MESSAGE + tokens(str(message.get("content", ""))) for message in request.messages)
 
 
-def output_limit(request: Request) -> int | None:
-    """Tokens that the request itself allows its answer."""
-    limits = [request.params.get(name) for name in ("max_completion_tokens", "max_tokens")]
-    return min((limit for limit in limits if isinstance(limit, int)), default=None)
+class Bill(NamedTuple):
+    """What a call took: tokens where the server counted them, USD if the model has a price, and why that is a guess.
+
+    `is_over` tells that the server counted more than the request allowed.
+    """
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    guess: str | None
+    is_over: bool
 
 
-def reserve(request: Request, price: Price, expected_output: int = EXPECTED_OUTPUT, *, batch: bool = False) -> float:
-    """USD to set aside for a request in flight: its own limit of output tokens, else those expected."""
-    limit = output_limit(request)
-    return price.cost(input_tokens(request), expected_output if limit is None else limit, batch=batch)
+def reserve(request: Request, price: Price, output_tokens: int | None = None, *, batch: bool = False) -> float:
+    """USD to set aside for a request in flight: the most that it can cost."""
+    return price.cost(*limits.bound(request, output_tokens), batch=batch)
+
+
+def bill(
+    request: Request, reply: Reply, price: Price | None, output_tokens: int | None = None, *, batch: bool = False
+) -> Bill:
+    """What a call took. Where the server does not count, or counts what cannot be, it is what was set aside.
+
+    An error costs nothing, unless a model may have answered behind it; nor is it known of what was interrupted.
+    """
+    if reply.outcome not in ("answered", "malformed", "lost") and not reply.is_doubtful:
+        return Bill(None, None, None if price is None else 0.0, None, is_over=False)
+    most = limits.bound(request, output_tokens)
+    guesses = [reply.usage_fault or ("no answer came, but perhaps it was billed" if reply.is_doubtful else "")]
+    tokens: list[int | None] = []
+    is_over = False
+    for name, count, largest in zip(("input", "output"), (reply.input_tokens, reply.output_tokens), most, strict=True):
+        if count is not None and count > largest:
+            is_over = True
+            guesses.append(f"{_short(count)} {name} tokens were counted, {largest:,} were possible")
+        tokens.append(None if count is None else min(count, largest))
+    billed = [largest if count is None else count for count, largest in zip(tokens, most, strict=True)]
+    cost_usd = None if price is None else price.cost(*billed, batch=batch)
+    return Bill(tokens[0], tokens[1], cost_usd, "; ".join(filter(None, guesses)) or None, is_over)
+
+
+def _short(count: int) -> str:
+    return f"{count:,}" if count < 10**12 else "over 10^12"
 
 
 def estimate(
@@ -93,21 +139,24 @@ def estimate(
     expected_output_tokens: int = EXPECTED_OUTPUT,
     *,
     batch: bool = False,
+    output_tokens: int | None = None,
 ) -> Estimate:
     """What asking would take, without asking: nothing is sent, and equal requests count once."""
     count = to_send = tokens_in = tokens_out = 0
-    usd: float | None = 0.0
+    spent: float | None = 0.0
+    most: float | None = 0.0
     for part in ledger.parts(requests):
         known = ledger.answers(engine, part)
         count += len(part)
         for request in (r for key, r in part.items() if key not in known):
-            limit = output_limit(request)
-            expected = min(expected_output_tokens, limit) if limit is not None else expected_output_tokens
+            expected = min(expected_output_tokens, limits.output_limit(request, output_tokens))
             given = input_tokens(request)
             to_send, tokens_in, tokens_out = to_send + 1, tokens_in + given, tokens_out + expected
             price = table.get(request.model)
-            usd = None if usd is None or price is None else usd + price.cost(given, expected, batch=batch)
-    return Estimate(count, count - to_send, to_send, tokens_in, tokens_out, usd)
+            spent = None if spent is None or price is None else spent + price.cost(given, expected, batch=batch)
+            bound = limits.bound(request, output_tokens)
+            most = None if most is None or price is None else most + price.cost(*bound, batch=batch)
+    return Estimate(count, count - to_send, to_send, tokens_in, tokens_out, spent, most)
 
 
 def _read(path: Path) -> dict[str, Price]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pipeline.llm import answer, prompt
 
+ROUNDS = 20  # of frames around an answer; models put two or three
 TOO_LONG = 400  # characters; a longer answer of more than four times the sentence's length is chatter
 _WORDS = (
     r"(?:(?:an? |the )?(?:more )?explicit(?: version| sentence| response| answer)?|rewritten(?: sentence)?|answer|[AB]"
@@ -18,7 +19,7 @@ _LABEL = re.compile(
 )
 _IS_LABEL = re.compile(rf"^{_WORDS}\s*[:：]?$", re.IGNORECASE)
 _ANGLES = re.compile(r"^<<<(?P<inside>[^<>]*)>>>\s*[:：]?\s*(?P<after>.*)$", re.DOTALL)
-_FENCE = re.compile(r"^(?P<fence>`{3,})(?:\w*[^\S\n]*\n)?(?P<inside>.*?)(?P=fence)$", re.DOTALL)
+_FENCE = re.compile(r"^(?P<fence>`{3,9}+)(?:\w*+[^\S\n]*+\n)?(?P<inside>.*)(?P=fence)$", re.DOTALL)
 _EMPHASIS = re.compile(r"^(?P<mark>([*_])\2{0,2})(?![\s*_])(?P<inside>(?:(?!(?P=mark)).)+)(?<!\s)(?P=mark)$", re.DOTALL)
 _NOTE = re.compile(
     r"\n[^\S\n]*[*_]*(?:[(（【\[][*_]*(?:note|explanation|备?注|说明|解释)(?![a-z])"
@@ -89,7 +90,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _QUOTED = re.compile(r"""^(?:"[^"]*"|'[^']*(?:\w'\w[^']*)*'|“[^“”]*”|‘[^‘]*’|「[^「」]*」)$""", re.DOTALL)
 # "- question - answer": cut at the first dash after the end of a sentence, else at the first dash
 _DIALOGUE = re.compile(
-    r"""^-\s*(?:(?P<asked>.*?[?!.？！。…]["'”’)）]?)|(?P<said>.+?))\s+-\s+(?P<answer>.*)$""", re.DOTALL
+    r"""^-\s*+(?:(?P<asked>.*?[?!.？！。…]["'”’)）]?)|(?P<said>.+?)(?<!\s))\s++-\s++(?P<answer>.*)$""", re.DOTALL
 )
 _DASH = re.compile(r"^-(?:\s+|$)")
 
@@ -156,12 +157,14 @@ def _without_question(text: str, question: str) -> str:
 
 def _bare(text: str) -> str:
     """The text without what models put before it, around all of it, and after it."""
-    before, text = None, text.strip()
-    while text != before:
+    text = text.strip()
+    for _ in range(ROUNDS):
         before, text = text, _LABEL.sub("", _unquoted(_unmarked(_without_lead(text))))
         text = _inside(_EMPHASIS, _inside(_FENCE, text))
         if text == before:  # a note may stand inside a frame, so frames are opened first
             text = _NOTE.sub("", text).strip()
+        if text == before:
+            break
     return text
 
 

@@ -4,10 +4,9 @@ Models like to make hints longer, or to put them as questions, and then a rankin
 gives the level away, so that such a set is refused with the numbers that are against it.
 """
 
-import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -62,7 +61,7 @@ def parse(text: str, lang: str) -> Parsed:
     Returns:
         Five sentences; or a reason: malformed, wrong_count, repeated, other_language.
     """
-    entry = _object(answer.without_thinking(text))
+    entry = next(answer.objects(answer.without_thinking(text)), None)
     sentences = entry.get("sentences") if entry else None
     if not isinstance(sentences, list) or not all(isinstance(s, str) and s.strip() for s in sentences):
         return Parsed(None, "malformed")
@@ -76,17 +75,6 @@ def parse(text: str, lang: str) -> Parsed:
     if any(bool(_HAN.search(s)) != (lang == "zh") for s in said):
         return Parsed(None, "other_language")
     return Parsed(said, None)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text."""
-    for found in re.finditer(r"\{(?=\s*\")", text):  # not every brace of a long row of them
-        try:
-            value, _ = json.JSONDecoder().raw_decode(text, found.start())
-        except (ValueError, RecursionError):  # broken, a number of too many digits, too deep
-            continue
-        return value if isinstance(value, dict) else None
-    return None
 
 
 def balance(groups: pl.DataFrame) -> Balance:

@@ -8,23 +8,23 @@ process ran on this machine and is gone.
 """
 
 import os
-import socket
 import sqlite3
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import psutil
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
+from pipeline.llm import ledger_tables as tables
+from pipeline.llm import owners
+from pipeline.llm.replies import Reply, printable
 from pipeline.llm.request import Request, as_json
+from pipeline.private import make_folder
 from pipeline.text.masked import masked
 
 T = TypeVar("T")
@@ -33,39 +33,6 @@ PART = 500  # keys of one IN; every database takes as many
 REASKS = 2  # of a malformed answer, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased
 BATCH = "batch:"  # how the owner of a batch's claims begins
-
-_meta = sa.MetaData()
-_text, _real, _int = sa.Text, sa.Double, sa.Integer
-_answers = sa.Table(
-    "answers", _meta, sa.Column("key", sa.String(64), primary_key=True),
-    *[sa.Column(name, _text, nullable=False) for name in ("model", "prompt", "prompt_version", "messages", "params")],
-    sa.Column("revision", _text), sa.Column("attempt", _int, nullable=False), sa.Column("mode", _text, nullable=False),
-    sa.Column("response", _text, nullable=False), sa.Column("served_model", _text), sa.Column("finish_reason", _text),
-    sa.Column("input_tokens", _int), sa.Column("output_tokens", _int), sa.Column("run_id", _text, nullable=False),
-    sa.Column("answered_at", _real, nullable=False),
-)  # fmt: skip
-_calls = sa.Table(
-    "calls", _meta, sa.Column("id", _int, primary_key=True), sa.Column("key", sa.String(64), nullable=False),
-    sa.Column("run_id", _text, nullable=False), sa.Column("model", _text, nullable=False),
-    sa.Column("mode", _text, nullable=False), sa.Column("outcome", _text, nullable=False), sa.Column("status", _int),
-    sa.Column("detail", _text), sa.Column("retries", _int, nullable=False), sa.Column("input_tokens", _int),
-    sa.Column("output_tokens", _int), sa.Column("cost_usd", _real), sa.Column("began_at", _real, nullable=False),
-    sa.Column("ended_at", _real, nullable=False), sa.Index("calls_of_run", "run_id", "cost_usd"),
-    sa.Index("calls_of_key", "key"),
-)  # fmt: skip
-_claims = sa.Table(
-    "claims", _meta, sa.Column("key", sa.String(64), primary_key=True), sa.Column("owner", _text, nullable=False),
-    sa.Column("run_id", _text, nullable=False), sa.Column("lease", _real, nullable=False),
-    sa.Column("reserved_usd", _real, nullable=False), sa.Column("request", _text),
-    sa.Index("claims_of_owner", "owner"), sa.Index("claims_of_run", "run_id", "reserved_usd"),
-)  # fmt: skip
-batches = sa.Table(
-    "batches", _meta, sa.Column("id", sa.String(32), primary_key=True), sa.Column("run_id", _text, nullable=False),
-    sa.Column("owner", _text, nullable=False), sa.Column("model", _text, nullable=False),
-    sa.Column("state", _text, nullable=False), sa.Column("requests", _int, nullable=False),
-    sa.Column("file_id", _text), sa.Column("provider_id", _text), sa.Column("detail", _text),
-    sa.Column("changed_at", _real, nullable=False),
-)  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -85,22 +52,6 @@ class Answer(NamedTuple):
         return self.finish_reason == "length"
 
 
-class Reply(NamedTuple):
-    """What became of one call: answered, malformed, rejected (this request), failed (for now), refused or unusable."""
-
-    outcome: str
-    response: str | None = None
-    served_model: str | None = None
-    finish_reason: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    status: int | None = None
-    detail: str | None = None
-    retries: int = 0
-    began_at: float = 0.0
-    ended_at: float = 0.0
-
-
 class Call(NamedTuple):
     """A call that has ended, as it goes into the ledger."""
 
@@ -109,6 +60,7 @@ class Call(NamedTuple):
     reply: Reply
     cost_usd: float | None
     mode: str = "live"
+    guess: str | None = None  # why the cost is a guess
 
 
 class Claimed(NamedTuple):
@@ -124,7 +76,7 @@ class Claimed(NamedTuple):
 
 
 class Spending(NamedTuple):
-    """Sums over calls; `cost_usd` is of the `priced` ones."""
+    """Sums over calls; `cost_usd` is of the `priced` ones, `guessed_usd` that part of it that no server counted."""
 
     calls: int
     answered: int
@@ -132,6 +84,7 @@ class Spending(NamedTuple):
     input_tokens: int
     output_tokens: int
     cost_usd: float
+    guessed_usd: float = 0.0
 
 
 _engines: dict[tuple[int, str], sa.Engine] = {}
@@ -196,7 +149,7 @@ def claim(
         for some in _cut(list(wanted)):
             known.update(_answered(con, some))
             hopeless.update(_vain(con, [key for key in some if key not in known]))
-            held.update({r.key: r for r in con.execute(sa.select(_claims).where(_claims.c.key.in_(some)))})
+            held.update({r.key: r for r in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(some)))})
         spent = _committed(con, run_id) if limit is not None else 0.0
         for key in wanted:
             if key in known or key in hopeless:
@@ -210,10 +163,10 @@ def claim(
                 mine.append(key)
         taken = [held[key] for key in mine if key in held]
         if taken:
-            con.execute(sa.insert(_calls), [_lost(row, wanted[row.key].model, now) for row in taken])
-            con.execute(sa.delete(_claims).where(_claims.c.key.in_([row.key for row in taken])))
+            con.execute(sa.insert(tables.calls), [_lost(row, wanted[row.key].model, now) for row in taken])
+            con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([row.key for row in taken])))
         if mine:
-            con.execute(sa.insert(_claims), [
+            con.execute(sa.insert(tables.claims), [
                 {"key": key, "owner": owner, "run_id": run_id, "lease": now + lease, "reserved_usd": reserved[key],
                  "request": as_json(wanted[key]._asdict()) if keep_requests else None}
                 for key in mine
@@ -228,6 +181,15 @@ def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) ->
             _record(con, some, owner, run_id)
 
 
+def reclassify(engine: sa.Engine, keys: Sequence[str], run_id: str, outcome: str, new_outcome: str) -> None:
+    """Give calls of a run another outcome: `unread` ones do not count as tries of their requests, `malformed` do."""
+    c = tables.calls.c
+    with writing(engine) as con:
+        for some in _cut(keys):
+            these = sa.update(tables.calls).where(c.key.in_(some), c.run_id == run_id, c.outcome == outcome)
+            con.execute(these.values(outcome=new_outcome))
+
+
 def release(engine: sa.Engine, owner: str) -> int:
     """Give back all that an owner has claimed and not asked."""
     with writing(engine) as con:
@@ -236,27 +198,29 @@ def release(engine: sa.Engine, owner: str) -> int:
 
 def free(con: sa.Connection, owner: str) -> int:
     """The same within a transaction of the caller's."""
-    return con.execute(sa.delete(_claims).where(_claims.c.owner == owner)).rowcount
+    return con.execute(sa.delete(tables.claims).where(tables.claims.c.owner == owner)).rowcount
 
 
 def held(engine: sa.Engine, owner: str) -> dict[str, Request]:
     """The requests an owner has claimed, where they were kept with the claims."""
     with engine.connect() as con:
-        rows = con.execute(sa.select(_claims.c.key, _claims.c.request).where(_claims.c.owner == owner)).all()
+        c = tables.claims.c
+        rows = con.execute(sa.select(c.key, c.request).where(c.owner == owner)).all()
     return {row.key: Request.from_json(row.request) for row in rows if row.request}
 
 
 def forget(engine: sa.Engine, keys: Collection[str], is_meant: Callable[[Sequence[str]], Sequence[bool]]) -> int:
     """Take answers out on request: by key, and where what was asked or answered is meant; how many rows.
 
-    Claims of such requests go too. Calls stay, as they were paid for, without their key and what was said of them.
+    Claims of such requests go too. Calls stay, as they were paid for, without their key and what was said of them;
+    batches stay without a message that quotes what is meant.
 
     Args:
         engine: of the ledger.
         keys: of answers.
         is_meant: of texts, such as messages as JSON, which are.
     """
-    looked_at = ((_answers, ("messages", "response")), (_calls, ("detail",)), (_claims, ("request",)))
+    looked_at = ((tables.answers, ("messages", "response")), (tables.calls, ("detail",)), (tables.claims, ("request",)))
     met = set(keys)
     for table, names in looked_at:
         wanted = sa.select(table.c.key, *[table.c[name] for name in names])
@@ -264,22 +228,27 @@ def forget(engine: sa.Engine, keys: Collection[str], is_meant: Callable[[Sequenc
             for rows in con.execution_options(yield_per=10 * PART).execute(wanted).partitions():
                 found = [is_meant([row[1 + at] or "" for row in rows]) for at in range(len(names))]
                 met |= {row.key for row, *hits in zip(rows, *found, strict=True) if any(hits)}
+    with engine.connect() as con:
+        batches = con.execute(sa.select(tables.batches.c.id, tables.batches.c.detail)).all()
+    quoting = [row.id for row, hit in zip(batches, is_meant([row.detail or "" for row in batches]), strict=True) if hit]
     with writing(engine) as con:
+        con.execute(sa.update(tables.batches).where(tables.batches.c.id.in_(quoting)).values(detail=None))
         count = 0
         for some in _cut(sorted(met)):
-            for table in (_answers, _claims):
+            for table in (tables.answers, tables.claims):
                 count += con.execute(sa.delete(table).where(table.c.key.in_(some))).rowcount
-            bare = sa.update(_calls).where(_calls.c.key.in_(some), _calls.c.key != ERASED)
+            bare = sa.update(tables.calls).where(tables.calls.c.key.in_(some), tables.calls.c.key != ERASED)
             count += con.execute(bare.values(key=ERASED, detail=None)).rowcount
     return count
 
 
 def spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[str] | None = None) -> Spending:
     """Sums over the calls of a run, or over all; of requests with some keys, or of all."""
-    c = _calls.c
+    c = tables.calls.c
     sums = sa.select(
         sa.func.count(), sa.func.count(sa.case((c.outcome == "answered", 1))), sa.func.count(c.cost_usd),
         *[sa.func.coalesce(sa.func.sum(column), 0) for column in (c.input_tokens, c.output_tokens, c.cost_usd)],
+        sa.func.coalesce(sa.func.sum(sa.case((c.guess.is_not(None), c.cost_usd))), 0),
     )  # fmt: skip
     if run_id is not None:
         sums = sums.where(c.run_id == run_id)
@@ -287,26 +256,8 @@ def spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[str] |
         parts = [sums] if keys is None else [sums.where(c.key.in_(part)) for part in _cut(keys)]
         rows = [con.execute(part).one() for part in parts]
     counts = [sum(int(row[n]) for row in rows) for n in range(5)]
-    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], sum(float(row[5]) for row in rows))
-
-
-def me() -> str:
-    """A name for who asks: this machine, this process, and a number that no other asking of the process has."""
-    return f"{_machine()}:{os.getpid()}:{_started(os.getpid())}:{uuid.uuid4().hex[:8]}"
-
-
-def is_gone(name: str) -> bool:
-    """Whether an owner was a process of this machine that has ended."""
-    machine, _, rest = name.partition(":")
-    if machine != _machine():
-        return False
-    pid, started = rest.split(":")[:2]
-    return _started(int(pid)) != started
-
-
-def printable(text: str) -> str:
-    """A text in one line, with nothing that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    cost_usd, guessed_usd = (sum(float(row[n]) for row in rows) for n in (5, 6))
+    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], cost_usd, guessed_usd)
 
 
 @contextmanager
@@ -329,31 +280,16 @@ def _open(uri: str) -> sa.Engine:
         raise BadInput(f"the ledger's address needs a driver that is not installed: {why.name}") from None
     try:
         if sqlite and url.database:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+            make_folder(Path(url.database).parent)
         if sqlite:
             sa.event.listen(engine, "connect", _on_connect)
             sa.event.listen(engine, "begin", _on_begin)
-        _create(engine)
+        tables.create(engine)
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
         reason = masked(str(getattr(why, "orig", None) or why), [uri, url.password])
         where = url.set(query={}).render_as_string(hide_password=True)
         raise Missing(f"the ledger {where} cannot be opened: {reason}") from None  # a driver may repeat the address
     return engine
-
-
-def _create(engine: sa.Engine) -> None:
-    """Make the tables; another process may be at it."""
-    for left in reversed(range(5)):
-        try:
-            _meta.create_all(engine)
-            for index in _calls.indexes:  # a ledger of an earlier version has the table without them
-                index.create(engine, checkfirst=True)
-        except (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.IntegrityError, sqlite3.OperationalError):
-            if not left:
-                raise
-            time.sleep(0.2)
-        else:
-            return
 
 
 def _on_connect(connection: Any, _: Any) -> None:
@@ -380,12 +316,12 @@ def _cut(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _answered(con: sa.Connection, keys: Sequence[str]) -> dict[str, Answer]:
-    wanted = sa.select(*[_answers.c[name] for name in Answer._fields]).where(_answers.c.key.in_(keys))
+    wanted = sa.select(*[tables.answers.c[name] for name in Answer._fields]).where(tables.answers.c.key.in_(keys))
     return {row.key: Answer(*row) for row in con.execute(wanted)}
 
 
 def _vain(con: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
-    c = _calls.c
+    c = tables.calls.c
     calls = con.execute(sa.select(c.key, c.outcome, c.detail).where(c.key.in_(keys)).order_by(c.id)).all()
     times = Counter(call.key for call in calls if call.outcome == "malformed")
     last = {call.key: call for call in calls}
@@ -396,13 +332,13 @@ def _vain(con: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
 
 def _committed(con: sa.Connection, run_id: str) -> float:
     """USD a run has spent, and those set aside for what is in flight."""
-    spent = sa.select(sa.func.sum(_calls.c.cost_usd)).where(_calls.c.run_id == run_id)
-    aside = sa.select(sa.func.sum(_claims.c.reserved_usd)).where(_claims.c.run_id == run_id)
+    spent = sa.select(sa.func.sum(tables.calls.c.cost_usd)).where(tables.calls.c.run_id == run_id)
+    aside = sa.select(sa.func.sum(tables.claims.c.reserved_usd)).where(tables.claims.c.run_id == run_id)
     return float(con.execute(spent).scalar() or 0) + float(con.execute(aside).scalar() or 0)
 
 
 def _ended(owner: str, lease: float, now: float) -> bool:
-    return lease < now or (not owner.startswith(BATCH) and is_gone(owner))
+    return lease < now or (not owner.startswith(BATCH) and owners.is_gone(owner))
 
 
 def _lost(claim: Any, model: str, now: float) -> dict[str, Any]:
@@ -411,23 +347,26 @@ def _lost(claim: Any, model: str, now: float) -> dict[str, Any]:
         "key": claim.key, "run_id": claim.run_id, "model": model, "outcome": "lost", "retries": 0,
         "mode": "batch" if claim.owner.startswith(BATCH) else "live", "detail": f"{claim.owner} ended while asking",
         "cost_usd": claim.reserved_usd or None, "began_at": now, "ended_at": now,
+        "guess": "its process ended: perhaps it was billed",
     }  # fmt: skip
 
 
 def _record(con: sa.Connection, calls: Sequence[Call], owner: str, run_id: str) -> None:
-    con.execute(sa.insert(_calls), [_call_row(call, run_id) for call in calls])
+    con.execute(sa.insert(tables.calls), [_call_row(call, run_id) for call in calls])
     answered = {call.key: call for call in reversed(calls) if call.reply.outcome == "answered"}
-    known = con.execute(sa.select(_answers.c.key).where(_answers.c.key.in_(list(answered)))).scalars().all()
+    keys = tables.answers.c.key
+    known = con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars().all()
     if new := [_answer_row(call, run_id) for key, call in answered.items() if key not in known]:
-        con.execute(sa.insert(_answers), new)
-    con.execute(sa.delete(_claims).where(_claims.c.key.in_([call.key for call in calls]), _claims.c.owner == owner))
+        con.execute(sa.insert(tables.answers), new)
+    held_here = tables.claims.c.key.in_([call.key for call in calls]), tables.claims.c.owner == owner
+    con.execute(sa.delete(tables.claims).where(*held_here))
 
 
 def _call_row(call: Call, run_id: str) -> dict[str, Any]:
     names = ("outcome", "status", "detail", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
     return {
         "key": call.key, "run_id": run_id, "model": call.request.model, "mode": call.mode, "cost_usd": call.cost_usd,
-        **{name: getattr(call.reply, name) for name in names},
+        "guess": call.guess, **{name: getattr(call.reply, name) for name in names},
         "detail": call.reply.detail and printable(call.reply.detail),
     }  # fmt: skip
 
@@ -441,23 +380,3 @@ def _answer_row(call: Call, run_id: str) -> dict[str, Any]:
         "params": as_json(request.params), "attempt": request.attempt, "mode": call.mode, "run_id": run_id,
         "answered_at": reply.ended_at, **{name: getattr(reply, name) for name in names},
     }  # fmt: skip
-
-
-@cache
-def _machine() -> str:
-    """This machine, or this container of it: process ids mean nothing across their borders."""
-    space = Path("/proc/self/ns/pid")
-    return f"{socket.gethostname()}/{space.readlink() if space.is_symlink() else ''}".replace(":", "")
-
-
-def _started(pid: int) -> str:
-    """When a living process began, in whatever unit the system has; empty where there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return "" if stat[0] in "ZX" else stat[19]
-    except OSError:
-        pass
-    try:
-        return "" if Path("/proc/self/stat").is_file() else f"{psutil.Process(pid).create_time():.0f}"
-    except psutil.Error:
-        return ""

@@ -6,7 +6,7 @@ the deep meaning from the context. Where readings are given, a model may be aske
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +19,12 @@ LETTERS = "ABCDEFGH"
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _UNFIT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")  # control characters, half an emoji
-_BRACE = re.compile(r"\{(?=\s*\")")
-_OPEN, _CLOSED = r"[\s\"'“”‘’「」『』*_`(（\[【<]*", r"[\"'”’」』*_`)）\]】>]*"
+_OPEN, _CLOSED = r"[\s\"'“”‘’「」『』*_`(（\[【<]*+", r"[\"'”’」』*_`)）\]】>]*"
 _LABEL = r"(?:(?:the )?(?:(?:best|right|correct) )?(?:answer|option)(?: is)?|(?:正确)?(?:答案|选项)[是为]?|选择?)"
 _FOLLOWED = r"\s*(?:$|[.。:：,，、;；)）\n—–-]|[\u4e00-\u9fff])"  # else A is an article
-_SECOND = rf"\s*(?:[/、,，&+和与或]|and\b|or\b)\s*{_OPEN}[a-h](?![a-z])"  # "A and C" is no choice
+_SECOND = rf"\s*(?:[/、,，&+和与或]|and\b|or\b){_OPEN}[a-h](?![a-z])"  # "A and C" is no choice
 _CHOICE = re.compile(
-    rf"^{_OPEN}(?:{_LABEL}{_CLOSED}\s*[:：]?{_OPEN})?(?P<letter>[b-h]|a(?={_CLOSED}{_FOLLOWED}))"
+    rf"^{_OPEN}(?:{_LABEL}{_CLOSED}+\s*+[:：]?{_OPEN})?(?P<letter>[b-h]|a(?={_CLOSED}{_FOLLOWED}))"
     rf"(?!['’]?[a-z0-9])(?!{_CLOSED}{_SECOND})",
     re.IGNORECASE,
 )
@@ -62,7 +61,7 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
         other_language, too_long (either is, by the limit of `explicit.parse`).
     """
     said = answer.without_thinking(response)
-    entry = next((found for found in _objects(said) if "meaning" in found), None)
+    entry = next((found for found in answer.objects(said) if "meaning" in found), None)
     if entry is None:
         reason = explicit.parse(said, text, "").reason
         return Parsed(None, None, reason if reason in {"empty", "refusal"} else "malformed")
@@ -85,19 +84,6 @@ def _fault(plain: str, meaning: str, text: str, lang: str | None) -> str | None:
     if bool(_HAN.search(meaning)) != (lang == "zh" if lang else bool(_HAN.search(text))):
         return "other_language"
     return "too_long" if max(len(plain), len(meaning)) > max(4 * len(text), TOO_LONG) else None
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, one after the other; a model may repeat the question's before its own."""
-    end = 0
-    for found in _BRACE.finditer(text):
-        if found.start() < end:  # inside the last one
-            continue
-        try:
-            value, end = json.JSONDecoder().raw_decode(text, found.start())
-            yield value
-        except (ValueError, RecursionError):  # broken, a number of too many digits, too deep
-            continue
 
 
 def choose_messages(

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.models import characters
-from pipeline.models.pinned import file_hash, located
+from pipeline.models.pinned import REMEDY, file_hash, located
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -84,10 +84,11 @@ def load(
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     files = located(embedded_folder() if name == EMBEDDED else name)
-    module = SentenceTransformer(
-        str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
-        model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
-    )  # fmt: skip
+    with refuse_damage(files.folder, REMEDY):
+        module = SentenceTransformer(
+            str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
+            model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
+        )  # fmt: skip
     module.eval()
     dim = int(module.get_embedding_dimension())
     if pooling == "layers":

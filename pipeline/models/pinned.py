@@ -16,6 +16,8 @@ from pipeline.errors import BadInput, Missing, Retry
 
 READ = (".safetensors", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 
+REMEDY = "expected a model of transformers with its tokenizer; copy its folder again"
+
 
 class Files(NamedTuple):
     """Where a model's files are, and what they are."""

@@ -23,9 +23,9 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, refuse_damage
 from pipeline.models.encoder import EMBEDDED, embedded_folder
-from pipeline.models.pinned import located
+from pipeline.models.pinned import REMEDY, located
 
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
@@ -59,7 +59,7 @@ def opened(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> Opened:
 
     files = located(embedded_folder() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
-    with _quiet():
+    with _quiet(), refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         module, told = kind.from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,

@@ -8,7 +8,6 @@ of safetensors and JSON, so that a fitted model is loaded as any other.
 
 import hashlib
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, refuse_damage
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
-from pipeline.models.pinned import folder_hash, located
+from pipeline.models.pinned import REMEDY, folder_hash, located
+from pipeline.private import make_draft
 
 Keep = Literal["end", "start"]
 
@@ -55,10 +55,11 @@ def load(name: str | Path, revision: str | None = None, device: str | None = Non
     _quiet()
     files = located(name if Path(name).is_dir() or revision is None else f"{name}@{revision}")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-    module = AutoModelForSeq2SeqLM.from_pretrained(
-        files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-    )
+    with refuse_damage(files.folder, REMEDY):
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
+        module = AutoModelForSeq2SeqLM.from_pretrained(
+            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+        )
     return Seq2Seq(str(name), files.revision, module.to(device).eval(), tokenizer, device)
 
 
@@ -133,13 +134,11 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder}: is there already; choose another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+    draft = make_draft(folder.parent)
     _quiet()
     model.module.save_pretrained(draft)
     model.tokenizer.save_pretrained(draft)
     (draft / "facts.json").write_text(json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1), encoding="utf-8")
-    draft.chmod(0o755)
     draft.rename(folder)
     return folder_hash(folder)
 

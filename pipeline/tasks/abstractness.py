@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline import __version__, settings
+from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks import funnel, shelf
@@ -94,6 +94,8 @@ def _fitted(
     source = source_of(vectors)
     measured = abstractness.repeated_splits(rated, source, recipe, splits) if splits else pl.DataFrame()
     done = abstractness.fit(rated, source, recipe)
+    left_out.record_rows("ratings", dict(rated.dropped["reason"].value_counts().iter_rows()))
+    left_out.record_rows("train", {"no_vector": done.dropped.height})
     told = {"profile": profile, "no_vector": done.dropped.height, "vectors": _hash(vectors) if vectors else None}
     return done.tensors, {**done.config, **told}, measured
 
@@ -122,7 +124,7 @@ def scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     if wanted != (_hash(vectors) if vectors else None):
         told = "was trained on word vectors; give the same by --vectors" if wanted else "was trained with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer {told}")
-    trained = abstractness.load(model.tensors(), model.config, source_of(vectors))
+    trained = model.build(abstractness.load, source_of(vectors))
     return lambda words: abstractness.predict(trained, words)
 
 

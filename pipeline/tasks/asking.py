@@ -12,10 +12,12 @@ import polars as pl
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import batch as batches
-from pipeline.llm import client, cost, explicit, graded, ledger, problematic, prompt
-from pipeline.llm.client import Asked, Endpoint, Miss
+from pipeline.llm import client, cost, explicit, given_up, graded, ledger, problematic, prompt
+from pipeline.llm.client import Asked, Miss
+from pipeline.llm.connection import Endpoint
 from pipeline.llm.cost import Estimate
 from pipeline.llm.request import MODERATION, Request, as_json
+from pipeline.llm.summary import Summary
 from pipeline.tables import empty
 from pipeline.tasks import funnel, pairs
 from pipeline.text.language import language
@@ -26,7 +28,11 @@ ATTEMPTS = 2  # a refusal or an echo is asked once more
 
 
 class How(NamedTuple):
-    """Whom to ask and how."""
+    """Whom to ask and how.
+
+    With a `summary` what becomes of the requests is added to it, for a command that says so at its end and exits by it;
+    without one it is raised, so that the state of an Airflow task tells: see `Asked.check`.
+    """
 
     model: str
     revision: str | None = None
@@ -35,6 +41,7 @@ class How(NamedTuple):
     concurrency: int = 16
     max_cost: float | None = None
     endpoint: Endpoint | None = None
+    summary: Summary | None = None
 
 
 def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
@@ -76,7 +83,8 @@ def _request(text: str, name: str, how: How, attempt: int = 0) -> Request:
 def estimate(sources: Sequence[str], how: How, limit: int | None = None, *, batch: bool = False) -> Estimate:
     """What asking would take; nothing is sent."""
     every = [request for source in wanted(sources) for request in requests(source, how, limit).values()]
-    return cost.estimate(every, _ledger(), cost.prices(settings.llm_prices()), batch=batch)
+    prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
+    return cost.estimate(every, _ledger(), prices, batch=batch, output_tokens=output_tokens)
 
 
 def ask(
@@ -89,17 +97,20 @@ def ask(
     With a `day` a row of `runs` tells of it.
 
     Returns:
-        Counts: answers, calls_sent, cached, tokens, cost_usd, and why some are missing.
+        Counts: requests, answers, calls_sent, cached, tokens, cost_usd and what of it is a guess, and why some are
+        missing.
 
     Raises:
         Retry: some requests failed for now; those answered are kept.
+        Refused: the service refused, or no request has an answer.
     """
     began, todo = funnel.start(), requests(source, how, limit)
     every = list(todo.values())
+    first = dict(todo)
     missing: list[Miss] = []
     told: Counter[str] = Counter()
     why: Counter[str] = Counter()
-    spent: float | None = 0.0
+    total = Summary(how.max_cost)
     for attempt in range(ATTEMPTS):
         asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
         rows = _rows(source, todo.values(), asked)
@@ -111,8 +122,8 @@ def ask(
             output_tokens=asked.output_tokens, missing=len(asked.missing),
         )  # fmt: skip
         why.update(miss.reason for miss in asked.missing)
-        spent = None if spent is None or asked.cost_usd is None else spent + asked.cost_usd
-        asked.check()
+        total.add(list(todo.values()), asked)
+        _conclude(list(todo.values()), asked, how, is_again=attempt > 0)
         missing = asked.missing if not attempt else missing
         useless = {
             text: request for text, request in todo.items()
@@ -121,10 +132,13 @@ def ask(
         }  # fmt: skip
         todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
         every += todo.values()
+        if asked.stopped:
+            break
     if day is not None:
         _tell(source, day, how, every, missing, run_id, began)
     reasons = "; ".join(f"{count} {reason}" for reason, count in why.most_common())
-    return {"source": source, **told, "cost_usd": spent, "why_missing": reasons}
+    costs = {"cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": how.max_cost}
+    return {"source": source, "requests": len(first), **told, **costs, "why_missing": reasons}
 
 
 def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
@@ -137,11 +151,13 @@ def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: st
     every = {source: requests(source, how, limit) for source in sources}
     if how.endpoint is None:
         raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
-    collected = batches.collect(_ledger(), how.endpoint, prices=cost.prices(settings.llm_prices()))
+    prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
+    collected = batches.collect(_ledger(), how.endpoint, prices=prices, output_tokens=output_tokens)
     asked = [request for mine in every.values() for request in mine.values()]
     handed = batches.submit(
-        asked, _ledger(), how.endpoint, run_id=run_id, max_cost=how.max_cost, prices=cost.prices(settings.llm_prices())
-    )
+        asked, _ledger(), how.endpoint, run_id=run_id, max_cost=how.max_cost, prices=prices,
+        output_tokens=output_tokens,
+    )  # fmt: skip
     for source, mine in every.items():
         known = ledger.answers(_ledger(), [request.key for request in mine.values()])
         if known:
@@ -150,6 +166,27 @@ def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: st
     rows += [{"id": one, "status": "submitted"} for one in handed if one not in {row["id"] for row in rows}]
     schema = {"id": pl.String, "status": pl.String, "requests": pl.Int64, "answered": pl.Int64, "open": pl.Int64}
     return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
+
+
+def ledger_status() -> pl.DataFrame:
+    """Calls of the ledger by model and outcome."""
+    return _entries(given_up.status(_ledger())).drop("reason")
+
+
+def given_up_requests(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
+    """Calls whose requests no run asks any more, by model, outcome and reason."""
+    return _entries(given_up.entries(_ledger(), model, reason))
+
+
+def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
+    """Let such requests be asked again; return the number of their calls."""
+    return given_up.forgive(_ledger(), model, reason, is_clearing=is_clearing)
+
+
+def _entries(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
+    kinds: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
+    kinds |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
+    return pl.DataFrame(entries, schema=kinds, orient="row")
 
 
 def _ledger() -> Any:
@@ -161,8 +198,17 @@ def _ask(every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
         raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
     return client.ask(
         every, _ledger(), how.endpoint, run_id=run_id, mode=how.mode, concurrency=how.concurrency,
-        max_cost=how.max_cost, prices=cost.prices(settings.llm_prices()), done=done,
+        max_cost=how.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
+        done=done,
     )  # fmt: skip
+
+
+def _conclude(every: Sequence[Request], asked: Asked, how: How, *, is_again: bool = False) -> None:
+    """Add what became of the requests to the summary, or raise it where there is none."""
+    if how.summary is None:
+        asked.check(has_answers=is_again)
+    else:
+        how.summary.add(every, asked)
 
 
 def put(
@@ -175,7 +221,7 @@ def put(
     began = funnel.start()
     found = _ask(every, how, done, run_id)
     pairs.add(source, _rows(source, every, found), run_id)
-    found.check()
+    _conclude(every, found, how)
     if day is not None:
         _tell(source, day, how, every, found.missing, run_id, began)
     return found
@@ -270,7 +316,9 @@ def groups(
             answer = asked.answers.get(request.key)
             parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
             found[intent] = (intent, parsed.sentences, parsed.reason)
-        asked.check()
+        _conclude(list(todo.values()), asked, how, is_again=attempt > 0)
+        if asked.stopped:
+            break
         todo = {
             intent: request._replace(attempt=attempt + 1)
             for intent, request in todo.items()

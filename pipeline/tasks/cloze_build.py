@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from pipeline import __version__
+from pipeline import __version__, left_out
 from pipeline.errors import BadInput
 from pipeline.examples import building, choices
 from pipeline.examples import cloze as examples
+from pipeline.private import make_draft
 from pipeline.tasks import choosing, cloze
 from pipeline.tasks.choosing import CHOOSING, Choosing, Job
 from pipeline.tasks.cloze import RULES, Rules
@@ -77,17 +77,17 @@ def build_file(
         building.without_targets(articles, told, subtasks),
         *(one.dropped for one in made.values()),
     ]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=out.parent))
+    gone = pl.concat([frame.select("reason", "row_key") for frame in dropped])
+    left_out.record_rows("build", dict(gone["reason"].value_counts().iter_rows()), str(path))
+    draft = make_draft(out.parent)
     try:
         counts = [count for subtask, one in made.items() for count in _written(draft, subtask, one.items)]
         told.drop("source").write_parquet(draft / "targets.parquet")
-        pl.concat([frame.select("reason", "row_key") for frame in dropped]).write_csv(draft / "dropped.csv")
+        gone.write_csv(draft / "dropped.csv")
         card: dict[str, Any] = {"file": path.name, "rules": by._asdict(), "choosing": how._asdict()}
         card |= {"readers": {subtask: one.retrieval.to_dicts() for subtask, one in made.items()}}
         text = json.dumps({**card, "undertone": __version__}, indent=1, ensure_ascii=False)
         (draft / "card.json").write_text(text, encoding="utf-8")
-        draft.chmod(0o755)
         draft.replace(out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

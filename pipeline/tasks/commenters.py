@@ -131,7 +131,7 @@ def fitted(
     """Tensors, configuration and the epochs' numbers (rows of `evaluations` without their keys) of a commenter."""
     if not data.articles.height or not data.comments.height:
         raise Missing("there is nothing to learn from")
-    recipes, module = _modules(system)
+    recipes, module = modules(system)
     recipe = recipes.recipe_of(system, **(changes or {}))
     data_hash = shelf.hash_of(data.articles, data.comments)
     seen = hashlib.sha256(json.dumps([data_hash, asdict(recipe), __version__]).encode())
@@ -141,7 +141,7 @@ def fitted(
     return done.tensors, config, _epochs(done.history, data.comments.height)
 
 
-def _modules(system: str) -> tuple[ModuleType, ModuleType]:
+def modules(system: str) -> tuple[ModuleType, ModuleType]:
     """What has the recipe of a system, and what fits it."""
     if known(system) in RETRIEVING:
         from pipeline.training import relevance, retrieval
@@ -173,6 +173,8 @@ def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | 
     registry.writable(out)
     tensors, config, found = fitted(system, data, changes)
     registry.write(out, tensors, config)
+    said = [data.articles[name].alias("text") for name in ("said_title", "said_content")]
+    shelf.learned_in_folder(kind(system), out, pl.concat([data.comments["text"], *said]))
     return found
 
 
@@ -190,8 +192,11 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
         "encoder": "none", "encoder_revision": "none", "config": json.dumps(told, sort_keys=True),
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
-    texts = data.comments["text"]
-    shelf.put(kind(system), day, model_id, about, found, run_id, is_promoted=True, texts=texts, since=began)
+    articles = texts.articles(pl.lit(value=True)).select(
+        "title", "text", article_id=pl.concat_str(THREAD, separator="/")
+    ).collect().join(data.articles, on="article_id", how="semi")  # fmt: skip
+    learned = pl.concat([data.comments["text"], articles["text"], articles["title"].alias("text")])
+    shelf.put(kind(system), day, model_id, about, found, run_id, is_promoted=True, texts=learned, since=began)
     return model_id
 
 
@@ -239,9 +244,7 @@ def _retrieved(
 ) -> pl.DataFrame:
     from pipeline.training import retrieval
 
-    found = retrieval.comment(
-        retrieval.load(model.tensors(), model.config, device()), titles, contents, k=similar, best=best
-    )
+    found = retrieval.comment(model.build(retrieval.load, device()), titles, contents, k=similar, best=best)
     return found.select(
         pl.col("row").cast(pl.Int64), "text", _cut(found, "text").alias("tokens"),
         score=pl.col("relevance").cast(pl.Float64), found_in="comment_id",
@@ -254,7 +257,7 @@ def _written(
 ) -> pl.DataFrame:  # fmt: skip
     from pipeline.training import commenters
 
-    by = commenters.load(model.tensors(), model.config, device())
+    by = model.build(commenters.load, device())
     found = commenters.candidates(by, titles, contents, decoding, first=first)
     rows = [
         (row, joined(one.words, langs[row]), one.words, one.log_probability, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import polars as pl
 
-from pipeline import sample, settings
+from pipeline import left_out, sample, settings
 from pipeline.errors import BadInput
 from pipeline.examples import edits, similar
 from pipeline.metrics import pruning, similarity
@@ -59,7 +59,7 @@ def pairs(data: str | None = None, syntax: str | None = None, limit: int = SENTE
     read = similar.read(Path(data) if data else sample.SIMILAR)
     graded = similar.with_overlap(read.rows).filter(pl.col("lang") == "en")
     if others := read.rows.height - graded.height + read.dropped.height:
-        log.info("%d pairs are without words or not in English, and are left out", others)
+        left_out.record_rows("read", {"without_words_or_not_english": others}, str(data))
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
     tag = tagging.tagger(settings.resources() / "stanza", Path(syntax) if syntax else None, settings.scratch("tagging"))
     said = [
@@ -71,7 +71,7 @@ def pairs(data: str | None = None, syntax: str | None = None, limit: int = SENTE
     for test in edits.TESTS:
         found = edits.generate(said, test)
         reasons = dict(found.dropped["reason"].value_counts().iter_rows())
-        log.info("%s: %d sentences, without a pair %s", test, len(said), reasons)
+        left_out.record_rows(f"test {test}", reasons)
         made.append(found.rows.filter(pl.col("sentence_id").is_in(edited)).select(*columns, "is_positive"))
     supervised = graded.select(
         "pair_id", "similarity", "overlap", one="one_words", other="other_words", test=pl.lit("supervised"),

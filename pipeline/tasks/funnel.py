@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-from pipeline import __version__, logs, settings, warehouse
+from pipeline import __version__, left_out, logs, settings, warehouse
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES
 
@@ -74,9 +74,16 @@ def tell(
     if gone is not None:
         stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(origin), "step": pl.lit(step)}
         warehouse.overwrite("dropped", where, gone.with_columns(**stamp), run_id)
+        if step != "withdraw":  # that is what the command was asked for
+            record(step, gone, source, day, origin)
     lost = 0 if gone is None else gone.height
     counts = pl.DataFrame({"source": [source], "kept_count": [kept], "dropped_count": [lost]})
     put(counts, day, origin, step, config, run_id, since, spent, source=source)
+
+
+def record(step: str, dropped: pl.DataFrame, *key: str) -> None:
+    """Have the command print how many rows a step left out, by reason, when it ends (`left_out`)."""
+    left_out.record_rows(step, dict(dropped["reason"].value_counts().iter_rows()), *key)
 
 
 def put(

@@ -274,15 +274,17 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     rows = enough.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner")
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)), project=pl.lit(name))
     rows = rows.select(there.columns).sort(COMMENT)
+    gone = pl.concat([
+        found.dropped.select("task_id", "rater_id", "reason"),
+        made_up.select("task_id", "rater_id", reason=pl.lit("simulated")),
+    ])  # fmt: skip
     if not rows.equals(there.sort(COMMENT)):
-        gone = pl.concat([
-            found.dropped.select("task_id", "rater_id", "reason"),
-            made_up.select("task_id", "rater_id", reason=pl.lit("simulated")),
-        ])  # fmt: skip
         gone = gone.select("reason", source=pl.lit(name), row_key=pl.concat_str("task_id", "rater_id", separator="/"))
         kept = int(found.grades["n"].sum())
         funnel.tell(name, min(tasks["day"]).isoformat(), labels.origin(name), STEP, kept, gone, {}, run_id)
         warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows, run_id)  # last: it is looked at
+    else:
+        funnel.record(STEP, gone, name)
     return rows.height
 
 

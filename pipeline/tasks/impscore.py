@@ -82,7 +82,7 @@ def train(
     is_for_trying = set(answered_by) == {sample.MODEL}
     is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in found.config["heads"].values())
     is_promoted = is_bounded and (promote or not is_for_trying)
-    texts = pl.concat([rows["implicit"], rows["explicit"].alias("implicit")])
+    texts = _texts_of(rows)
     publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted, texts=texts, since=began)
     return model_id
 
@@ -106,7 +106,14 @@ def train_file(
     found = fitted(rows, by_lang, profile, changes, done)
     if rows["completion_id"].null_count() < rows.height:
         found.config["completion_models"] = _answered_by(rows)
-    return registry.write(out, found.tensors, found.config), found.evaluations
+    model_id = registry.write(out, found.tensors, found.config)
+    shelf.learned_in_folder(KIND, out, _texts_of(rows))
+    return model_id, found.evaluations
+
+
+def _texts_of(rows: pl.DataFrame) -> pl.Series:
+    """All texts of rows of `pairs`."""
+    return pl.concat([rows[name].alias("text") for name in ("implicit", "explicit", "negative")])
 
 
 def own_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:

@@ -13,13 +13,14 @@ from typing import TypedDict
 
 import polars as pl
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.collect import anonymise
 from pipeline.collect.clean import clean, normalised
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.importers import Batch, page_id
 from pipeline.collect.record import article_frame, comment_frame
 from pipeline.collect.threads import refuse_circles, with_context
+from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks import funnel
@@ -37,6 +38,9 @@ class Collected(TypedDict):
     kept: int
     dropped: int
     stopped: str | None
+    reasons: dict[str, dict[str, int]]  # how many rows each step dropped for which reason
+    bad_rows: list[str]  # messages about the first rows that could not be read
+    ignored: list[str]  # files and parts of files that were left out, and why
 
 
 def settle(
@@ -63,7 +67,7 @@ class _Intake:
         self.scrubbed: Counter[str] = Counter()
         self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
         if "://" not in folder:
-            Path(folder).mkdir(parents=True)
+            make_folder(Path(folder))
 
     def take(self, batch: Batch, key: bytes | None) -> None:
         """Clean and anonymise a batch into scratch."""
@@ -71,12 +75,22 @@ class _Intake:
         comments = comment_frame(page.comments).with_columns(adapter=pl.lit(batch.adapter))
         if not batch.hashed:
             comments = comments.with_columns(anonymise.surrogates(comments["user"], self.source, key))
+        comments = self._without_personal_ids(comments, key)
         kept, unclean = clean(comments, self.scrubbed)
         gone = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
         articles = article_frame(page.articles)
-        articles = articles.with_columns(normalised(articles[name]) for name in ("title", "text", "summary"))
-        articles = articles.with_columns(pl.col("summary").replace("", None))
-        raw = [(p.url, p.fetched_at, json.dumps(p.body, ensure_ascii=False, sort_keys=True)) for p in batch.raw]
+        articles = articles.with_columns(
+            normalised(articles[name], self.scrubbed) for name in ("title", "text", "summary", "category")
+        ).with_columns(pl.col("summary", "category").replace("", None))
+        gone, articles = (self._without_personal_ids(frame, key) for frame in (gone, articles))
+        raw = [
+            (
+                anonymise.scrub_address(p.url, self.source, key),
+                p.fetched_at,
+                json.dumps(p.body, ensure_ascii=False, sort_keys=True),
+            )
+            for p in batch.raw
+        ]
         pages = pl.DataFrame(
             raw, schema={"url": pl.String, "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String}, orient="row"
         )
@@ -86,6 +100,10 @@ class _Intake:
         self._put("dropped", part, pl.concat([_because("parse", gone), _because("clean", unclean)]))
         self.read += len(page.comments) + len(page.skipped)
         self.parts += 1
+
+    def _without_personal_ids(self, rows: pl.DataFrame, key: bytes | None) -> pl.DataFrame:
+        names = {"thread_id", "comment_id", "parent_id", "root_id", "row_key"} & set(rows.columns)
+        return rows.with_columns(anonymise.scrub_ids(rows[name], self.source, key) for name in sorted(names))
 
     def settle(self, config: Mapping[str, object], run_id: str, began: funnel.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
@@ -106,13 +124,28 @@ class _Intake:
         warehouse.overwrite("raw_pages", where, self._raw(), run_id)
         warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=language()), run_id)
         lost = warehouse.overwrite("dropped", where, dropped.with_columns(**self.stamp), run_id)
+        reasons: dict[str, dict[str, int]] = {}
+        for step, reason, count in (
+            dropped.group_by("step", "reason").len().sort("step", "reason").collect().iter_rows()
+        ):
+            reasons.setdefault(step, {})[reason] = count
+        for step, counts_of_step in reasons.items():
+            left_out.record_rows(step, counts_of_step, self.source, self.day, self.origin)
         counts = pl.DataFrame(
             {"source": [self.source], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost]}
         )
         told = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
         funnel.put(counts, self.day, self.origin, "collect", told, run_id, began, source=self.source)
         return Collected(
-            source=self.source, articles=articles.height, read=self.read, kept=kept, dropped=lost, stopped=None
+            source=self.source,
+            articles=articles.height,
+            read=self.read,
+            kept=kept,
+            dropped=lost,
+            stopped=None,
+            reasons=reasons,
+            bad_rows=[],
+            ignored=[],
         )
 
     def _comments(self, run_id: str) -> tuple[int, pl.DataFrame]:

@@ -377,6 +377,8 @@ def _tell(name: str, day: str, kept: int, dropped: pl.DataFrame, made_up: pl.Dat
     runs = warehouse.scan("runs", mine).select("kept_count").collect()["kept_count"].to_list()
     if runs != [kept] or not there.equals(gone):
         funnel.tell(name, day, labels.origin(name), STEP, kept, gone, {}, run_id)
+    else:
+        funnel.record(STEP, gone, name)
 
 
 def results(source: str, day: str) -> pl.DataFrame:

@@ -387,6 +387,8 @@ def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
     if not there.sort("task_id", "field").equals(rows.sort("task_id", "field")):
         _tell(project, "labels", found.kept.height, found.dropped.select("reason", row_key=_ROW), run_id)
         warehouse.overwrite("annotations", warehouse.slice_of(project=project), rows, run_id)  # last: it is looked at
+    else:
+        funnel.record("labels", found.dropped, project)
     return waiting(found)
 
 

@@ -110,7 +110,7 @@ def _counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
         return _of_sample(lang), SAMPLE
     folder = Path(ref).expanduser()
     found = registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
-    return count_lm.load(found.tensors(), found.config), found.model_id
+    return found.build(count_lm.load), found.model_id
 
 
 def _in_force(lang: str, day: str | None) -> str | None:
@@ -209,6 +209,7 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.D
     found = [words for text, own in rows.iter_rows() for words in cut([text], lang or own)]
     model = count_lm.fit(found)
     registry.write(out, model.tensors(), model.config())
+    shelf.learned_in_folder(COUNT, out, rows["text"])
     counted = {"sentences": len(found), "words": sum(map(len, found)), "vocabulary": len(model.words)}
     return pl.DataFrame([counted])
 
@@ -239,6 +240,7 @@ def train(
     state = settings.scratch("training") / f"{seen.hexdigest()}.safetensors"
     done = masked_lm.fit(texts, recipe, source, state, device())
     masked_lm.write(out, done)
+    shelf.learned_in_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
     return done.history
 
 

@@ -39,8 +39,7 @@ def items(data: str | None = None, form: str = "own", split: str | None = None) 
     The masks of Colloquial-SC stand as what people say instead (NDD-28).
     """
     read, name = compression.read(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
-    if read.dropped.height:
-        log.warning("%s: left out %s", name, dict(read.dropped["reason"].value_counts().sort("reason").iter_rows()))
+    funnel.record("read", read.dropped, name)
     found = read.rows
     if not found.height:
         raise Missing(f"{name}: no sentences to compress")

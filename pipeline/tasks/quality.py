@@ -197,7 +197,13 @@ def train_file(
     registry.writable(out)
     tensors, config, found = fitted(rows, kind, profile, changes)
     registry.write(out, tensors, config)
+    shelf.learned_in_folder(kind, out, _texts_of(rows))
     return found
+
+
+def _texts_of(rows: pl.DataFrame) -> pl.Series:
+    """All texts that a scorer reads: comments, with the titles and bodies of their articles."""
+    return pl.concat([rows[name].alias("text") for name in ("text", "title", "content")])
 
 
 def train(
@@ -220,7 +226,7 @@ def train(
         "config": json.dumps(told, sort_keys=True), "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
     promoted = bool(found.height)
-    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=promoted, texts=rows["text"], since=began)
+    shelf.put(kind, day, model_id, about, found, run_id, is_promoted=promoted, texts=_texts_of(rows), since=began)
     return model_id
 
 
@@ -261,7 +267,7 @@ def frame(rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, col
     value = np.full(rows.height, np.nan)
     asked = said.filter(held)
     if asked.height:
-        value[held.to_numpy()] = quality.scores(_loaded(model.tensors(), model.config), asked)
+        value[held.to_numpy()] = quality.scores(model.build(_loaded), asked)
     found = pl.Series(kind, value.round(DECIMALS)).fill_nan(None)
     signed = pl.when(held).then(pl.lit(signature(kind, model)))
     return rows.drop(kind, "signature", strict=False).hstack([found]).with_columns(signature=signed)
@@ -295,7 +301,7 @@ def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFr
     model = opened(kind, ref)
     if shelf.hash_of(rows.select(_ROWS)) != model.config.get("data_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
-    return numbers(rows, kind, _loaded(model.tensors(), model.config))
+    return numbers(rows, kind, model.build(_loaded))
 
 
 def overview(found: pl.DataFrame) -> pl.DataFrame:

@@ -120,6 +120,13 @@ def texts_of(rows: pl.DataFrame) -> list[str]:
     return pl.concat(said).unique().sort().to_list()
 
 
+def _learned(rows: pl.DataFrame) -> pl.Series:
+    """The passages of items, and their summaries: the question with its answer in it."""
+    answer = pl.col("answer") if "options" not in rows.columns else pl.col("options").list.get(pl.col("label"))
+    summaries = rows.select(pl.col("question").str.replace("@placeholder", answer, literal=True)).to_series()
+    return pl.concat([rows["article"], summaries.alias("article")])
+
+
 def glosses(words: Sequence[str]) -> dict[str, list[str]]:
     """What WordNet says of words, as readers read it (appendix D; REC-20); words it lacks are left out."""
     from pipeline.text import segment, wordnet
@@ -191,6 +198,7 @@ def train_file(
     registry.writable(out)
     tensors, config, epochs = fitted(rows, profile, changes, path)
     registry.write(out, tensors, config)
+    shelf.learned_in_folder(config["kind"], out, _learned(rows))
     if "split" not in rows.columns or not (rows["split"] == "test").any():
         return epochs
     return pl.concat([epochs, numbers(rows.filter(pl.col("split") == "test"), registry.read(out))])
@@ -218,7 +226,7 @@ def train(
     }  # fmt: skip
     found = pl.concat([epochs, at_home])
     shelf.put(
-        kind(subtask), day, model_id, about, found, run_id, is_promoted=True, texts=rows["article"], since=began
+        kind(subtask), day, model_id, about, found, run_id, is_promoted=True, texts=_learned(rows), since=began
     )  # fmt: skip
     return model_id
 
@@ -254,7 +262,7 @@ def opened(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None
 def answer(model: "Model", rows: pl.DataFrame) -> "npt.NDArray[np.float64]":
     """Probabilities of the options of each item [n, 5]."""
     module = module_of(model.config["profile"])
-    trained = module.load(model.tensors(), model.config, device())
+    trained = model.build(module.load, device())
     told = glosses(rows["options"].explode().to_list()) if trained.recipe.has_gloss else None
     found: npt.NDArray[np.float64] = module.answer(trained, rows, told)
     return found

@@ -15,7 +15,7 @@ from pipeline.examples.splits import SEED
 from pipeline.llm import prompt, recovery
 from pipeline.llm.request import Request
 from pipeline.metrics import recovery as measures
-from pipeline.tasks import asking
+from pipeline.tasks import asking, shelf
 from pipeline.tasks.asking import How
 from pipeline.text.language import language
 
@@ -169,6 +169,8 @@ def train(
     model = _loaded(start) if start else seq2seq.fresh(_characters(rows), width=WIDTH, seed=recipe.seed)
     fitted = fitting.fit(rows, model, recipe)
     seq2seq.save(fitted.model, out, {"recipe": fitted.recipe, "start": start or "random weights"})
+    read = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
+    shelf.learned_in_folder("recovery", out, pl.concat(read))
     return fitted.history
 
 

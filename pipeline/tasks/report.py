@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.private import make_folder
 from pipeline.slices import parse_day
 
 EXAMPLES = 10
@@ -42,14 +43,12 @@ def write(day: str) -> str:
 
 def keep(name: str, text: str) -> str:
     """Write a page below the reports folder, complete or not at all; return its path."""
-    folder = settings.reports()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(settings.reports())
     handle, draft = tempfile.mkstemp(prefix=".draft-", suffix=".html", dir=folder)
     path = folder / name
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(draft).chmod(0o644)
         Path(draft).replace(path)
     finally:
         Path(draft).unlink(missing_ok=True)  # still there only if something failed

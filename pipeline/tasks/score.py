@@ -120,7 +120,7 @@ def _heads(ref: str | None, model_id: str, precision: str, threads: int) -> Load
     model = impscore.opened(ref)
     if model.model_id != model_id:
         raise Retry(f"{ref}: the model was replaced while it was read")
-    return Loaded(model.model_id, scoring.heads_from(model.tensors(), model.config, load))
+    return Loaded(model.model_id, model.build(scoring.heads_from, load))
 
 
 def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,8 @@ from pipeline import __version__, settings, warehouse
 from pipeline.collect.clean import text_hash
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
-from pipeline.tables import TABLES
+from pipeline.tables import ERASED, TABLES
 from pipeline.tasks import funnel
-from pipeline.tasks.derivation import ERASED
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
@@ -62,7 +62,8 @@ def put(
 
 def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
     """Put the hashes of the texts a model was trained on into `training_texts`, to tell later whose are erased."""
-    counts = texts.drop_nulls().rename("text").value_counts(name="row_count")
+    texts = texts.drop_nulls().rename("text")
+    counts = texts.filter(texts != "").value_counts(name="row_count")
     rows = counts.select(
         kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=text_hash(counts["text"]),
         row_count=pl.col("row_count").cast(pl.Int64),
@@ -75,6 +76,16 @@ def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> 
         return there if erased else pl.concat([there.filter(~is_mine), rows])
 
     warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_others, run_id)
+
+
+def learned_in_folder(kind: str, folder: Path, texts: pl.Series) -> None:
+    """Do the same for a model outside the registry, if its folder lies where an erasure looks: below the home."""
+    from pipeline.training import registry
+
+    is_ours = any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models()))
+    if is_ours:
+        with suppress(Missing):  # there are no tables, so nobody can be forgotten
+            learned(kind, registry.read(folder).model_id, texts)
 
 
 def flagged() -> pl.DataFrame:

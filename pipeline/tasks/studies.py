@@ -12,8 +12,8 @@ from typing import Any, TypedDict
 
 import polars as pl
 
-from pipeline import settings, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline import left_out, settings, warehouse
+from pipeline.errors import BadInput, Missing, Refused
 from pipeline.metrics import detection, diversity
 from pipeline.metrics.implicitness import QUANTILES, quantiles
 from pipeline.slices import Staged, parse_day
@@ -164,9 +164,9 @@ def detected(
     seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
     answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
     if rows.height and not answered.height:
-        raise Missing(f"no answer about any sentence of {source}")
+        raise Refused(f"no answer about any sentence of {source}")
     if unanswered := scored.height - answered.height:
-        log.warning("%s: %d of %d sentences have no answer and are left out", source, unanswered, scored.height)
+        left_out.record_rows("study detection", {"no_answer": unanswered}, source)
     is_detected = pl.col("said").replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
     told = by_bin(answered.with_columns(is_detected=is_detected))
     model_id = impscore.opened(model).model_id

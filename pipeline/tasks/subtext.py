@@ -106,6 +106,11 @@ def fitted(
     """
     from pipeline.training import subtext
 
+    if not (rows["split"] != "train").any():
+        raise BadInput(
+            f"all {rows.height} rows are of the split 'train', so the recogniser could not be measured; give some the "
+            "split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
+        )
     recipe = subtext.recipe_of(profile, **(changes or {}))
     if recipe.units == "pieces":
         from pipeline.models import encoder as encoders
@@ -142,6 +147,7 @@ def train_file(
     registry.writable(out)
     tensors, config, found = fitted(rows, profile, changes, path)
     registry.write(out, tensors, config)
+    shelf.learned_in_folder(KIND, out, _texts_of(rows))
     return found
 
 
@@ -164,14 +170,22 @@ def train(
     about = {
         "encoder": config["encoder"] or "word vectors",
         "encoder_revision": config["encoder_revision"] or "of the model",
-        "config": json.dumps({name: config[name] for name in subtext.Recipe.__slots__}, sort_keys=True),
+        "config": json.dumps(
+            {name: config[name] for name in ("profile", *subtext.Recipe.__slots__)} | {"release": release},
+            sort_keys=True,
+        ),
         "data_hash": config["data_hash"], "completion_models": [],
     }  # fmt: skip
     is_made_up = rows["item_id"].is_in(simulated().implode()).any()
     unlabelled = [] if config["encoder"] else [pl.Series("text", comments, dtype=pl.String)]  # word vectors read all
-    texts = pl.concat([rows["text"], *unlabelled])
+    texts = pl.concat([_texts_of(rows), *unlabelled])
     shelf.put(KIND, day, model_id, about, found, run_id, is_promoted=not is_made_up, texts=texts, since=began)
     return model_id
+
+
+def _texts_of(rows: pl.DataFrame) -> pl.Series:
+    """All texts that a recogniser reads."""
+    return pl.concat([rows["text"], rows["context"].alias("text")])
 
 
 def opened(ref: str | None = None, day: str | None = None) -> "Model":
@@ -188,7 +202,7 @@ def trained(model: "Model") -> "Trained":
         from pipeline.models import encoder as encoders
 
         encoder = encoders.load(name, settings.precision(), settings.threads(), pooling="layers")
-    return subtext.load(model.tensors(), model.config, encoder)
+    return model.build(subtext.load, encoder)
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:

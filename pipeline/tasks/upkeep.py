@@ -7,6 +7,7 @@ from typing import TypedDict
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.warehouse import upkeep
+from pipeline.warehouse.check import check, describe
 from pipeline.warehouse.upkeep import Limits
 
 
@@ -20,13 +21,14 @@ class Given(TypedDict):
     target_megabytes: int
     gigabytes: float
     footers: bool
+    verify_weeks: int
     force: bool
     dry_run: bool
 
 
 DEFAULTS = Given(
     keep_days=upkeep.KEEP.total_seconds() / 86_400, grace_hours=upkeep.GRACE.total_seconds() / 3_600, quiet_hours=1,
-    small_files=4, target_megabytes=256, gigabytes=20, footers=True, force=False, dry_run=False,
+    small_files=4, target_megabytes=256, gigabytes=20, footers=True, verify_weeks=4, force=False, dry_run=False,
 )  # fmt: skip
 
 
@@ -40,6 +42,7 @@ def limits(given: Given) -> Limits:
         target=given["target_megabytes"] << 20,
         budget=int(given["gigabytes"] * (1 << 30)),
         footers=given["footers"],
+        weeks=given["verify_weeks"],
     )
     if not given["force"]:
         upkeep.refuse_hasty(found)
@@ -47,16 +50,34 @@ def limits(given: Given) -> Limits:
 
 
 def tables(names: Sequence[str], given: Given) -> list[str]:
-    """The tables to look after: those named, else all that were ever written. Bad limits are refused here already."""
+    """The tables to look after: those named, else all that were ever written. Bad limits are refused here already.
+
+    A copy of the SQLite catalog is made first, unless it is a dry run.
+    """
     limits(given)
     if unknown := sorted(set(names) - set(warehouse.names())):
         raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.names())}")
+    if not given["dry_run"]:
+        warehouse.backup()
     return [name for name in upkeep.written() if name in names or not names]
 
 
 def table(name: str, given: Given) -> dict[str, int]:
     """Upkeep of one table; counts of what was done."""
     return warehouse.maintain(name, limits(given), dry_run=given["dry_run"])
+
+
+def find_damage() -> tuple[list[str], int]:
+    """What is damaged, the catalog or any file of a table by its checksum; and how many files have no checksum."""
+    if damage := warehouse.find_damage():
+        return [damage], 0
+    damaged = []
+    unrecorded_count = 0
+    for name in upkeep.written():
+        checked = check(name, footers=True, weeks=1)
+        damaged += [f"{name}: {describe(name, [p])}" for p in (*checked.problems, *checked.other_problems)]
+        unrecorded_count += len(checked.unrecorded)
+    return damaged, unrecorded_count
 
 
 def scratch(given: Given) -> dict[str, int]:

@@ -7,8 +7,9 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from pipeline.errors import BadInput
 
@@ -16,13 +17,20 @@ UTF8 = "utf-8-sig"  # with or without the mark that Excel writes first
 DEEPEST = 100  # lists and objects inside each other; the sites' pages have a dozen
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves of a pair
+    r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\[^u])"
+    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_BLOCK = 1 << 16  # characters
+_OBJECT_BYTES, _LIST_BYTES, _MOST_BYTES = 200, 64, 1 << 30  # of a JSON value in memory
 _NO_FILES = {"utf-7", "unicode-escape", "raw-unicode-escape", "punycode", "idna", "undefined"}  # can give half an emoji
 
 
 class Limits(NamedTuple):
     """How much is read at once. `undertone import` and the DAG take theirs from the environment."""
 
-    whole: int = 1 << 30  # bytes of a file that is read as one (json, xlsx), unpacked (UNDERTONE_IMPORT_BYTES)
+    whole: int = 1 << 30  # bytes of a file that is read as one, or of a workbook unpacked (UNDERTONE_IMPORT_BYTES)
     line: int = 1 << 24  # characters of a line or a cell (UNDERTONE_IMPORT_CHARACTERS)
 
 
@@ -56,6 +64,27 @@ def small_enough(path: Path, size: int, limits: Limits, what: str = "") -> None:
 
 
 def _read(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
+    number = 0
+    with _opened(path, encoding) as file:
+        while line := file.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                raise BadInput(
+                    f"{path}, line {number}: longer than {longest:,} characters; is it one row a line? "
+                    "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
+                )
+            yield number, line
+
+
+def _blocks(path: Path, encoding: str) -> Iterator[str]:
+    with _opened(path, encoding) as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+@contextmanager
+def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
+    """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
     unknown = f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …"
     try:
         if codecs.lookup(encoding).name in _NO_FILES:
@@ -64,17 +93,9 @@ def _read(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
         raise BadInput(unknown) from why
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
-    number = 0
     try:
         with path.open(encoding=encoding, newline="") as file:
-            while line := file.readline(longest + 1):
-                number += 1
-                if len(line) > longest:
-                    raise BadInput(
-                        f"{path}, line {number}: longer than {longest:,} characters; is it one row a line? "
-                        "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
-                    )
-                yield number, line
+            yield file
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
     except LookupError as why:  # a codec that is not for text, such as hex
@@ -108,6 +129,99 @@ def json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
             yield number, json_object(line.rstrip("\r\n"), path, number)
 
 
+def json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:
+    """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time.
+
+    Raises:
+        BadInput: the file holds no list of objects, its JSON is broken, or an object is longer than a line may be.
+    """
+    window = _Window(path, encoding, limits)
+    if window.skip_blanks() != "[":
+        raise BadInput(f"{path}: expected a JSON list of objects; is it one object a line (.jsonl)?")
+    window.move(1)
+    following = window.skip_blanks()
+    while following != "]":
+        yield window.item()
+        following = window.skip_blanks()
+        if following == ",":
+            window.move(1)
+        elif following != "]":
+            raise window.fault("expected ',' or ']'")
+    window.move(1)
+    if window.skip_blanks():
+        raise window.fault("more after the end of the list")
+
+
+class _Window:
+    """The part of a JSON text that is being read, and its place in the file."""
+
+    def __init__(self, path: Path, encoding: str, limits: Limits) -> None:
+        self.path, self.longest = path, limits.line
+        self.blocks = _blocks(path, encoding)
+        self.text, self.position, self.line, self.character = "", 0, 1, 1
+
+    def move(self, length: int) -> None:
+        """Go on by so many characters."""
+        end = self.position + length
+        if breaks := self.text.count("\n", self.position, end):
+            self.line += breaks
+            self.character = end - self.text.rindex("\n", self.position, end)
+        else:
+            self.character += length
+        self.position = end
+
+    def skip_blanks(self) -> str:
+        """The next character that is no blank; none at the end of the file."""
+        while True:
+            match = _BLANKS.match(self.text, self.position)
+            assert match is not None  # it matches the empty text
+            self.move(len(match.group()))
+            if self.position < len(self.text):
+                return self.text[self.position]
+            if not self._grow():
+                return ""
+
+    def item(self) -> tuple[Any, int]:
+        """The JSON object that begins here, and its length."""
+        if self.skip_blanks() != "{":
+            raise BadInput(f"{self.path}: expected a JSON list of objects, but for line {self.line}")
+        while True:
+            try:
+                value, end = _OBJECTS.raw_decode(self.text, self.position)
+            except json.JSONDecodeError as why:
+                offset = why.pos - self.position
+                if len(self.text) - self.position <= self.longest and self._grow():
+                    continue  # it may end in the next block
+                if len(self.text) - self.position > self.longest:
+                    raise self.fault(f"an object longer than {self.longest:,} characters") from why
+                self.move(offset)
+                raise self.fault(why.msg) from why
+            except (ValueError, RecursionError) as why:
+                raise BadInput(f"{self.path}, line {self.line}: {_reason(why)}") from why
+            text = self.text[self.position : end]
+            if text.count("[") + text.count("{") > DEEPEST or _HALF_PAIR.search(text):
+                del value
+                value = json_value(text, self.path, self.line)
+            self.move(len(text))
+            return value, len(text)
+
+    def fault(self, why: str) -> BadInput:
+        """What is wrong at this place."""
+        return BadInput(
+            f"{self.path}, line {self.line}: broken JSON at character {self.character}: {why}; is it one object a line "
+            "(.jsonl)?"
+        )
+
+    def _grow(self) -> bool:
+        """Read as much again as there is, so that each character is parsed a few times; whether there was more."""
+        parts, wanted = [self.text[self.position :]], max(_BLOCK, len(self.text) - self.position)
+        while wanted > 0 and (block := next(self.blocks, "")):
+            parts.append(block)
+            wanted -= len(block)
+        self.text, self.position = "".join(parts), 0
+        return len(parts) > 1
+
+
 def json_object(text: str, path: Path, line: int = 1) -> dict[str, Any]:
     """The JSON object in a text that begins at a line of a file."""
     value = json_value(text, path, line)
@@ -131,27 +245,42 @@ def parsed(text: str) -> Any:
     """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD.
 
     Raises:
-        ValueError: broken JSON, a number of too many digits, a field that an object has twice, or lists and objects
-            that are nested deeper than `DEEPEST`.
+        ValueError: broken JSON, a number of too many digits, a field that an object has twice, lists and objects that
+            are nested deeper than `DEEPEST`, or more of them than memory should hold.
     """
+    if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
+        raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")
+    if _HALF_PAIR.search(text):
+        text = _ESCAPES.sub(_without_half_pair, text)
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except RecursionError as why:
-        raise ValueError("JSON nested too deeply") from why
+        raise ValueError(_reason(why)) from why
     if text.count("[") + text.count("{") > DEEPEST:
         _refuse_depth(value)
-    if _HALF_PAIR.search(text):
-        plain = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        value = json.loads(plain)
     return value
 
 
+def _reason(why: BaseException) -> str:
+    return "JSON nested too deeply" if isinstance(why, RecursionError) else str(why)
+
+
+def _without_half_pair(escape: re.Match[str]) -> str:
+    return escape.group() if escape["whole"] else r"\ufffd"
+
+
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(fields)
-    if len(found) < len(fields):  # Python would keep the last and lose the other
-        names = [name for name, _ in fields]
-        raise ValueError(f"field {next(n for n in names if names.count(n) > 1)!r:.60} is there twice in one object")
-    return found
+    values = dict(fields)
+    if len(values) < len(fields):  # Python would keep the last and lose the other
+        seen: set[str] = set()
+        for name, _ in fields:
+            if name in seen:
+                raise ValueError(f"field {name!r:.60} is there twice in one object")
+            seen.add(name)
+    return values
+
+
+_OBJECTS = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def _refuse_depth(value: Any) -> None:

@@ -13,7 +13,6 @@ candidates of all targets counts what the context marked, whatever its length.
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput, Missing
+from pipeline.private import make_draft
 from pipeline.text import wordnet
 
 Ints = npt.NDArray[np.integer]
@@ -133,13 +133,11 @@ def build(folder: Path) -> None:
         return
     arrays = _arrays()
     header = {"format": _FORMAT, "wordnet": wordnet.version(), "synsets": len(arrays["synsets"])}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+    draft = make_draft(folder.parent)
     try:
         for name in _ARRAYS:
             np.save(draft / f"{name}.npy", arrays[name], allow_pickle=False)
         (draft / "header.json").write_text(json.dumps(header), encoding="utf-8")
-        draft.chmod(0o755)
         draft.rename(folder)
     except OSError:
         if not folder.is_dir():  # otherwise another process wrote it first

@@ -170,11 +170,11 @@ def depths(heads: Heads) -> IndexArray:
     """
     up = np.asarray(heads, np.int64)
     found, above = np.ones_like(up), up
-    while (below := above >= 0).any():
-        found += below
+    while (below := above >= 0).any():  # twice as far up each time
+        found = found + np.where(below, found[above], 0)
         if found.max() > len(up):
             raise ValueError(f"the heads of word {int(found.argmax()) + 1} form a cycle")
-        above = np.where(below, up[above], -1)
+        above = np.where(below, above[above], -1)
     return found
 
 

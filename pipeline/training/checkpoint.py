@@ -9,6 +9,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from pipeline.errors import refuse_damage
+
 
 def save(path: Path, tensors: dict[str, torch.Tensor], facts: dict[str, Any]) -> None:
     """Replace the state at `path` in one step."""
@@ -24,7 +26,7 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
     """The state at `path`, or None if training has not come that far."""
     if not path.exists():
         return None
-    with safe_open(path, framework="pt") as file:
+    with refuse_damage(path, "delete it; the training begins again"), safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         return tensors, json.loads(file.metadata()["facts"])
 

@@ -27,6 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pipeline.errors import BadInput
 from pipeline.models import pretrained_reader as models
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
+from pipeline.private import make_draft
 from pipeline.training import checkpoint, recipes
 from pipeline.training.batches import by_length
 
@@ -329,8 +330,7 @@ def write(path: Path, fitted: Fitted) -> None:
         raise BadInput(f"{path}: is there already; choose another folder")
     module = models.built(fitted.config["architecture"], is_masked=True)
     models.into(module, fitted.tensors)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=path.parent))
+    draft = make_draft(path.parent)
     try:
         module.save_pretrained(draft)
         for name, text in fitted.config["tokenizer"].items():
@@ -338,7 +338,6 @@ def write(path: Path, fitted: Fitted) -> None:
         told = {name: value for name, value in fitted.config.items() if name not in {"tokenizer", "architecture"}}
         told["history"] = fitted.history.to_dicts()
         (draft / FACTS).write_text(json.dumps(told, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-        draft.chmod(0o755)
         draft.replace(path)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

@@ -5,9 +5,10 @@ commit; `stage` and `commit` do the same for mapped shards; `erase`, `compact` a
 order; `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table
-from pipeline.warehouse.erase import discard, erase, history, met, purge, rewrite, strays
-from pipeline.warehouse.query import checks, connect, query, run_check
+from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table, widen
+from pipeline.warehouse.erase import discard, erase, history, met, purge, refuse_other_tables, rewrite, strays
+from pipeline.warehouse.query import checks, connect, query, read, run_check
+from pipeline.warehouse.recovery import Recovered, backup, find_damage, recover
 from pipeline.warehouse.scratch import attempt, stage
 from pipeline.warehouse.search import Place, search, spellings
 from pipeline.warehouse.upkeep import compact, maintain, sweep
@@ -17,7 +18,9 @@ from pipeline.warehouse.written import bytes_written
 __all__ = [
     "STORE",
     "Place",
+    "Recovered",
     "attempt",
+    "backup",
     "bytes_written",
     "checks",
     "close",
@@ -27,6 +30,7 @@ __all__ = [
     "create",
     "discard",
     "erase",
+    "find_damage",
     "history",
     "maintain",
     "met",
@@ -34,6 +38,9 @@ __all__ = [
     "overwrite",
     "purge",
     "query",
+    "read",
+    "recover",
+    "refuse_other_tables",
     "replace",
     "rewrite",
     "run_check",
@@ -47,4 +54,5 @@ __all__ = [
     "strays",
     "sweep",
     "table",
+    "widen",
 ]

@@ -5,8 +5,8 @@ order in which a run that was killed can be repeated: a file is found again as l
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -15,15 +15,24 @@ from typing import Any
 import polars as pl
 from pyarrow import fs
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.manifest import ManifestFile
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.upkeep import GRACE, _opened, _path, _referenced, expire, sweep, sweep_scratch
+from pipeline.warehouse.files import list_table, open_store, path_of, store_time
+from pipeline.warehouse.lineage import (
+    State,
+    head_of,
+    read_entries,
+    read_manifests,
+    read_states,
+    referenced,
+    sort_states,
+    version_of,
+)  # fmt: skip
+from pipeline.warehouse.upkeep import GRACE, expire, sweep, sweep_scratch
 from pipeline.warehouse.write import replace, slice_of
 
 log = logging.getLogger(__name__)
@@ -77,8 +86,13 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
     Raises:
         Retry: another writer changed the table meanwhile.
     """
-    handle = catalog.table(name)
-    ever = _ever(handle)
+    handle, old, _ = _states(name, grace)
+    if newer := [s for s in old if s.is_published and s.version > version_of(path_of(handle.metadata_location))]:
+        raise BadInput(
+            f"{name}: the catalog is older than the table: {newer[-1].path} was published after the state that the "
+            "catalog names; run `undertone recover-catalog`, then erase again"
+        )
+    ever = _ever(handle, old)
     try:
         for ref, about in handle.refs().items():
             if ref != "main":
@@ -87,12 +101,13 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
         expire(name, timedelta(0))
     except (CommitFailedException, ValidationException) as why:
         raise Retry(f"another writer changed {name} meanwhile; its old states are not all gone") from why
-    handle = catalog.table(name)
-    kept = _referenced(handle)
-    system, _ = _opened(handle.location())
+    handle, old, others = _states(name, grace)
+    kept = referenced(handle.io, handle.metadata, others)
+    system, _ = open_store(handle.location())
     removed = 0
-    for path in ever:  # data first: a run that is killed here is repeated with the help of the lists that tell of it
-        if path not in kept and system.get_file_info(path).type is fs.FileType.File:
+    # data first: a run that is killed here is repeated with the help of the lists and metadata that tell of it
+    for path in [*(path for path in ever if path not in kept), *(state.path for state in old)]:
+        if system.get_file_info(path).type is fs.FileType.File:
             with suppress(FileNotFoundError):  # a sweep was faster
                 system.delete_file(path)
                 removed += 1
@@ -101,14 +116,47 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
     return removed + sweep(name, grace)
 
 
+def refuse_other_tables(names: Iterable[str]) -> None:
+    """Raise BadInput where another table's rows lie in the folder of one of these: an erasure would not look there."""
+    for name in names:
+        handle, _, others = _states(name)
+        for state in others:
+            if state.metadata and state.snapshot_ids and state.metadata.table_uuid != handle.metadata.table_uuid:
+                raise BadInput(
+                    f"{name}: rows of another table lie in the same folder, and would stay; nothing was erased. "
+                    f"`undertone recover-catalog --dry-run` counts them. Delete the metadata files of that table, the "
+                    f"newest is {state.path}, run `undertone maintain` a day later, then erase again"
+                )
+
+
+def _states(name: str, grace: timedelta | None = None) -> tuple[Table, list[State], list[State]]:
+    """The table as it is now; its former states; and those of other tables in its folder, or of writes in flight.
+
+    A state that was never published is a former one if it is older than `grace`.
+    """
+    handle = catalog.table(name)
+    system, root = open_store(handle.location())
+    before = None if grace is None else store_time(system, f"{root}/metadata") - grace
+    states = read_states(system, list_table(system, root), handle.io, head_of(handle.location()))
+    handle = catalog.table(name)  # after the listing: what is published in between is among its states
+    lineage = sort_states(handle, states)
+    old = list(lineage.replaced)
+    others: list[State] = []
+    for state in (*lineage.pending, *lineage.unpublished, *lineage.unknown):
+        is_own = state.metadata is not None and state.metadata.table_uuid == handle.metadata.table_uuid
+        is_over = state.is_published or (before is not None and state.written_at < before)
+        (old if is_own and is_over else others).append(state)
+    return handle, old, others
+
+
 def history(name: str) -> pl.LazyFrame:
     """Rows of all files that the table's present and former states have and that are still there."""
-    handle = catalog.table(name)
-    system, _ = _opened(handle.location())
+    handle, old, _ = _states(name)
+    system, _ = open_store(handle.location())
     schema = TABLES[name].schema.create_empty()
     there = [
         path
-        for path in _ever(handle)
+        for path in _ever(handle, old)
         if path.endswith(".parquet") and system.get_file_info(path).type is fs.FileType.File
     ]
     if not there:
@@ -124,57 +172,30 @@ def history(name: str) -> pl.LazyFrame:
 def strays(name: str) -> set[str]:
     """Paths of files below the table that no state of it refers to: of writes in flight, or of killed ones."""
     handle = catalog.table(name)
-    system, root = _opened(handle.location())
+    system, root = open_store(handle.location())
     there = system.get_file_info(fs.FileSelector(f"{root}/data", recursive=True, allow_not_found=True))
-    return {info.path for info in there if info.type is fs.FileType.File} - set(_ever(catalog.table(name)))
+    handle, old, _ = _states(name)
+    return {info.path for info in there if info.type is fs.FileType.File} - set(_ever(handle, old))
 
 
-def _ever(handle: Table) -> list[str]:
+def _ever(handle: Table, old: Iterable[State]) -> list[str]:
     """Paths of files of the table's present and former states: data, then manifests, then lists of these."""
     data: dict[str, None] = {}
     manifests: dict[str, None] = {}
     lists: dict[str, None] = {}
-    metadata = [handle.metadata]
-    for entry in handle.metadata.metadata_log:
-        with _unless_gone(handle, entry.metadata_file):  # older ones are removed by and by
-            metadata.append(_metadata(handle, entry.metadata_file))
+    metadata: list[TableMetadata] = [handle.metadata, *(state.metadata for state in old if state.metadata)]
     for snapshot in {s.snapshot_id: s for each in metadata for s in each.snapshots}.values():
-        found: list[ManifestFile] = []
-        lists[_path(snapshot.manifest_list)] = None
-        with _unless_gone(handle, snapshot.manifest_list):
-            found = snapshot.manifests(handle.io)
-        for manifest in found:
-            if (path := _path(manifest.manifest_path)) not in manifests:
+        lists[path_of(snapshot.manifest_list)] = None
+        for manifest in read_manifests(handle.io, snapshot):
+            if (path := path_of(manifest.manifest_path)) not in manifests:
                 manifests[path] = None
-                with _unless_gone(handle, path):
-                    entries = manifest.fetch_manifest_entry(handle.io, discard_deleted=False)
-                    data.update(dict.fromkeys(_path(entry.data_file.file_path) for entry in entries))
+                data.update(dict.fromkeys(read_entries(handle.io, manifest, with_removed=True)))
     return [*data, *manifests, *lists]
-
-
-def _metadata(handle: Table, location: str) -> TableMetadata:
-    return FromInputFile.table_metadata(handle.io.new_input(location))
-
-
-@contextmanager
-def _unless_gone(handle: Table, location: str) -> Iterator[None]:
-    """Pass over a file that went before. Any other fault is Retry: of what the file leads to, nothing is known.
-
-    A store has words of its own for an object that is not there, so it is asked.
-    """
-    try:
-        yield
-    except OSError as why:
-        with suppress(OSError):
-            system, path = _opened(handle.location())[0], _path(location)
-            if system.get_file_info(path).type is fs.FileType.NotFound:
-                return
-        raise Retry(f"{location} cannot be read, and tells where more is: {why}") from why
 
 
 def discard(paths: Sequence[str]) -> int:
     """Remove files by their paths in the warehouse's file system, such as scratch; return how many were there."""
-    system, _ = _opened(scratch.root())
+    system, _ = open_store(scratch.root())
     there = [path for path in paths if system.get_file_info(path).type is fs.FileType.File]
     for path in there:
         system.delete_file(path)

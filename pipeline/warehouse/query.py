@@ -1,9 +1,11 @@
 """SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
 
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import duckdb
@@ -11,11 +13,29 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
+from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
 
-MEMORY = "2GB"
+MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
+SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
+BATCH = 50_000
+_FENCE: dict[str, Any] = {
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+_CLOSE = (
+    "set http_proxy = ''",  # DuckDB takes it from the environment, perhaps with a password
+    "set enable_external_access = false",
+    "set lock_configuration = true",
+    "begin transaction read only",
+)
+# what describe, summarize, show, values and pivot come as, too; DuckDB has no name for the type of a pivot
+_READING = ("SELECT", "EXPLAIN", "MULTI")
 _CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
 
 
@@ -28,16 +48,27 @@ def _folder() -> Path:
     raise Missing("the folder sql/ was not installed with the package; reinstall undertone")
 
 
-def connect(sql: str = "") -> duckdb.DuckDBPyConnection:
+def connect(
+    sql: str = "", *, unsafe: bool = False, memory: str = MEMORY, spill: Path | None = None
+) -> duckdb.DuckDBPyConnection:
     """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them.
+
+    It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed.
 
     Args:
         sql: what will be asked. Loading a table costs reads of the catalog and the store; if this names some tables or
             views, those and what they are made of are all that is loaded.
+        unsafe: all that DuckDB can do, for one's own machine; a task is refused it.
+        memory: how much DuckDB may take.
+        spill: folder for what does not fit; by default a new one below the home.
     """
-    spill = settings.scratch("duckdb") / uuid4().hex  # by default below the folder that the process stands in
-    spill.parent.mkdir(parents=True, exist_ok=True)
-    con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
+    if unsafe and settings.airflow_task():
+        raise BadInput("a task may not run a query that is unsafe: it holds secrets; leave unsafe out")
+    spill = spill or settings.scratch("duckdb") / uuid4().hex  # DuckDB's own is where the process stands
+    make_folder(spill.parent)
+    spill_bytes = min(SPILL, shutil.disk_usage(spill.parent).free // 2)
+    limits = {"memory_limit": memory, "temp_directory": str(spill), "max_temp_directory_size": f"{spill_bytes}B"}
+    con = duckdb.connect(config=limits | ({} if unsafe else _FENCE))
     # named NN_name.sql, so that each comes after those it reads
     paths = sorted((_folder() / "views").glob("*.sql"))
     views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in paths}
@@ -45,10 +76,12 @@ def connect(sql: str = "") -> duckdb.DuckDBPyConnection:
     for name in TABLES:
         if name in needed:
             # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
-            con.register(name, catalog.scan(name))
+            con.register(name, catalog.scan_widened(name))
     for name, made in views.items():
         if name in needed:
             con.execute(made)
+    for statement in () if unsafe else _CLOSE:
+        con.execute(statement)
     return con
 
 
@@ -69,17 +102,44 @@ def _words(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
-def query(sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-    """The rows of a SQL query over tables and views; `?` in it stand for `values`."""
+def query(sql: str, values: Sequence[Any] = (), *, unsafe: bool = False) -> pl.DataFrame:
+    """The rows of a SQL query over tables and views; `?` in it stand for `values`. `connect` says what it may do."""
+    with closing(connect(sql, unsafe=unsafe)) as con:
+        return pl.concat(read(con, sql, values, unsafe=unsafe))
+
+
+def read(
+    con: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any] = (), *, unsafe: bool = False
+) -> Iterator[pl.DataFrame]:
+    """The rows of a query, batch by batch as DuckDB makes them; the first batch may be empty.
+
+    Raises:
+        BadInput: the SQL fails, or is not one statement that reads.
+    """
     try:
-        found = connect(sql).sql(sql, params=list(values))
-        if found is None:  # a statement that gives no rows
+        if not unsafe:
+            _check_statement([statement.type.name for statement in con.extract_statements(sql)])
+        relation = con.sql(sql, params=list(values))
+        if relation is None:  # a statement that gives no rows
             raise BadInput("the query gives no rows; write a select")
-        rows = found.to_arrow_table()
-    except duckdb.Error as why:
+        reader = relation.to_arrow_reader(BATCH)
+        for column in reader.schema:
+            if kind := re.search("interval|union(?=<)", str(column.type)):
+                raise BadInput(f"the query gives a column {column.name!r} of type {kind[0]}; cast it to text")
+        yield cast("pl.DataFrame", pl.from_arrow(reader.schema.empty_table()))
+        for batch in reader:
+            yield cast("pl.DataFrame", pl.from_arrow(batch))
+    except duckdb.PermissionException as why:
+        raise BadInput(f"the query failed: it may read our tables and views alone: {why}") from why
+    except (duckdb.Error, pl.exceptions.PolarsError) as why:
         raise BadInput(f"the query failed: {why}") from why
-    frame = pl.from_arrow(rows)
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+
+def _check_statement(types: list[str]) -> None:
+    if len(types) != 1:
+        raise BadInput(f"the query has {len(types)} statements; write one select")
+    if types[0] not in _READING:
+        raise BadInput(f"the query is a statement {types[0].lower()}; it may only read: write one select")
 
 
 def checks() -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline import settings
+from pipeline.private import make_folder
 from pipeline.slices import Staged
 from pipeline.warehouse.catalog import STORE
 
@@ -24,7 +25,7 @@ def attempt(name: str) -> str:
     """A fresh scratch folder that belongs to this attempt alone."""
     path = f"{root()}/{name}/{uuid.uuid4().hex}"
     if "://" not in path:
-        Path(path).mkdir(parents=True)
+        make_folder(Path(path))
     return path
 
 

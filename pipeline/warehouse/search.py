@@ -27,7 +27,7 @@ from pyiceberg.avro.file import AvroFile
 from pyiceberg.io.pyarrow import PyArrowFile
 
 from pipeline import settings
-from pipeline.warehouse.upkeep import _opened, _path
+from pipeline.warehouse.files import open_store, path_of
 
 _BLOCK = 4 << 20  # bytes read at once
 _ROWS = 10_000
@@ -120,10 +120,10 @@ def _files() -> Iterator[tuple[str, fs.FileSystem, str]]:
     known = folders()
     urls = {name: sa.make_url(uri) for name, uri in addresses().items()}
     sqlite = {url.database: name for name, url in urls.items() if url.get_backend_name() == "sqlite"}
-    roots = {name: f"{_path(root).rstrip('/')}/" for name, root in known.items()}
+    roots = {name: f"{path_of(root).rstrip('/')}/" for name, root in known.items()}
     resources = f"{settings.resources()}/"
     for root in [*known.values(), *(f"{path}{end}" for path in sqlite if path for end in ("", "-wal"))]:
-        system, at = _opened(root)
+        system, at = open_store(root)
         about = system.get_file_info(at)
         is_folder = about.type is fs.FileType.Directory
         for info in system.get_file_info(fs.FileSelector(at, recursive=True)) if is_folder else [about]:

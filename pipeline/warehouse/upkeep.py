@@ -3,18 +3,17 @@
 pyiceberg forgets snapshots but leaves the bytes on disk; the sweeper here removes them. Nothing of a write in flight
 goes: files are listed before the references are read, a file younger than the grace time by the store's own clock is
 left alone, and a snapshot expires only a week after it stopped being the current one. A damaged table is not touched.
+Nor does a file go that any state refers to, whether the catalog knows the state or not (`lineage`).
 """
 
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,24 +27,24 @@ from pyiceberg.io.pyarrow import (
     parquet_path_to_id_mapping,
     schema_to_pyarrow,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, read_manifest_list
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
 
 from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
-from pipeline.warehouse import catalog, scratch
+from pipeline.warehouse import catalog, checksums, scratch
+from pipeline.warehouse.check import check, describe, partition_of
+from pipeline.warehouse.files import list_folder, list_table, open_store, path_of, remove, store_time
+from pipeline.warehouse.lineage import head_of, read_states, referenced, sort_states
 from pipeline.warehouse.write import ROW_GROUP
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 GRACE = timedelta(hours=24)  # longer than the longest task, or files of a write in flight would go
 KEEP = timedelta(days=7)  # longer than the longest run, whose shards read a pinned snapshot
 MANY = {"snapshots": 10_000, "manifests": 1_000, "metadata_files": 100}  # each scan reads the first two
-_SHOWN = 5  # damaged files in a message
 
 
 class Limits(NamedTuple):
@@ -61,6 +60,7 @@ class Limits(NamedTuple):
         budget: bytes rewritten in one run at most.
         manifests: small manifests that a table may have; with more they are merged.
         footers: whether the check opens every data file, not only looks whether it is there in its size.
+        weeks: in which the checksums of all data files are compared, a share of them a week; 1 all, 0 none.
     """
 
     keep: timedelta = KEEP
@@ -72,18 +72,7 @@ class Limits(NamedTuple):
     budget: int = 20 << 30
     manifests: int = 100
     footers: bool = True
-
-
-class Checked(NamedTuple):
-    """What a table consists of, and what is wrong with it."""
-
-    rows: int
-    files: int
-    bytes: int
-    snapshots: int
-    manifests: int
-    metadata_files: int
-    problems: list[str]  # `partition, file: what`, empty for a sound table
+    weeks: int = 4
 
 
 class Compacted(NamedTuple):
@@ -118,113 +107,79 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
     Raises:
         BadInput: something the metadata names is missing or damaged; then nothing is changed, as older snapshots
             may hold what is needed to mend it.
-        Retry: another writer was faster than the expiry.
+        Retry: another writer was faster than the expiry, or another upkeep removed what this one reads.
     """
-    found = check(name, footers=limits.footers)
+    found = check(name, footers=limits.footers, weeks=limits.weeks)
     if found.problems:
-        more = f" and {len(found.problems) - _SHOWN} more" if len(found.problems) > _SHOWN else ""
-        raise BadInput(f"{name} is damaged, nothing was changed: {'; '.join(found.problems[:_SHOWN])}{more}")
-    compacted = Compacted(0, 0, 0) if dry_run else compact(name, limits)
-    merged = 0 if dry_run else merge_manifests(name, limits.manifests)
-    expired = len(_superseded(catalog.table(name), limits.keep)) if dry_run else expire(name, limits.keep)
-    orphans = _orphans(name, limits.grace)
-    system, _ = _opened(catalog.table(name).location())
-    gone = orphans if dry_run else _removed(system, orphans)
-    if not dry_run and (broken := check(name).problems):
-        raise BadInput(f"{name} was damaged during its upkeep: {'; '.join(broken[:_SHOWN])}")
+        raise BadInput(f"{name} is damaged, nothing was changed: {describe(name, found.problems)}")
+    if found.other_problems:
+        log.warning("%s: %s", name, describe(name, found.other_problems))
     for what, many in MANY.items():
         if getattr(found, what) > many:
             log.warning("%s has %d %s, more than %d", name, getattr(found, what), what, many)
-    return {
-        **{field: getattr(found, field) for field in Checked._fields if field != "problems"},
+    counts = {field: getattr(found, field) for field in _COUNTS} | {"checksums_added": len(found.unrecorded)}
+    if dry_run:
+        superseded, orphans = len(_superseded(catalog.table(name), limits.keep)), _orphans(name, limits.grace)
+        return counts | {"snapshots_expired": superseded, **_sizes(orphans)}
+    try:
+        add_checksums(name, [*found.unrecorded, *_unrecorded_states(name)])
+        compacted = compact(name, limits)
+        merged = merge_manifests(name, limits.manifests)
+        expired = expire(name, limits.keep)
+        removed = remove(open_store(catalog.table(name).location())[0], _orphans(name, limits.grace))
+        _merge_checksums(name, limits.grace)
+    except FileNotFoundError as error:
+        raise Retry(f"{name}: another upkeep or an erasure was faster: {error}") from error
+    if broken := check(name).problems:
+        raise BadInput(f"{name} was damaged during its upkeep: {describe(name, broken)}")
+    return counts | {
         "partitions_compacted": compacted.partitions, "files_compacted": compacted.files,
-        "partitions_lost": compacted.lost, "manifests_merged": merged, "snapshots_expired": expired,
-        "files_removed": len(gone), "bytes_freed": sum(info.size or 0 for info in gone),
+        "partitions_lost": compacted.lost, "manifests_merged": merged, "snapshots_expired": expired, **_sizes(removed),
     }  # fmt: skip
 
 
+_COUNTS = ("rows", "files", "bytes", "snapshots", "manifests", "metadata_files", "files_verified")
+
+
+def _sizes(files: Sequence[fs.FileInfo]) -> dict[str, int]:
+    return {"files_removed": len(files), "bytes_freed": sum(info.size or 0 for info in files)}
+
+
+def add_checksums(name: str, paths: Sequence[str]) -> None:
+    """Record the checksums of files that have none: of an earlier version, another engine or a killed process."""
+    if paths:
+        location = catalog.table(name).location()
+        system, _ = open_store(location)
+        there = [info.path for info in system.get_file_info(list(paths)) if info.type is fs.FileType.File]
+        checksums.record(location, {path: checksums.compute(system, path) for path in there})
+        log.info("%s: recorded the checksums of %d files that had none", name, len(there))
+
+
+def _unrecorded_states(name: str) -> list[str]:
+    """Paths of unknown states without a checksum, which shows that they were published once the others have theirs."""
+    handle = catalog.table(name)
+    system, root = open_store(handle.location())
+    states = read_states(system, list_table(system, root), handle.io, head_of(handle.location()))
+    return [state.path for state in sort_states(handle, states).unknown if not state.is_published]
+
+
+def _merge_checksums(name: str, grace: timedelta) -> None:
+    location = catalog.table(name).location()
+    system, root = open_store(location)
+    before = store_time(system, f"{root}/metadata") - grace
+    checksums.merge(location, {info.path for info in list_table(system, root)}, before)
+
+
 def written() -> list[str]:
-    """The tables that have ever been written: those that need upkeep."""
-    return [name for name in TABLES if catalog.snapshot(name) is not None]
+    """The tables that have ever been written: those that need upkeep. A damaged one is among them."""
+    return [name for name in TABLES if _is_written(name)]
 
 
-def check(name: str, *, footers: bool = False) -> Checked:
-    """Look whether everything the metadata names is there, in its size, readable, and adds up.
-
-    Args:
-        name: of the table.
-        footers: also open each data file of the current snapshot and count its rows.
-    """
+def _is_written(name: str) -> bool:
     try:
-        handle = catalog.table(name)
-        found = _checked(handle, footers)
-        if found.problems and catalog.table(name).metadata_location != handle.metadata_location:
-            return _checked(catalog.table(name), footers)  # what an erasure removed meanwhile is not missing
-    except FileNotFoundError as why:
-        return Checked(0, 0, 0, 0, 0, 0, [f"metadata: the catalog names a file that is not there: {why}"])
-    return found
-
-
-def _checked(handle: Table, footers: bool) -> Checked:
-    system, root = _opened(handle.location())
-    sizes = {info.path: info.size for info in _listed(system, root)}
-    problems: list[str] = []
-
-    def read(where: str, location: str, size: int | None, reader: Callable[[], Iterable[T]]) -> list[T]:
-        path = _path(location)
-        if path not in sizes:  # some files may lie elsewhere
-            info = system.get_file_info(path)
-            sizes[path] = info.size if info.type is fs.FileType.File else None
-        try:
-            if sizes[path] is not None and size in (None, sizes[path]):
-                return list(reader())
-            what = "missing" if sizes[path] is None else f"{sizes[path]} bytes, not the {size} recorded"
-        except Exception as why:  # noqa: BLE001 - a damaged file makes its reader say anything
-            what = f"not readable: {why}"
-        problems.append(f"{where}, {path}: {what}")
-        return []
-
-    current, metadata = handle.current_snapshot(), handle.metadata
-    seen: set[str] = set()
-    live: list[DataFile] = []
-    manifests = 0
-    # the current snapshot first, so that its manifests are not taken for seen
-    for snapshot in sorted(metadata.snapshots, key=lambda s: s != current):
-        at = snapshot.manifest_list
-        for manifest in read("manifest list", at, None, partial(read_manifest_list, handle.io.new_input(at))):
-            if manifest.manifest_path in seen:
-                continue
-            seen.add(manifest.manifest_path)
-            manifests += snapshot == current
-            at, size = manifest.manifest_path, manifest.manifest_length
-            for entry in read("manifest", at, size, partial(manifest.fetch_manifest_entry, handle.io)):
-                file = entry.data_file
-                opened = partial(_rows_of, system, file) if footers and snapshot == current else list
-                read(_partition(handle, file), file.file_path, file.file_size_in_bytes, opened)
-                if snapshot == current:
-                    live.append(file)
-    rows = sum(file.record_count for file in live if file.content is DataFileContent.DATA)
-    told = current.summary["total-records"] if current and current.summary else None
-    if not problems and told is not None and int(told) != rows:
-        problems.append(f"all, {_path(handle.metadata_location)}: {told} rows by the snapshot, {rows} by its manifests")
-    others = sum(path.endswith(".metadata.json") for path in sizes)
-    size = sum(file.file_size_in_bytes for file in live)
-    return Checked(rows, len(live), size, len(metadata.snapshots), manifests, others, problems)
-
-
-def _rows_of(system: fs.FileSystem, file: DataFile) -> list[int]:
-    """The rows that a data file's footer tells, which must be those recorded."""
-    if file.file_format != FileFormat.PARQUET:
-        return []
-    rows = pq.read_metadata(_path(file.file_path), filesystem=system).num_rows
-    if rows != file.record_count:
-        raise ValueError(f"{rows} rows, not the {file.record_count} recorded")
-    return [rows]
-
-
-def _partition(handle: Table, file: DataFile) -> str:
-    spec = handle.specs()[file.spec_id]
-    return spec.partition_to_path(file.partition, handle.schema()) if spec.fields else "all"
+        return catalog.snapshot(name) is not None
+    except BadInput:  # its check names the file
+        return True
 
 
 def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
@@ -245,7 +200,7 @@ def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
         try:
             _replace_files(catalog.table(name), bins)
         except (CommitFailedException, ValidationException):
-            log.info("%s: a writer was faster in %s; left for the next time", name, _partition(handle, small[0]))
+            log.info("%s: a writer was faster in %s; left for the next time", name, partition_of(handle, small[0]))
             lost += 1
             continue
         partitions, files = partitions + 1, files + sum(map(len, bins))
@@ -412,37 +367,59 @@ def _superseded(handle: Table, keep: timedelta) -> list[int]:
 def sweep(name: str, grace: timedelta = GRACE) -> int:
     """Remove files below the table that no snapshot refers to and that are older than `grace`; return their count."""
     orphans = _orphans(name, grace)
-    return len(_removed(_opened(catalog.table(name).location())[0], orphans))
+    return len(remove(open_store(catalog.table(name).location())[0], orphans))
 
 
 def _orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
-    """What `sweep` would remove.
+    """What `sweep` would remove, metadata files first: a kill in between leaves none whose files are gone.
 
     Listed first, compared second: what is committed in between is among the references.
     """
-    system, root = _opened(catalog.table(name).location())
-    before = _now(system, f"{root}/metadata") - grace
-    listed = _listed(system, root)
     handle = catalog.table(name)
-    keep = _referenced(handle)
+    system, root = open_store(handle.location())
+    before = store_time(system, f"{root}/metadata") - grace
+    listed = list_table(system, root)
+    states = read_states(system, listed, handle.io, head_of(handle.location()))
+    handle = catalog.table(name)
+    metadata = handle.metadata
+    lineage = sort_states(handle, states)
+    # a state that the current one came from goes with the snapshots that it has and the current one has no more
+    old = {s.path for s in lineage.replaced if not s.snapshot_ids <= {x.snapshot_id for x in metadata.snapshots}}
+    old |= {s.path for s in lineage.unpublished if s.written_at < before}
+    others = [s for s in (*lineage.pending, *lineage.unpublished, *lineage.unknown) if s.path not in old]
+    if unread := [state.path for state in others if state.metadata is None and state.is_published]:
+        raise BadInput(
+            f"{name}: nobody knows which files the damaged {unread[0]} refers to, so nothing was swept; bring it back "
+            "from a copy, or move it away if its rows are not needed"
+        )
+    if lineage.unknown:
+        log.warning(
+            "%s: the catalog does not know %d states that were published, such as %s; their files are kept. `undertone "
+            "recover-catalog --dry-run` shows them", name, len(lineage.unknown), lineage.unknown[-1].path,
+        )  # fmt: skip
+    keep = {path_of(handle.metadata_location)} | referenced(handle.io, metadata)
     if handle.current_snapshot() and not keep.intersection(info.path for info in listed):
         raise BadInput(f"{name}: nothing that the table refers to was found below {root}; nothing was swept")
-    return [info for info in listed if info.path not in keep and info.mtime < before]
+    keep |= {state.path for state in (*lineage.replaced, *others)}
+    keep |= referenced(handle.io, metadata, others)
+    gone = [info for info in listed if info.path in old]
+    keep |= old
+    return gone + [info for info in listed if info.path not in keep and info.mtime < before]
 
 
 def sweep_scratch(grace: timedelta = GRACE) -> int:
     """Remove the folders of attempts that have written nothing for `grace`; return the count of their files."""
-    return len(_removed(_opened(scratch.root())[0], _abandoned(grace)))
+    return len(remove(open_store(scratch.root())[0], _abandoned(grace)))
 
 
 def _abandoned(grace: timedelta) -> list[fs.FileInfo]:
     """Scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
-    system, root = _opened(scratch.root())
+    system, root = open_store(scratch.root())
     if system.get_file_info(root).type is fs.FileType.NotFound:
         return []
-    before = _now(system, root) - grace
+    before = store_time(system, root) - grace
     attempts = defaultdict(list)
-    for info in _inside(system, root):
+    for info in list_folder(system, root):
         attempts[tuple(info.path.removeprefix(f"{root}/").split("/")[:2])].append(info)
     return [info for files in attempts.values() if max(f.mtime for f in files) < before for info in files]
 
@@ -471,68 +448,6 @@ def maintain_scratch(grace: timedelta = GRACE, *, dry_run: bool = False) -> dict
     paths = _unused(grace)
     size = sum(info.size or 0 for info in files) + sum(path.stat().st_size for path in paths)
     if not dry_run:
-        _removed(_opened(scratch.root())[0], files)
+        remove(open_store(scratch.root())[0], files)
         sweep_home(grace)
     return {"files_removed": len(files) + len(paths), "bytes_freed": size}
-
-
-def _path(location: str) -> str:
-    """An address as its file system writes it: no scheme."""
-    return location.partition("://")[2] or location.removeprefix("file:")  # other engines write file:/folder
-
-
-def _opened(location: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an address and the path in it. pyarrow cannot parse a local address with a blank."""
-    local = location.startswith("file:") or "://" not in location
-    return fs.LocalFileSystem() if local else fs.FileSystem.from_uri(location)[0], _path(location)
-
-
-def _referenced(handle: Table) -> set[str]:
-    """Paths of every file that a snapshot of the table, its metadata log or its statistics refer to."""
-    metadata = handle.metadata
-    found = {handle.metadata_location} | {entry.metadata_file for entry in metadata.metadata_log}
-    found |= {one.statistics_path for one in (*metadata.statistics, *metadata.partition_statistics)}
-    for snapshot in metadata.snapshots:
-        found.add(snapshot.manifest_list)
-        for manifest in snapshot.manifests(handle.io):
-            if manifest.manifest_path not in found:
-                found.add(manifest.manifest_path)
-                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(handle.io)}
-    return {_path(location) for location in found if location}
-
-
-def _listed(system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
-    """The files of a table: those below its folders for data and metadata, nothing else that lies there."""
-    return [info for folder in ("data", "metadata") for info in _inside(system, f"{root}/{folder}")]
-
-
-def _inside(system: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    """All files below a folder; a link that leads out of it is not followed."""
-    found = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
-    files = [info for info in found if info.type is fs.FileType.File]
-    if not isinstance(system, fs.LocalFileSystem):
-        return files
-    true = Path(folder).resolve()
-    homes = {parent: parent.resolve().is_relative_to(true) for parent in {Path(info.path).parent for info in files}}
-    return [info for info in files if homes[Path(info.path).parent]]
-
-
-def _now(system: fs.FileSystem, folder: str) -> datetime:
-    """The time by the clock that dates the files: that of the store, not ours."""
-    path = f"{folder}/clock-{uuid.uuid4()}"
-    with system.open_output_stream(path) as stream:
-        stream.write(b"0")
-    now = system.get_file_info(path).mtime
-    system.delete_file(path)
-    return now  # type: ignore[no-any-return]
-
-
-def _removed(system: fs.FileSystem, files: list[fs.FileInfo]) -> list[fs.FileInfo]:
-    """Delete the files; return those that were still there."""
-    gone = []
-    for info in files:
-        with suppress(FileNotFoundError):  # another sweep was faster
-            system.delete_file(info.path)
-            gone.append(info)
-    log.info("removed %d files", len(gone))
-    return gone

@@ -1,4 +1,5 @@
--- Models that were trained on texts that were erased since, and on what share of all their training texts.
+-- Models that were trained on texts that were erased since, and on what share of all their training texts; those that
+-- an erasure removed are left out.
 create or replace view models_flagged as
 with learned as (
     select
@@ -21,4 +22,9 @@ select
     round(l.erased_count * 1.0 / l.training_count, 6) as erased_ratio
 from learned as l
 left join known as k on k.kind = l.kind and k.model_id = l.model_id
-where l.erased_count > 0;
+where
+    l.erased_count > 0
+    and not exists (
+        select 1 from model_erasures as e
+        where e.kind = l.kind and e.model_id = l.model_id and e.action = 'removed'
+    );

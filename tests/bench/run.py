@@ -102,6 +102,25 @@ def bench_import(texts: list[str]) -> None:
     )
 
 
+def bench_anonymise(texts: list[str]) -> None:
+    """Anonymising: precision and recall of each kind on the table of examples, and texts a second."""
+    import polars as pl
+
+    from pipeline.collect.particulars import scrub_column
+
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+    from tests.collect.personal_data import examples, measure
+
+    rows = examples()
+    for kind, counts in measure(rows)[0].items():
+        print(f"{f'anonymise {kind}':34} precision {counts.precision:.3f}, recall {counts.recall:.3f} "
+              f"({counts.right} right, {counts.wrong} wrong, {counts.missed} missed)", flush=True)  # fmt: skip
+    column, dense = pl.Series("text", texts), pl.Series("text", [row.text for row in rows] * 20)
+    for name, given in (("anonymise comments", column), ("anonymise the examples", dense)):
+        seconds = cpu(lambda given=given: scrub_column(given))
+        print(f"{name:34} {len(given) / seconds:>11,.0f} rows/cpu-s", flush=True)
+
+
 def bench_tokenize(texts: list[str]) -> None:
     """Cutting words, beside bare jieba.lcut, and the Rust twin."""
     import jieba
@@ -305,6 +324,7 @@ def generated(rows: int) -> Path:
 
 BENCHES = [
     "import",
+    "anonymise",
     "tokenize",
     "score",
     "train",
@@ -327,6 +347,8 @@ def main() -> None:
     texts = comments()
     if "import" in wanted:
         bench_import(texts)
+    if "anonymise" in wanted:
+        bench_anonymise(texts)
     if "tokenize" in wanted:
         bench_tokenize(texts[:20_000])
     if "score" in wanted:

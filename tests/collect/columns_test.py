@@ -23,6 +23,8 @@ def test_a_typed_mapping() -> None:
     [
         ("content", "cannot read the mapping 'content'"),
         ("text=a,likes", "cannot read the mapping 'likes'"),
+        ("text=a,text=b", "names 'text' twice, as 'a' and 'b'"),
+        ("text=", "cannot read the mapping 'text='"),
         ("words=content", "unknown fields in the mapping: words; there are text, "),
         ("text=a,timezone=Mars/Base", "no time zone 'Mars/Base'"),
     ],

@@ -1,5 +1,6 @@
 """Duplicates within a thread. Similarities are computed here by hand as Jaccard over sets of character trigrams."""
 
+import weakref
 from typing import Any
 
 import polars as pl
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.collect import dedupe
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.record import COMMENT_SCHEMA
 
@@ -154,3 +156,27 @@ def test_every_row_is_kept_or_dropped_once(rows: list[dict[str, Any]]) -> None:
         assert kept.filter(of)["like_count"].max() == comments.filter(of)["like_count"].max()
     again, more = deduplicate(kept.select(comments.columns))
     assert again["row_key"].to_list() == [key for key in keys if key not in more["row_key"].to_list()]
+
+
+def test_trigrams_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trigrams of all texts are never in memory together, so that one long thread fits the limit of an import."""
+    living: weakref.WeakSet[_Grams] = weakref.WeakSet()
+    counts: list[int] = []
+    trigrams = dedupe._trigrams
+
+    def track(thread: str, text: str) -> _Grams:
+        grams = _Grams(trigrams(thread, text))
+        living.add(grams)
+        counts.append(len(living))
+        return grams
+
+    monkeypatch.setattr(dedupe, "_trigrams", track)
+    assert len(outcome(texts(*(f"{i:08} {chr(0x4E00 + i) * 8}" for i in range(2_000))))[0]) == 2_000
+    assert max(counts) < 1_000
+
+
+class _Grams(list[str]):
+    """A list that can be referred to weakly, and hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)

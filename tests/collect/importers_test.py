@@ -158,6 +158,15 @@ def test_articles_with_summaries(tmp_path: Path) -> None:
     assert batch.page.comments == []
 
 
+def test_comments_with_articles_but_no_threads(tmp_path: Path) -> None:
+    """Each comment stays with the article of its own row; rows with the same article are one thread."""
+    (path := tmp_path / "c.csv").write_text("text,title\nfirst,Title One\nsecond,Title Two\nthird,Title One\n")
+    (batch,) = read(path, "forum", {"text": "text", "article_title": "title"}, None)
+    titles = {article.thread_id: article.title for article in batch.page.articles}
+    assert [titles[c.thread_id] for c in batch.page.comments] == ["Title One", "Title Two", "Title One"]
+    assert len(titles) == 2
+
+
 def test_nested_comments_as_texts(tmp_path: Path) -> None:
     """Comments may be a list of plain texts, or a JSON list inside a cell of a table."""
     path = lines(tmp_path / "a.jsonl", {"id": "p", "body": "文", "replies": ["一", "二"]}, {"id": "q", "body": "x"})
@@ -200,7 +209,9 @@ def test_a_field_the_first_row_leaves_out(tmp_path: Path) -> None:
     assert [c.like_count for c in one(path).page.comments] == [None, 4]
 
 
-@pytest.mark.parametrize("written", ["1700000000", "1700000000000", "1700000000.0", "2023-11-15 06:13:20"])
+@pytest.mark.parametrize("written", [
+    "1700000000", "1700000000000", "1700000000.0", "1700000000000.0", "2023-11-15 06:13:20", "20231115061320",
+])  # fmt: skip
 def test_times(written: str, tmp_path: Path) -> None:
     """Seconds, milliseconds, a float of a spreadsheet, and local time where a zone is said."""
     path = table(tmp_path / "a.csv", {"t": "好", "at": written})
@@ -212,6 +223,19 @@ def test_ids_of_pandas(tmp_path: Path) -> None:
     """Pandas turns whole columns into floats for one gap: small ids come back whole, NaN is none."""
     pl.DataFrame({"text": ["一", "二"], "comment_id": [7.0, float("nan")]}).write_parquet(tmp_path / "a.parquet")
     assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a.parquet-2"]
+
+
+def test_ids_in_a_csv_of_pandas_or_r(tmp_path: Path) -> None:
+    """A whole number with a point is that number; a word for none is none, but not in texts."""
+    path = tmp_path / "a.csv"
+    fields = "text,comment_id,parent_id,user,like_count,created_at"
+    path.write_text(f"{fields}\nNA,2.0,1.0,NaN,NA,null\n1.0,3,0.0,nan,2.0,0.0\n", encoding="utf-8")
+    assert [
+        (c.text, c.comment_id, c.parent_id, c.user, c.like_count, c.created_at) for c in one(path).page.comments
+    ] == [
+        ("NA", "2", "1", None, None, None),
+        ("1.0", "3", None, None, 2, None),
+    ]
 
 
 def test_raw_pages(tmp_path: Path) -> None:
@@ -253,6 +277,9 @@ def test_the_sample_in_small_batches() -> None:
         (b"text,like_count\na,1.5\n", "bad.csv, row 2, field 'like_count': expected a whole number, found '1.5'"),
         (b"text,created_at\na,soon\n", r"bad.csv, row 2, field 'created_at': expected a time \(epoch or ISO 8601\)"),
         (b"text,created_at\na,99999999999999999\n", "row 2, field 'created_at': .* no time between years 1 and 9999"),
+        (b"text,created_at\na,1701112210123456\n", "row 2, field 'created_at': .* no time between years"),
+        (b"text,created_at\na,17011122101239\n", "row 2, field 'created_at': .* as time since 1970 it is in 2509"),
+        (b"text,created_at\na,202302311230\n", "row 2, field 'created_at': .* a day that no month has"),
         (b"text,comment_id\na,6.29E+18\n", "row 2, field 'comment_id': expected an id as text, found '6.29E.18'"),
         (b"", "bad.csv: the file is empty; expected rows"),
     ],

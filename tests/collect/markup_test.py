@@ -25,6 +25,12 @@ from pipeline.collect.markup import text_of
         ("1 < 2 & 3 > 2", "1 < 2 & 3 > 2"),
         ("<b>粗<i>斜</b>体", "粗斜体"),
         ("", ""),
+        ("<script>好<b>真", "好真"),
+        ("<style>好", "好"),
+        ("<![CDATA[好]]>", "好"),
+        ("<?好?>真", "<?好?>真"),
+        ("<doge>真行", "<doge>真行"),
+        ("<!DOCTYPE html><emoji id=3>好", "好"),
     ],
 )
 def test_text_of(markup: str, text: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.conftest import Run
-from pipeline import cli, sample
+from pipeline import cli, left_out, sample
 from pipeline.collect import rows
 from pipeline.errors import UndertoneError
 
@@ -127,9 +127,10 @@ def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file)])
     assert isinstance(done.exception, UndertoneError)
     assert "reviews.csv: no column `text`; there are id, body" in str(done.exception)
+    left_out.clear()
     done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-c", "body"])
     assert [line.split(",")[2] != "" for line in done.stdout.splitlines()[1:]] == [True, False, True]
-    assert "1 rows hold no text" in done.stderr
+    assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_text", 1)]
 
 
 def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:

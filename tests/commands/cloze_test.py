@@ -140,8 +140,10 @@ def test_audit(run: Run, tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = run("cloze", "audit", path, "--json")
     assert done.code == 0, done.err
-    assert "left out, as two of their options are the same: 1" in done.err
-    found = {row["baseline"]: row for row in map(json.loads, done.out.splitlines())}
+    assert "read: left out 1 as same_options" in done.err
+    *lines, facts = map(json.loads, done.out.splitlines())
+    assert facts["dropped"][0]["reason"] == "same_options"
+    found = {row["baseline"]: row for row in lines}
     assert found["often_right"]["accuracy"] == 1.0  # hope is right in the other item
     assert found["often_right"]["n"] == 2
     path.write_text('{"article": "x"}\n', encoding="utf-8")

@@ -13,7 +13,7 @@ def test_baselines_and_answers(run: Run, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     alone = run("evaluate", "compression", "--data", path)
     assert alone.code == 0, alone.err
-    assert "left out: not_aligned 1" in alone.err
+    assert "read: left out 1 as not_aligned" in alone.err
     assert "f1_macro" in alone.out
     path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
     told = run("evaluate", "compression", "--data", path, "--predictions", path, "--json")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from filled import DAY, filled
-from pipeline import warehouse
+from pipeline import settings, warehouse
 
 Run = Callable[..., Any]
 USER, SAID = "a" * 32, "zqxmark: said by one person alone"
@@ -66,3 +66,30 @@ def test_what_names_nobody_is_refused(run: Run, home: Path, words: tuple[str, ..
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert not home.exists()
+
+
+def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments: None) -> None:
+    """A count model goes, what answers instead and the command that trains it are said, and that command works; with
+    --retrain it is done at once.
+    """
+    words = SAID.split()[1:]
+    comment = filled("comments", {"text": "somebody else said that it rained", "comment_id": "c3", "lang": "en"},
+                     {"text": SAID, "user_id": USER, "comment_id": "c1", "lang": "en"})  # fmt: skip
+    warehouse.overwrite("comments", {"day": DAY}, comment)
+    day = DAY.isoformat()
+    model_id = json.loads(run("train", "count_lm", "--lang", "en", "--day", day, "--json").out)["model_id"]
+    folder = settings.models() / model_id
+    assert all(word in (folder / "config.json").read_text() for word in words)
+    done = run("forget", "--user-id", USER, "--yes")
+    told = " ".join(done.err.split())
+    assert done.code == 0, done.err
+    assert f"removed masked_lm_en {model_id[:20]}" in told
+    assert "in force now: counts of the shipped sample" in told
+    command = f"undertone train count_lm --lang en --day {day}"
+    assert command in told
+    assert not folder.exists()
+    again = json.loads(run(*command.split()[1:], "--json").out)["model_id"]
+    assert "rained" in (settings.models() / again / "config.json").read_text()
+    done = run("forget", "--comment-id", "c3", "--yes", "--retrain")
+    assert done.code == 1  # nothing is left to learn from
+    assert "no text is left in this language" in " ".join(done.err.split())

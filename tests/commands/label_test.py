@@ -60,6 +60,11 @@ def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> Non
     asked = pl.read_excel(sheet, sheet_id=1, infer_schema_length=0)
     assert [name for name in asked.columns if name in schema.FIELDS] == ["subtext"]
     path = tmp_path / "dora.csv"
+    asked.with_columns(subtext=pl.lit("1"), rater_id=pl.lit("anna")).write_csv(path)
+    for _ in range(2):  # also when nothing is new, so that nobody waits for what does not count
+        done = run("label", "import", path)
+        assert "labels: left out 2 as adjudicator_was_rater: the adjudicator labelled these tasks" in done.err
+    assert rows(run("label", "import", path, "--json").out)[-1]["dropped"][0]["row_count"] == 2
     asked.with_columns(subtext=pl.lit("1")).write_csv(path)
     assert run("label", "import", path).code == 0
 

@@ -40,6 +40,7 @@ def test_train_evaluate_score(run: Run, own: Path, tmp_path: Path) -> None:
         (("train", "subtext", "--data", "FILE"), 2, "--data wants --out"),
         (("train", "subtext"), 4, "undertone label release"),
         (("train", "subtext", "--data", "FILE", "-o", "OUT", "--profile", "p"), 2, "no profile 'p'"),
+        (("train", "subtext", "--data", "ALL_TRAIN", "-o", "OUT"), 2, "of the split 'train'"),
         (("score", "subtext"), 4, "no recogniser is in force"),
         (("score", "subtext", "FILE", "--model", "nowhere"), 4, "nowhere"),
     ],
@@ -48,5 +49,7 @@ def test_what_is_refused(
     run: Run, tables: Path, own: Path, tmp_path: Path, words: tuple[str, ...], code: int, told: str
 ) -> None:
     """What cannot be done exits with its code and says why."""
-    done = run(*({"FILE": own, "OUT": tmp_path / "o"}.get(word, word) for word in words))
+    all_train = tmp_path / "train.csv"
+    pl.read_csv(own).with_columns(split=pl.lit("train")).write_csv(all_train)
+    done = run(*({"FILE": own, "ALL_TRAIN": all_train, "OUT": tmp_path / "o"}.get(word, word) for word in words))
     assert (done.code, told in done.err) == (code, True), done.err

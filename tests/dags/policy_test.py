@@ -4,7 +4,7 @@ import ast
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,11 +98,33 @@ def test_house_rules(bag: Any) -> None:
             assert task.start_date is None
 
 
+@pytest.mark.parametrize("hours", [0.1, 1, 3, 14, 71])
+def test_unpausing_starts_nothing_at_once(bag: Any, monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+    """However soon after a tick a scheduled DAG is unpaused, as the scheduler reads it, its first run is the next."""
+    from airflow.serialization.serialized_objects import DagSerialization
+    from airflow.timetables.base import TimeRestriction
+
+    names = []
+    for dag in bag.dags.values():
+        timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
+        if not (cron := getattr(timetable, "_expression", None)):
+            continue
+        tick = datetime(2026, 11, 22 if cron.endswith("0") else 23, int(cron.split()[1]), tzinfo=UTC)
+        now = tick + timedelta(hours=hours)
+        monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda now=now: now)
+        run = timetable.next_dagrun_info_v2(
+            last_dagrun_info=None, restriction=TimeRestriction(earliest=None, latest=None, catchup=False)
+        )
+        assert run.run_after > now, dag.dag_id
+        names.append(dag.dag_id)
+    assert set(names) == {"collect", "impscore", "heal", "maintain"}
+
+
 def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     """What imports torch goes to the queue and the pool `gpu`, so that it waits as scheduled and never starves."""
     gpu = {(dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.queue == "gpu"}
     assert gpu >= {("impscore", "train"), ("score", "implicitness"), ("studies", "train"), ("studies", "describe")}
-    assert gpu >= {("studies", "page"), *(("recam", task) for task in ("rules", "find", "items"))}
+    assert gpu >= {("forget", "erase"), ("studies", "page"), *(("recam", task) for task in ("rules", "find", "items"))}
     asked = ("model", "count", "context_shift", "relate", "systems", "compress", "thresholds", "test", "page")
     assert gpu >= {("ndd", task) for task in asked}
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]

@@ -25,10 +25,10 @@ SHARED = dict(
     for line in (ROOT / "docker" / "airflow.env").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 )
-SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY|ALERT")
+SECRET = re.compile(r"PASSWORD|SECRET|TOKEN(?!S)|KEY|ALERT")
 TASKS = {"undertone-init", "worker-default", "worker-gpu"}  # they have the tables
 NEVER = {  # settings that compose leaves alone: where things lie in the volume, and what a process tells its own
-    "INBOX", "MODELS", "REPORTS", "LABELLING", "RELEASES", "RESOURCES", "HOME", "ATTEMPT",
+    "INBOX", "MODELS", "REPORTS", "LABELLING", "RELEASES", "RESOURCES", "HOME", "ATTEMPT", "DEBUG",
 }  # fmt: skip
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 

@@ -1,9 +1,10 @@
 """A process of its own that asks a language model, so that tests can kill it.
 
-Started as `python asking.py LEDGER URL COUNT CONCURRENCY`; it asks for `hint 0` to `hint COUNT-1` and says how many
-answers it has.
+Started as `python asking.py LEDGER URL COUNT CONCURRENCY [USD]`; it asks for `hint 0` to `hint COUNT-1`, for USD at
+most, and says how many answers it has.
 """
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from pipeline.llm.request import Request
 
 
-def start(ledger_uri: str, url: str, count: int, concurrency: int) -> "subprocess.Popen[str]":
+def start(
+    ledger_uri: str, url: str, count: int, concurrency: int, max_cost: float | None = None
+) -> "subprocess.Popen[str]":
     """A process that asks."""
+    limit = [] if max_cost is None else [str(max_cost)]
     return subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve()), ledger_uri, url, str(count), str(concurrency)],
+        [sys.executable, str(Path(__file__).resolve()), ledger_uri, url, str(count), str(concurrency), *limit],
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env=dict(os.environ),
     )  # fmt: skip
 
@@ -35,12 +39,14 @@ def requests(count: int) -> "Iterator[Request]":
 def main() -> None:
     """Ask until all is answered."""
     sys.path[:0] = [str(ROOT)]
-    from pipeline.llm import client, ledger
+    from pipeline.llm import client, connection, ledger
+    from pipeline.llm.cost import Price
 
-    uri, url, count, concurrency = sys.argv[1:]
+    uri, url, count, concurrency, *limit = sys.argv[1:]
     asked = client.ask(
-        requests(int(count)), ledger.opened(uri), client.Endpoint(url, "key"), run_id="run",
-        concurrency=int(concurrency), timeout=10.0,
+        requests(int(count)), ledger.opened(uri), connection.Endpoint(url, "key"), run_id="run",
+        concurrency=int(concurrency), timeout=10.0, max_cost=float(limit[0]) if limit else None,
+        prices={"m": Price(1.0, 2.0, dt.date(2026, 1, 1))}, output_tokens=200,
     )  # fmt: skip
     ledger.close()
     sys.stdout.write(f"{len(asked.answers)} answers, {asked.calls_sent} calls\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from llm.biller import Biller
 from llm.server import Faults, Server
 from pipeline.llm import ledger
 
@@ -95,3 +96,20 @@ def test_the_other_goes_on_where_one_is_killed(server: Server, tmp_path: Path) -
     children[0].communicate()
     assert children[1].communicate()[0].startswith("200 answers, ")
     assert server.paid <= CONCURRENCY
+
+
+def test_processes_of_one_run_keep_its_limit_through_a_kill(tmp_path: Path) -> None:
+    """Three processes share a run and its limit, one is killed, two come after: what the service bills stays below."""
+    uri, limit = f"sqlite:///{tmp_path}/ledger.db", 0.02
+    shares = {"answered": 0.8, "malformed": 0.1, "cut": 0.1}
+    with Biller(Faults(seconds=0.02), chance=random.Random(5), shares=shares) as server:
+        children = [start(uri, server.url, 400, 16, limit) for _ in range(3)]
+        until(10, server)
+        children[0].kill()
+        for child in children:
+            child.communicate(timeout=120)
+        for child in [start(uri, server.url, 400, 16, limit) for _ in range(2)]:
+            child.communicate(timeout=120)
+    spent = ledger.spending(ledger.opened(uri), "run")
+    ledger.close()
+    assert 0.5 * limit < server.billed_usd <= spent.cost_usd <= limit

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import sample
+from pipeline.tables import TABLES
 
 DAY, RUN = sample.DAY, "run"
 MODEL = "small-model"
@@ -186,9 +187,21 @@ def report(do: Do, *, is_whole: bool) -> None:
         do("faults.whole:maintain", name)
 
 
+def upkeep(do: Do, *, is_whole: bool) -> None:
+    """DAGs forget and maintain, then a catalog that is lost and rebuilt."""
+    from pipeline import warehouse
+
+    comments = warehouse.scan("label_tasks").filter(project="csd").select("source", "comment_id").collect()
+    source, comment = comments.sort("source", "comment_id").row(0)
+    do("faults.whole:forget", source, [comment])
+    for name in TABLES if is_whole else ("comments", "dropped"):
+        do("faults.whole:maintain", name)
+    do("faults.whole:rebuild")
+
+
 def ask(source: str, url: str) -> dict[str, object]:
     """The task `answers` of impscore."""
-    from pipeline.llm.client import Endpoint
+    from pipeline.llm.connection import Endpoint
     from pipeline.tasks import asking
 
     return asking.ask(source, asking.How(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
@@ -270,6 +283,25 @@ def maintain(name: str) -> Any:
     return warehouse.maintain(name)
 
 
+def forget(source: str, comment_ids: list[str]) -> int:
+    """The task `erase` of forget, while nothing else runs: files of killed attempts go at once, not after a day."""
+    from datetime import timedelta
+
+    from pipeline.tasks.erasure import run
+    from pipeline.tasks.erasure.request import Request
+
+    request = Request(comment_ids=comment_ids, source=source)
+    return run.forget(request, run_id=RUN, grace=timedelta(0)).receipts.height
+
+
+def rebuild() -> Any:
+    """A catalog whose file is lost, rebuilt from the tables' metadata files."""
+    from pipeline import settings, warehouse
+
+    (settings.home() / "catalog.db").unlink(missing_ok=True)
+    return warehouse.recover()
+
+
 def bring(path: str, *, waits: bool) -> int:
     """Import a file; if it waits, it says when it has read it (`.read` beside it), and goes on when told to (`.go`)."""
     from pipeline.tasks import collect
@@ -279,4 +311,4 @@ def bring(path: str, *, waits: bool) -> int:
         while waits and not Path(path).with_suffix(".go").exists():
             time.sleep(0.01)
 
-    return len(collect.import_files([Path(path)], "notes", DAY, origin="notes", run_id=RUN, done=wait))
+    return len(collect.import_files([Path(path)], "notes", DAY, origin="notes", run_id=RUN, on_progress=wait))

@@ -1,7 +1,7 @@
 """The whole pipeline, killed, started twice and haunted at random points, ends with the tables of an undisturbed run.
 
-`make faults` sets FAULTS_KILLS=200 and goes through every DAG but `forget`, whose kills are in `tests/tasks` and
-`tests/distributed`; CI kills 20 times and leaves the longest DAGs out. The counts are printed, and written to
+`make faults` sets FAULTS_KILLS=200 and goes through every DAG, then loses the catalog and rebuilds it; CI kills 20
+times and leaves the longest DAGs out. The counts are printed, and written to
 FAULTS_REPORT.
 """
 
@@ -54,6 +54,7 @@ def flow(given: Path, url: str) -> Flow:
             if has_wordnet():
                 whole.recam(do, given)
         whole.report(do, is_whole=IS_NIGHTLY)
+        whole.upkeep(do, is_whole=IS_NIGHTLY)
 
     return does
 

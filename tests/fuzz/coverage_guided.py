@@ -22,7 +22,7 @@ with atheris.instrument_imports(include=["pipeline", "json", "html"]):
     from pipeline.collect import anonymise
     from pipeline.collect.adapters import ADAPTERS, next_url, parse
     from pipeline.collect.markup import text_of
-    from pipeline.llm import client, explicit, graded, problematic, recovery
+    from pipeline.llm import explicit, graded, problematic, recovery, replies
     from pipeline.text.lines import parsed
     from pipeline.text.spreadsheets import defused, plain
 
@@ -47,8 +47,8 @@ def answers(text: str) -> None:
 
 def replies(text: str) -> None:
     """What services answer."""
-    client.reading(text)
-    client.flagged(text)
+    replies.read_chat(text)
+    replies.read_moderation(text)
 
 
 def texts(text: str) -> None:

@@ -3,7 +3,6 @@
 import io
 import sqlite3
 import zipfile
-from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -14,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.run import fuzz
-from fuzz.targets import TARGETS
+from fuzz import run
+from fuzz.run import Finding, fuzz
+from fuzz.targets import TARGETS, Target
 from pipeline.collect import anonymise, importers
 from pipeline.collect.adapters import parse
 from pipeline.collect.markup import text_of
@@ -37,20 +37,37 @@ def test_the_shares_come_to_a_million() -> None:
 def test_nothing_but_our_own_errors(name: str, tmp_path: Path) -> None:
     """Each target reads hostile inputs, or refuses them by an error of `pipeline.errors`."""
     shares = sum(target.share for target in TARGETS.values())
-    outcomes, found = fuzz(name, max(5, INPUTS * TARGETS[name].share // shares), 1, tmp_path)
-    assert not found, "\n".join(map(str, found))
-    assert outcomes.total() >= 5
+    outcomes = [*fuzz(name, max(5, INPUTS * TARGETS[name].share // shares), 1, tmp_path)]
+    assert [outcome for outcome in outcomes if isinstance(outcome, Finding)] == []
+    assert len(outcomes) >= 5
 
 
 def test_a_finding_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An error that is none of ours is a finding with its target, the input's number and the place."""
-    from fuzz.targets import Target
-
     monkeypatch.setitem(TARGETS, "bad", Target(1, lambda _: lambda rng: 1 // (rng.random() < 2 and 0)))
-    outcomes, (finding,) = fuzz("bad", 3, 1, tmp_path)
-    assert outcomes == Counter(finding=3)
-    assert (finding.target, finding.number) == ("bad", 0)
-    assert finding.what.startswith("ZeroDivisionError")
+    first, *_ = fuzz("bad", 3, 1, tmp_path)
+    assert isinstance(first, Finding)
+    assert (first.target, first.number) == ("bad", 0)
+    assert first.what.startswith("ZeroDivisionError")
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "os.kill(os.getpid(), 9)"])
+def test_a_dead_worker_is_a_finding_and_the_next_goes_on(
+    end: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What an input does to the process is a finding with its number; all other inputs are tried."""
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import json, os, sys\n"
+        "first, count = (int(sys.argv[sys.argv.index(name) + 1]) for name in ('--from', '--inputs'))\n"
+        f"for number in range(first, first + count):\n    if number == 12:\n        {end}\n"
+        "    os.write(1, json.dumps('read').encode() + b'\\n')\n"
+    )
+    monkeypatch.setattr(run, "__file__", str(script))
+    totals = run.fuzz_in_workers("clean", 10, 1, tmp_path, first=8)
+    assert totals.outcomes == {"read": 9, "finding": 1}
+    (finding,) = totals.findings.values()
+    assert (finding.target, finding.number) == ("clean", 12)
 
 
 # ------------------------------------------------------------------------------------------------- what it once found
@@ -71,17 +88,17 @@ def workbook(path: Path, cell: str, more: int = 0) -> Path:
 
 @pytest.mark.parametrize("cell", ["XFD1048576", "A99999999999999999999", "a5000000000", "AAAAAAAAAAAA9"])
 def test_a_cell_far_off_takes_no_process_down(tmp_path: Path, cell: str) -> None:
-    """A sheet is laid out up to its last cell, which took half a terabyte and ended the process: it is refused."""
+    """A cell that is not in its row is refused; a sheet laid out up to it took half a terabyte."""
     path = workbook(tmp_path / "far.xlsx", cell)
-    with pytest.raises(BadInput, match=r"far\.xlsx: the cells of .* take [\d,]+ bytes.*UNDERTONE_IMPORT_BYTES"):
+    with pytest.raises(BadInput, match=r"far\.xlsx, sheet .*is no (cell of this row|row of a sheet)"):
         list(chunks(path))
 
 
 def test_a_zip_bomb_is_refused_while_it_unpacks(tmp_path: Path) -> None:
-    """A workbook that unpacks into more than the limit is refused by name, size and setting."""
+    """A workbook that unpacks into one endless tag is refused by name and part."""
     path = workbook(tmp_path / "bomb.xlsx", "A2", more=5_000_000)
     assert path.stat().st_size < 30_000
-    with pytest.raises(BadInput, match=r"bomb\.xlsx: unpacks to at least [\d,]+ bytes.*set\s+UNDERTONE_IMPORT_BYTES"):
+    with pytest.raises(BadInput, match=r"bomb\.xlsx: xl/worksheets/sheet1\.xml has a tag of more than [\d,]+ bytes"):
         list(chunks(path, limits=Limits(whole=2_000_000)))
 
 
@@ -105,7 +122,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
         whole(path, limits=Limits(whole=60))
     table = tmp_path / "cell.csv"
     table.write_text('text\n"' + "a\n" * 60 + '"\n', encoding="utf-8")
-    with pytest.raises(BadInput, match="field larger than field limit"):
+    with pytest.raises(BadInput, match="longer than 50 characters"):
         list(chunks(table, limits=Limits(line=50)))
 
 
@@ -209,7 +226,7 @@ def test_markup_that_never_ends() -> None:
 def test_handles_without_end() -> None:
     """Handle after handle without a blank overflowed the stack: none of its letters is left, and it ends."""
     found = anonymise.scrub("qq1" * 5_000)
-    assert set(found.replace("[HANDLE]", "")) <= set()
+    assert found == "qq[HANDLE]"
     assert anonymise.scrub(found) == found
 
 

@@ -15,7 +15,7 @@ from fuzz.hostile import INJECTION
 from llm.server import Server
 from pipeline.commands import console, files
 from pipeline.errors import BadInput, Missing, UndertoneError
-from pipeline.llm import client, explicit, graded, ledger, problematic, prompt, recovery
+from pipeline.llm import client, connection, explicit, graded, ledger, problematic, prompt, recovery
 from pipeline.llm.request import Request
 from pipeline.report import figures
 from pipeline.report.templates import templates
@@ -35,7 +35,7 @@ def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[
     wanted = [Request("m", recovery.messages(text, None, "en"), "recover_en", version, {}) for text in texts]
     with Server() as server:
         engine = ledger.opened(f"sqlite:///{tmp_path}/{len(texts)}.db")
-        done = client.ask(wanted, engine, client.Endpoint(server.url, "key"), run_id="r", concurrency=1)
+        done = client.ask(wanted, engine, connection.Endpoint(server.url, "key"), run_id="r", concurrency=1)
         ledger.close()
     sent = sorted(server.requests, key=lambda body: str(body["messages"]))
     return sent, {text: done.answers[r.key].response for text, r in zip(texts, wanted, strict=True)}
@@ -127,7 +127,7 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
 # ------------------------------------------------------------------------------------------------------ SQL and paths
 
 _SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
-    ("collect/rows.py", "_quoted(table)"), ("collect/rows.py", "_quoted(name)"),  # a table's own name, quoted
+    ("collect/formats/databases.py", "_quoted(table)"), ("collect/formats/databases.py", "columns"),  # its own names, quoted
     ("tasks/report.py", "where"), ("tasks/report.py", "int(count)"),  # ours, with marks for values; a number
 }  # fmt: skip
 

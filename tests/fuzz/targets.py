@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from fuzz import hostile
+from fuzz import damaged, hostile
 from pipeline import sample, settings
 from pipeline.collect import anonymise, columns, importers
 from pipeline.collect.adapters import ADAPTERS, next_url, parse
@@ -32,8 +32,9 @@ from pipeline.errors import BadInput
 from pipeline.examples import cloze, compression, groups, questions, recovery, similar, sources, summaries
 from pipeline.label import compression as grading
 from pipeline.label import exchange, label_studio, questionnaire
-from pipeline.llm import batch, cassette, client, cost, explicit, graded, ledger, problematic, prompt
+from pipeline.llm import batch, cassette, cost, explicit, graded, problematic, prompt
 from pipeline.llm import recovery as recovering
+from pipeline.llm import replies as llm_replies
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.text import concreteness, trees
@@ -102,6 +103,10 @@ def _sound(page: Page) -> tuple[pl.DataFrame, pl.DataFrame]:
     for one in page.comments:
         must(all(isinstance(v, str) for v in (one.thread_id, one.comment_id, one.text, one.row_key)), "no text")
     return comments, articles
+
+
+def _sound_page(page: Page, source: str) -> None:
+    _sound(page)
 
 
 def adapter(source: str, folder: Path) -> One:
@@ -565,16 +570,16 @@ def replies(folder: Path) -> One:
         kind = rng.randrange(3)
         told = hostile.spelt(rng, hostile.mutated(rng, (body, flags, line)[kind]))
         if kind == 0:
-            reply = client.reading(told)
+            reply = llm_replies.read_chat(told)
         elif kind == 1:
-            reply = client.flagged(told)
+            reply = llm_replies.read_moderation(told)
         else:
             key, reply = batch._reply(told, "line 1")
             must(isinstance(key, str), "no key")
         must(reply.outcome != "answered" or isinstance(reply.response, str), "an answer without text")
         for name in ("response", "served_model", "finish_reason"):
             (getattr(reply, name) or "").encode()
-        ledger.printable(reply.detail or "").encode()
+        llm_replies.printable(reply.detail or "").encode()
 
     return one
 
@@ -814,6 +819,10 @@ TARGETS: Mapping[str, Target] = {
     **{f"adapter {source}": Target(20_000, partial(adapter, source)) for source in ADAPTERS},
     **{f"chain {source}": Target(1_000, partial(chain, source)) for source in ADAPTERS},
     **{f"import {suffix}": Target(share, partial(imported, suffix)) for suffix, share in SUFFIXES.items()},
+    **{
+        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _sound_page))
+        for suffix, share in damaged.SUFFIXES.items()
+    },
     "clean": Target(4_000, cleaned),
     "markup": Target(40_000, markup),
     "scrub": Target(60_000, scrubbed),
@@ -821,7 +830,7 @@ TARGETS: Mapping[str, Target] = {
     "labels .csv": Target(6_000, partial(labelled, ".csv")),
     "labels .jsonl": Target(6_000, partial(labelled, ".jsonl")),
     "label studio": Target(10_000, studio),
-    "answers": Target(350_000, answers),
+    "answers": Target(260_000, answers),
     "replies": Target(120_000, replies),
     "prompts": Target(100_000, prompts),
     "cassettes": Target(4_000, cassettes),

@@ -216,6 +216,17 @@ def test_excel_of_china_writes_gb18030(tmp_path: Path) -> None:
     assert exchange.read(path, tasks(), encoding="gb18030").select("rater_id", "value").row(0) == ("阿强", "嫌他迟到")
 
 
+def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
+    """A note keeps no telephone, and a rater named by a mail address goes by a surrogate."""
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        f"task_id,rater_id,field,value\n{IDS[0]},a.b@example.com,meaning,叫他打138-1234-5678\n", encoding="utf-8"
+    )
+    rater, note = exchange.read(path, tasks()).select("rater_id", "value").row(0)
+    assert rater.startswith("anon-")
+    assert note == "叫他打[PHONE]"
+
+
 # --------------------------------------------------------------------------------------------------------- wide, both
 
 
@@ -233,6 +244,17 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
         (f"{10:032x}", "r1", field, value) for field, value in
         (("sarcasm", "1"), ("emotion", "joy"), ("plain", "直说"))
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_sheet_marks_what_is_not_asked(tmp_path: Path, ending: str) -> None:
+    """Where tasks ask for different fields, the other cells hold a dash, which is read as no answer."""
+    fields = [["sarcasm"], ["emotion", "sarcasm"], ["emotion"]]
+    some = tasks(TEXTS[:3]).with_columns(fields=pl.Series(fields), round=pl.lit(2, pl.Int64))
+    exchange.write_wide(tmp_path / f"r1{ending}", some, "r1")
+    cells = [(row["sarcasm"], row["emotion"]) for row in sheet(tmp_path / f"r1{ending}")]
+    assert cells == [("", exchange.NOT_ASKED), ("", ""), (exchange.NOT_ASKED, "")]
+    assert exchange.read(tmp_path / f"r1{ending}", some).is_empty()
 
 
 def sheet(path: Path) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from llm.server import Server, chat
 from pipeline.errors import BadInput, Refused, Retry
-from pipeline.llm import batch, client, ledger
-from pipeline.llm.client import Endpoint
+from pipeline.llm import batch, client, ledger, ledger_tables, limits, owners
+from pipeline.llm.connection import Endpoint
 from pipeline.llm.cost import Price
 from pipeline.llm.request import Request
 
@@ -57,7 +57,7 @@ def live(wanted: list[Request], engine: sa.Engine, server: Server) -> client.Ask
 def states(engine: sa.Engine) -> list[str]:
     """The states of all batches."""
     with engine.connect() as con:
-        return sorted(con.execute(sa.select(ledger.batches.c.state)).scalars())
+        return sorted(con.execute(sa.select(ledger_tables.batches.c.state)).scalars())
 
 
 def claims(engine: sa.Engine) -> int:
@@ -74,7 +74,7 @@ def test_there_and_back(engine: sa.Engine, server: Server) -> None:
     wanted = requests(1, temperature=0.5)[0]
     assert entry == {
         "custom_id": wanted.key, "method": "POST", "url": "/v1/chat/completions",
-        "body": {"model": "m", "messages": wanted.messages, "temperature": 0.5},
+        "body": {"model": "m", "messages": wanted.messages, "temperature": 0.5, "max_tokens": limits.OUTPUT_TOKENS},
     }  # fmt: skip
     assert next(iter(server.batches.values()))["metadata"] == {"undertone": id_, "run_id": "run"}
     assert collect(engine, server) == [batch.Batch(id_, "completed", 7, 7, 0)]
@@ -130,6 +130,18 @@ def test_a_batch_that_failed_as_a_whole(engine: sa.Engine, server: Server) -> No
     assert claims(engine) == 0
 
 
+def test_what_a_provider_quotes_of_erased_texts_goes(engine: sa.Engine, server: Server) -> None:
+    """A batch's message that quotes an erased text is emptied; another's stays."""
+    submit(requests(1), engine, server)
+    submit(requests(1, "other"), engine, server)
+    with engine.begin() as con:
+        words = sa.case((ledger_tables.batches.c.model == "m", "line 1: her words"), else_="line 1: too long")
+        con.execute(sa.update(ledger_tables.batches).values(detail=words))
+    ledger.forget(engine, [], lambda texts: ["her words" in text for text in texts])
+    with engine.connect() as con:
+        assert set(con.execute(sa.select(ledger_tables.batches.c.detail)).scalars()) == {None, "line 1: too long"}
+
+
 def test_one_file_a_model_and_size(engine: sa.Engine, server: Server) -> None:
     """Models do not mix in a file, and no file has too many lines or bytes."""
     wanted = requests(5) + requests(2, "n")
@@ -169,7 +181,7 @@ def test_a_submission_that_was_killed_is_finished(
         submit(requests(3), engine, server)
     monkeypatch.setattr(batch, "_change", change)
     with ledger.writing(engine) as con:  # as a kill would have left it
-        con.execute(sa.update(ledger.batches).values(owner=ledger.me().replace(":", ":9", 1)))
+        con.execute(sa.update(ledger_tables.batches).values(owner=owners.me().replace(":", ":9", 1)))
     assert states(engine) == ["creating"]
     assert len(server.batches) == arrived
     ids = submit(requests(3), engine, server)
@@ -181,9 +193,9 @@ def test_a_submission_that_was_killed_is_finished(
 
 def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: Server) -> None:
     """Claims of a process that died before it sent anything are given back."""
-    dead = ledger.me().replace(":", ":9", 1)
+    dead = owners.me().replace(":", ":9", 1)
     with ledger.writing(engine) as con:
-        con.execute(sa.insert(ledger.batches).values(
+        con.execute(sa.insert(ledger_tables.batches).values(
             id="1", run_id="r", owner=dead, model="m", state="preparing", requests=0, changed_at=0.0
         ))  # fmt: skip
     wanted = {r.key: r for r in requests(2)}
@@ -196,8 +208,8 @@ def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: 
 def test_a_living_submission_is_left_alone(engine: sa.Engine, server: Server) -> None:
     """What another process is just handing over is neither freed nor handed over."""
     with ledger.writing(engine) as con:
-        con.execute(sa.insert(ledger.batches).values(
-            id="1", run_id="r", owner=ledger.me(), model="m", state="preparing", requests=0, changed_at=9e9
+        con.execute(sa.insert(ledger_tables.batches).values(
+            id="1", run_id="r", owner=owners.me(), model="m", state="preparing", requests=0, changed_at=9e9
         ))  # fmt: skip
     wanted = {r.key: r for r in requests(2)}
     ledger.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "batch:1", "r", batch.LEASE, keep_requests=True)
@@ -219,7 +231,7 @@ def test_a_batch_that_is_turned_down_frees_its_requests(
 def test_a_limit_of_cost_holds_for_a_whole_batch(engine: sa.Engine, server: Server) -> None:
     """A batch that could cost more than the run has left is not handed over, and what it could cost is told."""
     wanted = requests(10, max_tokens=1_000_000)
-    with pytest.raises(BadInput, match=r"would cost about \$10\.00.*over what \$9\.00 leaves to run run"):
+    with pytest.raises(BadInput, match=r"may cost \$10\.00.*over what \$9\.00 leaves to run run"):
         submit(wanted, engine, server, max_cost=9.0)
     assert (server.batches, claims(engine)) == ({}, 0)
     with pytest.raises(BadInput, match="no price for the model"):

@@ -16,35 +16,14 @@ import sqlalchemy as sa
 
 from llm.server import Faults, Server, chat
 from pipeline.errors import BadInput, Missing, Refused, Retry
-from pipeline.llm import client, cost, ledger
-from pipeline.llm.client import Endpoint, ask
+from pipeline.llm import client, cost, ledger, replies
+from pipeline.llm.client import ask
+from pipeline.llm.connection import Endpoint
 from pipeline.llm.cost import Price
 from pipeline.llm.request import MODERATION, Request
 
 KEY = "sk-a-secret-that-must-not-leak"
 PRICES = {"m": Price(1.0, 2.0, date(2026, 1, 1), batch=0.5)}  # a call of the server's 10 and 5 tokens costs $0.00002
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[sa.Engine]:
-    """A ledger of its own."""
-    yield ledger.opened(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.close()
-
-
-@pytest.fixture
-def served() -> Iterator[Callable[..., Server]]:
-    """Starts servers, and stops them all."""
-    running: list[Server] = []
-
-    def start(faults: Faults | None = None, **given: Any) -> Server:
-        server = Server(faults or Faults(), **given).__enter__()
-        running.append(server)
-        return server
-
-    yield start
-    for server in running:
-        server.__exit__(None, None, None)
 
 
 def request(text: str, **other: Any) -> Request:
@@ -61,7 +40,10 @@ def requests(count: int) -> list[Request]:
 def live(wanted: Any, engine: sa.Engine, server: Server, **other: Any) -> client.Asked:
     """What asking the server gives, with a time-out fit for tests."""
     given = {"run_id": "run", "timeout": 4.0, "prices": PRICES} | other
-    return ask(wanted, engine, Endpoint(server.url, KEY), **given)
+    asked = ask(wanted, engine, Endpoint(server.url, KEY), **given)
+    if asked.error:
+        raise asked.error
+    return asked
 
 
 def outcomes(engine: sa.Engine) -> Counter[str]:
@@ -86,8 +68,13 @@ def test_five_thousand_prompts_with_faults(engine: sa.Engine, served: Callable[.
     assert server.too_early == []
     assert server.most_in_flight <= 32
     assert all(server.kinds[kind] > 20 for kind in ("too_many", "broken", "malformed", "hang"))
-    assert asked.calls_sent == 5_000 + server.kinds["malformed"]
-    assert outcomes(engine) == {"answered": 5_000, "malformed": server.kinds["malformed"]}
+    failed = server.kinds["hang"] + server.kinds["broken"]  # each may hide an answer, and is booked
+    assert asked.calls_sent == 5_000 + server.kinds["malformed"] + failed
+    assert outcomes(engine) == {
+        "answered": 5_000,
+        "malformed": server.kinds["malformed"],
+        "failed": failed,
+    }
 
     sent = server.sent.total()
     again = live(wanted, engine, server, concurrency=32)
@@ -198,16 +185,16 @@ def test_too_long_a_retry_after_fails_for_now(engine: sa.Engine, served: Callabl
 
 def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """An answer that cannot be read is asked for three times in all, each paid call is in the ledger, then it stays."""
-    server = served(Faults(malformed=1.0))
-    asked = live(requests(2), engine, server)
-    assert list(server.sent.values()) == [3, 3]
-    assert outcomes(engine) == {"malformed": 6}
-    assert [(m.reason.split(",")[0], m.is_open) for m in asked.missing] == [("malformed 3 times", False)] * 2
-    assert asked.stopped is None
+    server = served(errors={"hint 1": (200, {"choices": []})})
+    asked = live(requests(4), engine, server, concurrency=1)
+    assert (server.sent["hint 1"], len(asked.answers)) == (3, 3)
+    assert outcomes(engine) == {"answered": 3, "malformed": 3}
+    reason = 'malformed 3 times, at last: 0 choices, where one was asked for: {"choices": []}'
+    assert [(miss.reason, miss.is_open) for miss in asked.missing] == [(reason, False)]
     asked.check()
-    again = live(requests(2), engine, server)
-    assert sorted(again.missing, key=str) == sorted(asked.missing, key=str)
-    assert outcomes(engine) == {"malformed": 6}  # another run does not ask again
+    again = live(requests(4), engine, server)
+    assert again.missing == asked.missing
+    assert server.sent["hint 1"] == 3  # another run does not ask again
 
 
 @pytest.mark.parametrize(
@@ -230,10 +217,9 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
 )
 def test_flagged(body: str, outcome: str, response: str | None) -> None:
     """A moderation's flag is yes or no; whatever else a server answers with 200 is malformed, never an exception."""
-    reply = client.flagged(body, 200)
+    reply = replies.read_moderation(body, 200)
     assert (reply.outcome, reply.response, reply.status) == (outcome, response, 200)
     assert (reply.detail is None) == (outcome == "answered")
-    assert reply.served_model == ("mod-1" if response else None)
 
 
 def test_moderation(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -270,7 +256,7 @@ def test_moderation(engine: sa.Engine, served: Callable[..., Server]) -> None:
 )
 def test_reading(body: Any, outcome: str, response: str | None) -> None:
     """Whatever a server answers with 200 is an answer that can be stored, or malformed, and never an exception."""
-    reply = client.reading(body)
+    reply = replies.read_chat(body)
     assert (reply.outcome, reply.response) == (outcome, response)
     assert (reply.detail is None) == (outcome == "answered")
 
@@ -328,6 +314,37 @@ def test_an_odd_400_after_answers_is_the_requests_own(engine: sa.Engine, served:
     assert asked.missing[0].reason == "rejected: Error code: 400 - no"
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "message"),
+    [
+        (404, BadInput, "404 - Not Found"),
+        (403, Refused, r"rejected 20 requests in a row, is UNDERTONE_LLM_URL right\? .*inappropriate"),
+    ],
+)
+def test_a_wrong_address_rejects_no_request_for_good(
+    engine: sa.Engine, served: Callable[..., Server], status: int, kind: type[Exception], message: str
+) -> None:
+    """An error of a service that answers nothing in a run is final for no request, whatever the ledger has."""
+    live(requests(3), engine, served())
+    said = (status, {"error": {"message": "Not Found" if status == 404 else "inappropriate content"}})
+    with pytest.raises(kind, match=message):
+        live(requests(60), engine, served(errors={f"hint {i}": said for i in range(60)}))
+    assert outcomes(engine)["rejected"] == 0
+    assert len(live(requests(60), engine, served()).answers) == 60
+
+
+def test_a_service_that_turns_all_down_later_rejects_none_for_good(
+    engine: sa.Engine, served: Callable[..., Server]
+) -> None:
+    """After answers an unknown error is a request's own, but 20 in a row stop the run and are asked again."""
+    said = (404, {"error": {"message": "Not Found"}})
+    server = served(errors={f"hint {i}": said for i in range(5, 100)})
+    with pytest.raises(Refused, match="rejected 20 requests in a row"):
+        live(requests(100), engine, server, concurrency=1)
+    assert (server.sent.total(), outcomes(engine)["rejected"]) == (25, 0)
+    assert len(live(requests(100), engine, served()).answers) == 100
+
+
 def test_a_dead_endpoint_stops_the_run(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """When nothing but failures come back, the rest is not tried; all of it is named as open."""
     server = served(Faults(broken=1.0))
@@ -343,16 +360,17 @@ def test_the_run_goes_on_under_its_limit_of_cost(engine: sa.Engine, served: Call
     server = served()
     allowed = [r._replace(params={"max_tokens": 5}) for r in requests(50)]
     estimated = cost.reserve(allowed[0], PRICES["m"])
-    asked = live(allowed, engine, server, max_cost=0.0002, concurrency=4)
+    reached = "the limit of $0.0006 on all of run run is reached"
+    asked = live(allowed, engine, server, max_cost=0.0006, concurrency=4)
     spent = ledger.spending(engine, "run").cost_usd
-    assert 0.0002 - max(estimated, 0.00002) < spent <= 0.0002
+    assert 0.0006 - max(estimated, 0.00002) < spent <= 0.0006
     assert asked.cost_usd == pytest.approx(spent)
-    assert asked.stopped == "the limit of $0.0002 on all of run run is reached"
+    assert (asked.stopped or "").startswith(f"{reached}: the next request may cost $0.00040")
     assert len(asked.missing) == 50 - len(asked.answers)
-    again = live(allowed, engine, server, max_cost=0.0002)
+    again = live(allowed, engine, server, max_cost=0.0006)
     assert again.calls_sent == 0
     assert len(again.answers) == len(asked.answers)
-    assert live(allowed, engine, server, max_cost=0.0002, run_id="other").calls_sent > 0
+    assert live(allowed, engine, server, max_cost=0.0006, run_id="other").calls_sent > 0
 
 
 def test_a_limit_needs_a_price(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -484,7 +502,8 @@ def test_estimate(engine: sa.Engine, served: Callable[..., Server]) -> None:
     wanted = [*requests(1), request("a" * 400), request("字" * 100, params={"max_tokens": 50})]
     found = cost.estimate(wanted * 2, engine, PRICES, 100)
     tokens = 2 * (4 + 2 + 4 + 100)
-    assert found == (3, 1, 2, tokens, 150, pytest.approx((tokens + 2 * 150) / 1e6))
+    most = sum(cost.reserve(one, PRICES["m"]) for one in wanted[1:])
+    assert found == (3, 1, 2, tokens, 150, pytest.approx((tokens + 2 * 150) / 1e6), pytest.approx(most))
     assert cost.estimate(wanted, engine, PRICES, 100, batch=True).cost_usd == pytest.approx((tokens + 300) / 2e6)
     assert cost.estimate(wanted, engine, {}).cost_usd is None
     assert server.sent.total() == 1

@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
-from pipeline.llm import ledger
-from pipeline.llm.ledger import Call, Reply
+from pipeline.llm import ledger, ledger_tables, owners
+from pipeline.llm.ledger import Call
+from pipeline.llm.replies import Reply
 from pipeline.llm.request import Request, as_json
 from warehouse import postgres_test
 
@@ -28,7 +29,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine
     uri = f"sqlite:///{tmp_path}/deep/ledger.db" if request.param == "sqlite" else request.getfixturevalue("server")
     yield (found := ledger.opened(uri))
     if request.param == "postgresql":
-        ledger._meta.drop_all(found)
+        ledger_tables.META.drop_all(found)
     ledger.close()
 
 
@@ -97,15 +98,15 @@ def test_a_lease_ends(engine: sa.Engine) -> None:
     """A claim of another machine is taken over after its lease, and its call is counted as lost, perhaps paid."""
     wanted = asking("a")
     take(engine, wanted, GONE + ":1", lease=0.2)
-    assert take(engine, wanted, ledger.me()).mine == []
+    assert take(engine, wanted, owners.me()).mine == []
     time.sleep(0.3)
-    assert take(engine, wanted, ledger.me()).mine == list(wanted)
-    assert ledger.spending(engine) == ledger.Spending(1, 0, 1, 0, 0, 1.0)
+    assert take(engine, wanted, owners.me()).mine == list(wanted)
+    assert ledger.spending(engine) == ledger.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine) -> None:
     """No lease is waited for where the process is known to be gone; while it lives its claim holds."""
-    code = "import sys; from pipeline.llm import ledger; print(ledger.me(), flush=True); sys.stdin.read()"
+    code = "import sys; from pipeline.llm import owners; print(owners.me(), flush=True); sys.stdin.read()"
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         cwd=Path(__file__).parents[2],
@@ -114,23 +115,23 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine)
     owner = child.stdout.readline().strip()
     wanted = asking("a")
     take(engine, wanted, owner)
-    assert not ledger.is_gone(owner)
-    assert take(engine, wanted, ledger.me()).mine == []
+    assert not owners.is_gone(owner)
+    assert take(engine, wanted, owners.me()).mine == []
     child.kill()
     time.sleep(0.2)
-    assert ledger.is_gone(owner)  # a zombie, not yet waited for
+    assert owners.is_gone(owner)  # a zombie, not yet waited for
     child.communicate()
-    assert ledger.is_gone(owner)
-    assert take(engine, wanted, ledger.me()).mine == list(wanted)
+    assert owners.is_gone(owner)
+    assert take(engine, wanted, owners.me()).mine == list(wanted)
 
 
 def test_a_process_id_used_again_is_another_process() -> None:
     """An owner is known by its process's start too."""
-    mine = ledger.me()
+    mine = owners.me()
     machine, pid, started, nonce = mine.split(":")
-    assert not ledger.is_gone(mine)
-    assert ledger.is_gone(f"{machine}:{pid}:1{started}:{nonce}")
-    assert not ledger.is_gone(f"other:{pid}:1{started}:{nonce}")
+    assert not owners.is_gone(mine)
+    assert owners.is_gone(f"{machine}:{pid}:1{started}:{nonce}")
+    assert not owners.is_gone(f"other:{pid}:1{started}:{nonce}")
 
 
 def test_what_was_asked_in_vain_is_not_claimed(engine: sa.Engine) -> None:

@@ -264,7 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response_only(status)
-        for name, value in {"Content-Type": "application/json", **headers, "Content-Length": str(len(body))}.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

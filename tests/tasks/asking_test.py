@@ -9,7 +9,7 @@ import pytest
 
 from llm.server import Faults, Server, chat
 from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.tasks import asking, pairs
 
 DAY = sample.DAY
@@ -156,6 +156,18 @@ def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkey
         asking.ask(sentences, how(server))
         assert completions().height == 3
         assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
+
+
+def test_a_task_fails_where_nothing_is_answered(server: Stubborn, sentences: str) -> None:
+    """An empty ledger and a wrong address are Refused, for which Airflow does not try again; then all is asked."""
+    with pytest.raises(Refused, match="none of 3 requests has an answer"):
+        asking.ask(sentences, how(server, mode="cache-only"))
+    page = b"<html>"
+    with Stubborn() as other:
+        other._drawn = lambda _: ("malformed", (200, {}, page))  # type: ignore[method-assign]
+        with pytest.raises(Refused, match=r"the first answers .* cannot be read.*a page of HTML"):
+            asking.ask(sentences, how(other))
+    assert asking.ask(sentences, how(server))["answers"] == 3
 
 
 def test_faults_of_the_service_lose_nothing(tables: Path, sentences: str) -> None:

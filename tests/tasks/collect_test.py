@@ -1,5 +1,7 @@
 """Collecting as a task: what files together become, and what happens to inputs that change or stop."""
 
+import json
+import logging
 from pathlib import Path
 
 import polars as pl
@@ -90,11 +92,33 @@ def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
     assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
 
 
+def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Rows that cannot be read are dropped and counted; the log names their place and reason, never their words."""
+    caplog.set_level(logging.INFO, "pipeline")
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "NOTE.txt").write_text("a note\n", encoding="utf-8")
+    (folder / "a.csv").write_text(
+        ',text,like_count\n0,one,1\n1,"two,1\n2,three,my number 138\n3,four,1\n', encoding="utf-8"
+    )
+    with pytest.raises(BadInput, match=r"a\.csv, line 3, character 3: the quote opened here is not closed"):
+        collect.run("mine", DAY, path=str(folder))
+    (collected,) = collect.run("mine", DAY, path=str(folder), skip_bad_rows=True)
+    assert (collected["read"], collected["kept"], collected["dropped"]) == (4, 2, 2)
+    assert collected["reasons"] == {"parse": {"bad_value": 1, "unclosed_quote": 1}}
+    assert [part.partition(":")[0] for part in collected["ignored"]] == ["NOTE.txt", "a.csv"]
+    assert "my number 138" in " ".join(collected["bad_rows"])
+    assert "left out a.csv-4: bad_value" in caplog.text
+    assert "my number 138" not in caplog.text
+    with pytest.raises(BadInput, match="no file to import"):
+        collect.run("mine", DAY, path=str(tmp_path / "export" / ".."))
+
+
 def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
-    """Comments that answer each other in a circle are bad input, and nothing is written."""
+    """Comments that answer each other in a circle are named with file and row, and nothing is written."""
     file = tmp_path / "circle.csv"
-    file.write_text("text,comment_id,parent_id\na,1,2\nb,2,3\nc,3,1\nd,4,1\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="own ancestor"):
+    file.write_text("text,comment_id,parent_id\nd,4,1\na,1,2\nb,2,3\nc,3,1\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"'1' \(circle\.csv, row 3\), '2' \(circle\.csv, row 4\), '3' .* in a circle"):
         collect.import_files([file], "mine", DAY)
     assert warehouse.snapshot("comments") is None
 
@@ -122,3 +146,36 @@ def test_an_address_is_no_thread(tables: Path) -> None:
     """Only ids are taken: a cookie must not follow an address somebody typed."""
     with pytest.raises(BadInput, match="not a thread id"):
         collect.fetch_threads("netease", ["http://127.0.0.1:9/steal"], DAY, cookie="MUSIC_U=1")
+
+
+@pytest.mark.parametrize("key", [b"k" * 32, None])
+def test_nothing_personal_reaches_a_table(tables: Path, tmp_path: Path, key: bytes | None) -> None:
+    """Ids, category, title, context, file name and row keys are anonymised; answers still meet what they answer."""
+    mail, phone, hidden = "a.b@example.com", "+86 13812345678", "138\u034f1234\u061c5678"
+    rows = [
+        {"thread_id": phone, "comment_id": mail, "text": f"打{hidden}吧", "category": mail,
+         "article_title": f"问 {mail}", "article_text": "IBAN GB82WEST12345698765432, 192.0.2.44",
+         "summary": "卡4111 1111 1111 1111"},
+        {"thread_id": phone, "comment_id": f"{mail}/2", "parent_id": mail, "root_id": mail, "text": "好",
+         "context": hidden},
+        {"thread_id": phone, "comment_id": f"{mail}/3", "text": ""},
+    ]  # fmt: skip
+    for name in ("13812345678", "13912345678"):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        collect.import_files([path], None, DAY, key=key)
+    frames = {name: warehouse.scan(name).collect() for name in ("comments", "articles", "dropped", "runs")}
+    stored = "\n".join(frame.write_json() for frame in frames.values())
+    for personal in ("example.com", "13812345678", "13912345678", "1234", "GB82", "192.0.2", "4111"):
+        assert personal not in stored
+    assert frames["comments"]["origin"].n_unique() == frames["comments"]["source"].n_unique() == 2
+    answers = frames["comments"].filter(pl.col("parent_id").is_not_null())
+    assert (
+        answers.join(
+            frames["comments"],
+            left_on=["source", "thread_id", "parent_id"],
+            right_on=["source", "thread_id", "comment_id"],
+        )["text_right"].to_list()
+        == ["打[PHONE]吧"] * 2
+    )
+    assert set(frames["comments"]["thread_id"]) == set(frames["articles"]["thread_id"])

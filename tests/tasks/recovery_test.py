@@ -11,7 +11,8 @@ from polars.testing import assert_frame_equal
 
 from llm.server import Faults, Server, chat
 from pipeline import warehouse
-from pipeline.errors import BadInput, Retry
+from pipeline.errors import BadInput, Refused, Retry
+from pipeline.llm.summary import Summary
 from pipeline.tasks import asking, pairs, recovery
 from pipeline.tasks.asking import How
 
@@ -84,8 +85,12 @@ def test_nothing_is_asked_twice(reader: Reader) -> None:
 
 
 def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
-    """From an empty cache every comment is there, with the reason."""
-    found = recovery.recover(ROWS, How("small", mode="cache-only"))
+    """From an empty cache every comment is there, with the reason, for a command that counts; a task is refused."""
+    with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
+        recovery.recover(ROWS, How("small", mode="cache-only"))
+    summary = Summary()
+    found = recovery.recover(ROWS, How("small", mode="cache-only", summary=summary))
+    assert (len(summary.missing), summary.exit_code) == (4, 3)
     assert found["reason"].to_list() == ["no_answer"] * 4
 
 

@@ -19,10 +19,10 @@ DAY, NEXT = sample.DAY, "2026-11-20"
 
 
 def test_same_rows_same_bytes(scored: object) -> None:
-    """The day's page has its place, is readable by all, and is the same when written again."""
+    """The day's page has its place, is private, and is the same when written again."""
     path = Path(report.write(DAY))
     assert path == settings.reports() / f"{DAY}.html" == report.path_of(DAY)
-    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes()
     assert report.write(DAY) == str(path)
     assert path.read_bytes() == before

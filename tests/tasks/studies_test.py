@@ -12,8 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from llm.server import Faults, Server, chat
-from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline import left_out, sample, settings, warehouse
+from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.metrics import detection
 from pipeline.metrics.implicitness import figure_3
 from pipeline.models import encoder as encoders
@@ -277,19 +277,17 @@ def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None
     assert pairs.build(own, DAY) == 0  # a verdict is no explicit form
 
 
-def test_without_answers_there_is_no_accuracy(
-    tables: Path, own: str, model: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_answers_there_is_no_accuracy(tables: Path, own: str, model: str) -> None:
     """With an empty ledger and nobody to ask there is no accuracy; with some answers it is over those alone."""
     cached = asking.How("small-model", mode="cache-only")
-    with pytest.raises(Missing, match="no answer about any sentence of mine"):
+    with pytest.raises(Refused, match="none of 5 requests has an answer"):
         studies.detected(own, DAY, cached, model)
     with Judge() as judge:
         studies.detected(own, DAY, how(judge), model, limit=2)
-    with caplog.at_level("WARNING"):
-        found = staged(studies.detected(own, DAY, cached, model))
+    left_out.clear()
+    found = staged(studies.detected(own, DAY, cached, model))
     assert found.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
-    assert "3 of 5 sentences have no answer and are left out" in caplog.text
+    assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_answer", 3)]
 
 
 def test_moderation_notices(judge: Judge, own: str, model: str) -> None:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from filled import DAY, filled
 from pipeline import warehouse
+from pipeline.errors import BadInput, Missing
 
 pytest.importorskip("psycopg2", reason="the extra `distributed` is not installed")
 
@@ -52,6 +54,10 @@ def on_postgres(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     warehouse.create()
     yield
     warehouse.close()
+    engine = sa.create_engine(server)
+    with engine.begin() as connection:
+        connection.execute(sa.text("drop table iceberg_tables, iceberg_namespace_properties"))
+    engine.dispose()
 
 
 def test_one_setting_is_enough(on_postgres: None, home: Path) -> None:
@@ -63,3 +69,19 @@ def test_one_setting_is_enough(on_postgres: None, home: Path) -> None:
     assert warehouse.maintain("comments")["rows"] == 2
     assert warehouse.create() == []
     assert not (home / "catalog.db").exists()
+
+
+def test_tables_that_the_server_lost_are_recovered(on_postgres: None, server: str) -> None:
+    """With the catalog's own tables dropped nothing is created over the files, and a recovery has every row."""
+    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), filled("comments", {"comment_id": "1"}))
+    engine = sa.create_engine(server)
+    with engine.begin() as connection:
+        connection.execute(sa.text("drop table iceberg_tables, iceberg_namespace_properties"))
+    engine.dispose()
+    with pytest.raises(BadInput, match="recover-catalog"):
+        warehouse.create()
+    with pytest.raises(Missing, match="recover-catalog"):
+        warehouse.scan("comments")
+    assert {row.action for row in warehouse.recover()} == {"registered"}
+    assert warehouse.query("select count(*) as n from comments")["n"][0] == 1
+    assert warehouse.backup() is None

@@ -1,6 +1,7 @@
 """Queries over tables and views."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 from filled import DAY, filled
 from pipeline import warehouse
+from pipeline.commands import files
 from pipeline.errors import BadInput
 from pipeline.tables import TABLES
 
@@ -15,6 +17,64 @@ NAMES = warehouse.checks()
 VIEWS = {
     path.stem.partition("_")[2]: path for path in sorted((Path(__file__).parents[2] / "sql" / "views").glob("*.sql"))
 }
+WRITES = """
+copy comments to '{folder}/stolen.csv'
+copy (select 1) to '/dev/stdout'
+explain analyze copy (select 1) to '{folder}/stolen.csv'
+export database '{folder}/stolen'
+import database '{folder}'
+attach '{folder}/new.db' as new
+attach ':memory:' as other
+create table mine as select * from comments
+create temp table mine as select * from comments
+explain analyze create table mine as select 1
+drop view most_implicit
+select 1; select 2
+select 1; copy (select 1) to '{folder}/stolen.csv'
+begin
+prepare mine as select 1
+checkpoint
+select * from enable_profiling(save_location = '{folder}/profile.json')
+select * from enable_logging(storage_path = '{folder}/logs')
+""".strip().splitlines()
+READS = """
+select * from read_csv('{folder}/private.csv')
+select * from read_text('{folder}/private.csv')
+select * from read_blob('/proc/self/environ')
+select * from '{folder}/private.csv'
+select * from parquet_scan('{folder}/private.parquet')
+select * from parquet_metadata('{folder}/private.parquet')
+select * from read_json('{folder}/private.jsonl')
+select * from sniff_csv('{folder}/private.csv')
+select * from glob('{folder}/*')
+select * from read_duckdb('{folder}/private.db')
+select * from read_text('/dev/stdin')
+select * from read_csv('http://127.0.0.1:1/private.csv')
+select * from 's3://bucket/private.parquet'
+select json_serialize_plan('select 1') from query('from read_text(''{folder}/private.csv'')')
+select * from json_execute_serialized_sql(json_serialize_sql('from read_text(''{folder}/private.csv'')'))
+describe select * from read_csv('{folder}/private.csv')
+select * from local_frame
+select getenv('UNDERTONE_LLM_KEY')
+""".strip().splitlines()
+SETTINGS = """
+set memory_limit = '100GB'
+reset memory_limit
+pragma memory_limit = '100GB'
+set enable_external_access = true
+set python_scan_all_frames = true
+set python_enable_replacements = true
+set temp_directory = '{folder}'
+set variable mine = 1
+pragma database_list
+call duckdb_settings()
+use memory
+install httpfs
+install httpfs from 'http://127.0.0.1:1'
+load '{folder}/mine.duckdb_extension'
+create secret mine (type s3, key_id 'a', secret 'b')
+select * from duckdb_extensions()
+""".strip().splitlines()
 INJECTION = "x' or 1=1; drop view funnel; --"
 
 
@@ -26,11 +86,10 @@ def two(tables: Path) -> None:
     warehouse.overwrite("scores", where, filled("scores", {"value": 0.5}))
 
 
-@pytest.mark.parametrize("view", ["articles_distinct", "comments_scored", "funnel", "holes",
-                                  "implicitness_by_source_day", "most_implicit"])  # fmt: skip
-def test_every_view_opens_on_empty_tables(tables: Path, view: str) -> None:
-    """A fresh installation has all views, without rows."""
-    assert warehouse.query(f"select * from {view}").height == 0
+@pytest.mark.parametrize("name", [*TABLES, *VIEWS])
+def test_every_table_and_view_opens_on_empty_tables(tables: Path, name: str) -> None:
+    """A fresh installation has all of them, without rows; one view holds what a paper says."""
+    assert warehouse.query(f"select * from {name}").is_empty() == (name != "paper_errata")
 
 
 def test_a_query_sees_tables_and_views(two: None) -> None:
@@ -46,11 +105,10 @@ def test_a_query_spills_below_the_home(two: None, home: Path, tmp_path: Path, mo
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    con = warehouse.connect()
-    con.execute("set memory_limit = '24MB'; set threads = 1")
+    con = warehouse.connect(memory="48MB")
     many = "select count(*) from (select r, text || r as t from comments, range(400000) as n (r) order by t, r)"
     spilt: list[Path] = []
-    con.execute("create table kept as select r, text || r as t from comments, range(400000) as n (r) order by t")
+    con.execute("create temp table kept as select r, text || r as t from comments, range(400000) as n (r) order by t")
     spilt += (home / "scratch" / "duckdb").glob("*/*")
     assert con.execute(many).fetchall() == [(800_000,)]
     con.close()
@@ -113,6 +171,85 @@ def test_bad_sql_is_bad_input(two: None, sql: str) -> None:
     """What DuckDB cannot parse, bind or run, or what gives no rows, is BadInput."""
     with pytest.raises(BadInput, match="the query"):
         warehouse.query(sql)
+
+
+@pytest.mark.parametrize("sql", [*WRITES, *READS, *SETTINGS])
+def test_a_query_only_reads_tables_and_views(tables: Path, tmp_path: Path, sql: str) -> None:
+    """A query writes nothing, reads no file, address, variable or environment, and changes no setting."""
+    local_frame = pl.DataFrame({"secret": ["canary"]})
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        files.put([local_frame], (tmp_path / "private").with_suffix(suffix))
+    files_before = sorted(tmp_path.glob("*"))
+    with pytest.raises(BadInput, match=r"the query (failed|has|is)") as error:
+        warehouse.query(sql.format(folder=tmp_path) + " -- of comments")
+    assert "canary" not in str(error.value)
+    assert sorted(tmp_path.glob("*")) == files_before
+
+
+def test_a_query_sees_no_password_of_the_environment(two: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's settings and secrets, which a query may list, hold none."""
+    for name in ("http_proxy", "HTTP_PROXY", "AWS_SECRET_ACCESS_KEY", "UNDERTONE_LLM_KEY", "MOTHERDUCK_TOKEN"):
+        monkeypatch.setenv(name, "http://me:canary@127.0.0.1:1")
+    for source in ("duckdb_settings()", "duckdb_secrets()", "duckdb_variables()", "duckdb_databases()"):
+        assert "canary" not in str(warehouse.query(f"select * from {source}").rows())
+    assert "canary" not in str(warehouse.query("explain analyze select * from comments").rows())
+
+
+def test_an_unsafe_query_reads_files_but_never_in_a_task(
+    two: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody on a machine of their own lifts the fence; a process of a task cannot."""
+    (tmp_path / "mine.csv").write_text("name\nanna\n", encoding="utf-8")
+    sql = f"select name from '{tmp_path}/mine.csv'"
+    assert warehouse.query(sql, unsafe=True).rows() == [("anna",)]
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
+    with pytest.raises(BadInput, match="a task may not run a query that is unsafe"):
+        warehouse.query(sql, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["describe comments", "summarize comments", "show all tables", "from comments", "table comments", "values (1)",
+     "explain select * from most_implicit", "pivot comments on lang", "select * from (pivot comments on lang);",
+     "with recursive n as (select 1 as i union all select i + 1 from n where i < 9) select sum(i) from n",
+     "select list_transform([1, 2], lambda x: x + 1), {'a': 1}, map {'a': 1}, regexp_extract('a1', '[0-9]')",
+     "select c.text, rank() over (partition by lang order by c.text) from comments c join scores using (comment_id)",
+     "select unnest(range(3)), (select count(*) from comments), 'x'::enum ('x'), null, uuid(), time '10:00'"],
+)  # fmt: skip
+def test_an_honest_query_gives_rows(two: None, sql: str) -> None:
+    """Whatever reads tables and views runs, in all forms that DuckDB has for it."""
+    assert warehouse.query(sql).height > 0
+
+
+@pytest.mark.parametrize("sql", ["select interval 1 day", "select [union_value(a := 1)]", "select 1 as a, 2 as a"])
+def test_a_column_that_no_frame_holds_is_bad_input(two: None, sql: str) -> None:
+    """Types and names of DuckDB that have no place in a frame are refused in a sentence."""
+    with pytest.raises(BadInput, match="the query"):
+        warehouse.query(sql)
+
+
+def test_every_query_of_the_documents_runs(tables: Path) -> None:
+    """What README, OPERATIONS and the help show after `undertone query` is right."""
+    folder = Path(__file__).parents[2]
+    paths = [
+        folder / "README.md",
+        folder / "OPERATIONS.md",
+        *folder.glob("dags/*.py"),
+        *folder.glob("pipeline/**/*.py"),
+    ]
+    queries = [
+        sql for path in paths for sql in re.findall(r'undertone query "(.*?)"', path.read_text(encoding="utf-8"))
+    ]
+    assert len(queries) > 5
+    for sql in queries:
+        warehouse.query(sql)
+
+
+def test_rows_come_as_they_are_made(tables: Path) -> None:
+    """Of a result without end the first rows are there at once, so that a file can be written in little memory."""
+    with closing(warehouse.connect("")) as con:
+        batches = warehouse.read(con, "select * from range(1000000000000)")
+        assert [next(batches).height, next(batches).height] == [0, 50_000]
 
 
 def test_there_is_a_name_for_each_check() -> None:

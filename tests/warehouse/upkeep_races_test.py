@@ -20,7 +20,8 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks import upkeep as runs
 from pipeline.tasks.again import again
-from pipeline.warehouse import upkeep, write
+from pipeline.warehouse import lineage, upkeep, write
+from pipeline.warehouse.files import path_of
 
 NOW = timedelta(0)
 EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1, manifests=2)
@@ -45,7 +46,7 @@ def files(tables: Path, name: str = "comments") -> set[Path]:
 
 def in_use(name: str = "comments") -> list[Path]:
     """Data files that the table's current state reads."""
-    return [Path(upkeep._path(at)) for at in sorted(warehouse.table(name).inspect.files()["file_path"].to_pylist())]
+    return [Path(path_of(at)) for at in sorted(warehouse.table(name).inspect.files()["file_path"].to_pylist())]
 
 
 def age(folder: Path) -> None:
@@ -73,20 +74,22 @@ def test_a_write_in_flight_survives(tables: Path, monkeypatch: pytest.MonkeyPatc
 
     def late(self: Any, *given: Any) -> Any:
         if not done:
+            before = files(tables)
             done.append(warehouse.maintain("comments", EAGER))
+            assert {path.name[-14:] for path in before - files(tables)} == {".metadata.json"}
         return commit(self, *given)
 
     monkeypatch.setattr(write._Whole, "commit_table", late)
     put("other", source="zhihu")
     assert done[0]["snapshots_expired"] == 2  # the first state, and the deletion between the two
-    assert done[0]["files_removed"] == 0
+    assert done[0]["files_removed"] == 2  # the metadata of these states
     assert texts() == ["other", "two"]
 
 
 def test_files_are_listed_before_references_are_read(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file so old that grace does not protect it, committed after the listing, is not swept."""
     put("one")
-    commit, listed = write._Whole.commit_table, upkeep._listed
+    commit, listed = write._Whole.commit_table, upkeep.list_table
     swept: list[int] = []
     done: list[Any] = []
 
@@ -97,7 +100,7 @@ def test_files_are_listed_before_references_are_read(tables: Path, monkeypatch: 
             return found
 
         age(tables)
-        monkeypatch.setattr(upkeep, "_listed", then_commit)
+        monkeypatch.setattr(upkeep, "list_table", then_commit)
         swept.append(upkeep.sweep("comments"))
         return done[0]
 
@@ -193,7 +196,7 @@ def test_compaction_does_not_disturb_other_partitions(tables: Path, monkeypatch:
     assert sorted(warehouse.scan("articles").collect()["origin"]) == ["a", "b", "c", "z"]
 
 
-STEPS = ("_joined", "_replace_files", "merge_manifests", "expire", "_orphans", "_removed")
+STEPS = ("_joined", "_replace_files", "merge_manifests", "expire", "_orphans", "remove", "_merge_checksums")
 
 
 @pytest.mark.parametrize("is_after", [False, True])
@@ -253,7 +256,7 @@ def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None]
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"), [(Path.unlink, "missing"), (shorten, "bytes, not the|not readable"), (garble, "not readable")]
+    ("harm", "said"), [(Path.unlink, "missing"), (shorten, "bytes, not the"), (garble, "bytes have changed")]
 )
 @pytest.mark.parametrize("kind", ["manifest", "manifest list"])
 def test_a_damaged_manifest_is_named(tables: Path, kind: str, harm: Callable[[Path], None], said: str) -> None:
@@ -263,15 +266,15 @@ def test_a_damaged_manifest_is_named(tables: Path, kind: str, harm: Callable[[Pa
     assert current is not None
     lists = {"manifest list": current.manifest_list}
     at = lists.get(kind) or current.manifests(warehouse.table("comments").io)[0].manifest_path
-    harm(Path(upkeep._path(at)))
-    with pytest.raises(BadInput, match=f"comments is damaged.*{kind}, {upkeep._path(at)}: .*({said})"):
+    harm(Path(path_of(at)))
+    with pytest.raises(BadInput, match=f"comments is damaged.*{kind}, {path_of(at)}: .*({said})"):
         warehouse.maintain("comments", EAGER)
 
 
 def test_missing_metadata_is_named(tables: Path) -> None:
     """A catalog that names a file of metadata which is not there is told, not a traceback."""
     put("one")
-    Path(upkeep._path(warehouse.table("comments").metadata_location)).unlink()
+    Path(path_of(warehouse.table("comments").metadata_location)).unlink()
     with pytest.raises(BadInput, match=r"comments is damaged.*metadata"):
         warehouse.maintain("comments", EAGER)
 
@@ -311,7 +314,7 @@ def test_files_of_other_engines_are_kept(tables: Path) -> None:
     """Statistics that another engine put beside the table are in use, and what lies beside its folders is not ours."""
     put("one")
     handle = warehouse.table("comments")
-    folder = Path(upkeep._path(handle.location()))
+    folder = Path(path_of(handle.location()))
     (folder / "metadata" / "some.stats").write_bytes(b"puffin")
     (folder / "notes.txt").write_bytes(b"by hand")
     one = StatisticsFile.model_validate(
@@ -342,7 +345,8 @@ def test_nothing_found_is_nothing_swept(tables: Path, monkeypatch: pytest.Monkey
     """If no file of the table is among those listed, the addresses do not fit, and nothing is swept."""
     put("one")
     age(tables)
-    monkeypatch.setattr(upkeep, "_path", lambda at: at if at.endswith((".parquet", ".avro", ".json")) else at[7:])
+    for module in (upkeep, lineage):
+        monkeypatch.setattr(module, "path_of", lambda at: at)
     with pytest.raises(BadInput, match="nothing was swept"):
         upkeep.sweep("comments")
 
@@ -359,7 +363,7 @@ def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatc
             os.utime(what, (time.time() - 48 * 3600,) * 2)
         return stream(self, what)
 
-    monkeypatch.setattr(upkeep, "_opened", lambda at: (Dated(), upkeep._path(at)))
+    monkeypatch.setattr(upkeep, "open_store", lambda at: (Dated(), path_of(at)))
 
     class Dated:
         """The local file system, two days behind."""

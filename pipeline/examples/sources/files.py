@@ -9,6 +9,7 @@ from xml.parsers import expat
 
 import polars as pl
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.text.lines import json_lines, lines
 
@@ -52,11 +53,14 @@ def table(
     rows: list[tuple[Any, ...]] = []
     for path in paths:
         names: dict[str, str | None] = {}
+        columns_read: dict[str, None] = {}
         for row, (line, fields) in enumerate(_reader(path, quoted)(path), 1):
             if not names or path.suffix.lower() == ".jsonl":  # each line of jsonl has its own fields
                 names = _names(path, line, fields, columns, optional or {})
+                columns_read |= dict.fromkeys(fields)
             values = (None if key is None else _text(path, line, key, fields.get(key)) for key in names.values())
             rows.append((str(path), line, f"{path.name}:{row}", *values))
+        left_out.record_columns(path, [name for name in columns_read if name not in names.values()])
         if not names:
             raise BadInput(f"{path}: the file holds no rows")
     schema = {name: pl.Int64 if name == "line" else pl.String for name in (*PLACE, *columns, *(optional or {}))}

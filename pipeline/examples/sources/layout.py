@@ -1,6 +1,5 @@
 """What every reader of a data set gives, and the last steps they share: clean the texts, drop with a reason."""
 
-import html
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.text.entities import unescape
 
 COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")
 
@@ -32,7 +32,7 @@ def clean(column: str, *, entities: bool = False) -> pl.Expr:
     """A text without blank ends and with single blanks; of tweets and posts also without HTML entities."""
     text = pl.col(column)
     if entities:
-        text = text.map_elements(html.unescape, return_dtype=pl.String)
+        text = text.map_elements(unescape, return_dtype=pl.String)
     return text.str.replace_all(r"\s+", " ").str.strip_chars()
 
 

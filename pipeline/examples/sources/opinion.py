@@ -56,7 +56,7 @@ def _mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
     return marks[value]
 
 
-_OPTIONS = re.compile(r"\(a\)(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re.DOTALL)
+_OPTIONS = re.compile(r"(?>.*?\(a\))(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re.DOTALL)
 
 
 def snarks(path: Path) -> Read:
@@ -69,7 +69,7 @@ def snarks(path: Path) -> Read:
     for file in find(path, "task.json", "snarks*.json", "snarks*.jsonl"):
         for number, line, example in _examples(file):
             where = f"{file}, example {number}"
-            options = _OPTIONS.search(text) if isinstance(text := example.get("input"), str) else None
+            options = _OPTIONS.match(text) if isinstance(text := example.get("input"), str) else None
             if options is None:
                 raise BadInput(f"{where}: field 'input' should be '(a) … (b) …' but is {text!r:.60}")
             answer = _answer(where, example)

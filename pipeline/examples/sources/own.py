@@ -4,6 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.collect.anonymise import scrub_ids
+from pipeline.collect.particulars import scrub_column
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.sources.layout import Read, choice, filled, finish, refuse
 from pipeline.text.language import language
@@ -24,4 +26,8 @@ def own(path: Path) -> Read:
     refuse(rows, filled("lang") & ~fits, "lang", "two or three small letters, such as en")
     given = {name: pl.when(filled(name)).then(pl.col(name).str.strip_chars()) for name in ("id", "lang", "prompt")}
     rows = rows.with_columns(label=label, item_id=pl.coalesce(given["id"], "item_id"))
+    rows = rows.with_columns(
+        *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")),
+        scrub_ids(rows["item_id"], "own", None),
+    )
     return finish(rows, given["prompt"], lang=pl.coalesce(given["lang"], language("text")))

@@ -196,3 +196,14 @@ def test_counts_of_the_real_files(data: Path, name: str) -> None:
     assert len(asked) == (each[0] if SOURCES[name].prompt else 0)
     if name in {"imppres", "ludwig", "absa", "r3"}:
         assert each[0] == SOURCES[name].table6
+
+
+def test_own_sentences_are_anonymised(tmp_path: Path) -> None:
+    """Text, explicit form, prompt and id of a sentence of one's own keep no mail and no telephone."""
+    path = tmp_path / "own.csv"
+    values = "ask a.b@example.com,打13812345678,,a.b@example.com\nwho,,写给 a.b@example.com,2"
+    path.write_text(f"text,explicit,prompt,item_id\n{values}\n", encoding="utf-8")
+    rows = {row["text"]: row for row in read_own(path).sentences.iter_rows(named=True)}
+    assert rows["ask [EMAIL]"]["explicit"] == "打[PHONE]"
+    assert rows["ask [EMAIL]"]["item_id"].startswith("anon-")
+    assert rows["who"]["prompt"] == "写给 [EMAIL]"

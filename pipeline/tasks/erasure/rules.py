@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from pipeline.tables import ERASED
+
 LEAST = 20  # bytes of a text that is looked for inside others; shorter ones, 6 Chinese characters, are anybody's
 FIRST = 32  # characters of a text by which it is known
-ERASED = "erased"
 
 THREAD = ("source", "thread_id")
 COMMENT = (*THREAD, "comment_id")
@@ -189,18 +190,18 @@ RULES: dict[str, Rule] = {
             among(g.sentences) | tells(g, pl.col("words").list.join(" ")) | tells(g, pl.col("words").list.join(""))
         ),
     ),
+    "training_texts": Rule(
+        "by text_hash: the rows keep their count, in one row of the model",
+        lambda g: one_of("text_hash", g.hashes),
+    ),
     "tokens": Rule(
         "by text_hash, where no comment of source and day has it any more",
         lambda g: among(g.tokens) | one_of("text_hash", g.hashes),
     ),
     "scores": Rule("by the comment", lambda g: among(g.comments) | one_of("text_hash", g.hashes)),
-    "training_texts": Rule(
-        "by text_hash: the rows keep their count, in one row of the model",
-        lambda g: one_of("text_hash", g.hashes),
-    ),
     "models": Rule(
-        "a model that keeps texts (a commenter that retrieves) and has it among them: its files go, its row stays and "
-        "is no longer promoted"
+        "a model whose files hold words (`registry.holds`) and that learnt from it, or of which no text is left, or of "
+        "which nobody knows what it learnt from: its files go, its row stays and is no longer promoted"
     ),
     "raw_pages": Rule(
         "by the origin; else the record is cut out of the page's body, or the page goes where it cannot be cut",
@@ -219,7 +220,7 @@ RULES: dict[str, Rule] = {
     "evaluations": _NUMBERS,
     "studies": _NUMBERS,
     "erasures": Rule("receipts: they hold nothing of what was erased"),
-    "model_erasures": Rule("shares of models: they hold nothing of what was erased"),
+    "model_erasures": Rule("shares and numbers of models: they hold nothing of what was erased"),
     "label_tasks": Rule(
         "by the comment, or by what was made of it (a generated comment, a cloze item, a compressed sentence), or by "
         "the text; what others said stays without its context",

@@ -1,7 +1,7 @@
 """Whom or what an erasure is about: a request as it was given, checked, and everything that it comes to.
 
 What is erased is found from the comments, their old states included, and followed into what was made of them by the
-rules of `derivation`.
+rules of `rules`.
 """
 
 import re
@@ -17,8 +17,8 @@ from pipeline.collect.clean import text_hash
 from pipeline.collect.rows import chunks
 from pipeline.errors import BadInput
 from pipeline.tables import SOURCE
-from pipeline.tasks import derivation, forget_files
-from pipeline.tasks.derivation import COMMENT, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
+from pipeline.tasks.erasure import pages, rules
+from pipeline.tasks.erasure.rules import COMMENT, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
 
 COLUMNS = ("source", "user_id", "comment_id", "thread_id")
 _PSEUDONYM = re.compile("[0-9a-f]{32}")
@@ -88,14 +88,17 @@ def wanted(request: Request, key: bytes | None) -> Wanted:
             value = _pseudonym(where, source, value, key)  # noqa: PLW2901
         elif name == "user_id" and source and (made := anonymise.surrogate(source, value, key or settings.user_key())):
             twins.add(made)  # Zhihu's own ids look like pseudonyms
+        elif name != "user_id" and source:  # an id that is a mail or a telephone is stored as a surrogate
+            found[name].append((source, anonymise.scrub_id(value, source, key or settings.user_key())))
         found[name].append((source, value))
     schema = {"source": pl.String, "id": pl.String}
     frames = {name: pl.DataFrame(ids, schema=schema, orient="row").unique().sort("id") for name, ids in found.items()}
     users = {user for _, user in found["user_id"]}
+    origin = request.origin and anonymise.scrub_file_name(request.origin, key or settings.user_key())
     number = len(users) + frames["comment_id"].height + frames["thread_id"].height + bool(request.origin)
     return Wanted(
         sorted(users | twins), sorted(set(raw)), frames["comment_id"], frames["thread_id"],
-        request.origin, request.source, number, request.file and request.file.resolve(),
+        origin, request.source, number, request.file and request.file.resolve(),
     )  # fmt: skip
 
 
@@ -171,7 +174,7 @@ def resolve(asked: Wanted) -> Gone:
         threads=without(about, other_articles, THREAD),
         origins=origins,
         texts=texts,
-        hashes=text_hash(texts),
+        hashes=pl.concat([text_hash(texts), _further_hashes(mine, about, others, other_articles)]).unique().sort(),
         words=words,
         tokens=without(mine, others, ("source", "day", "text_hash")),
         generated=_keys(*COMMENT),
@@ -185,7 +188,7 @@ def resolve(asked: Wanted) -> Gone:
         user_ids=asked.user_ids,
         raw_ids=asked.raw_ids,
     )
-    return derivation.marked(_derived(gone, asked))
+    return rules.marked(_derived(gone, asked))
 
 
 def _keys(*columns: str) -> pl.DataFrame:
@@ -209,10 +212,10 @@ def _origins(asked: Wanted) -> pl.DataFrame:
 
 
 def _own_articles(asked: Wanted) -> pl.DataFrame:
-    pages = warehouse.history("raw_pages").filter(pl.col("body").str.contains_any(asked.user_ids))
-    rows = pages.select("source", "url", "body").unique().collect()
+    bodies = warehouse.history("raw_pages").filter(pl.col("body").str.contains_any(asked.user_ids))
+    rows = bodies.select("source", "url", "body").unique().collect()
     none = _keys(*COMMENT)
-    return forget_files.own_articles(rows, _Nobody(none, asked.user_ids, asked.raw_ids))  # type: ignore[arg-type]
+    return pages.own_articles(rows, _Nobody(none, asked.user_ids, asked.raw_ids))  # type: ignore[arg-type]
 
 
 class _Nobody(NamedTuple):
@@ -244,6 +247,22 @@ def _own_words(
         met = set(hits.unique().collect(engine="streaming")["text"])
     words = {part for text in long if text not in met for part in _ends(text) - met or {text}}
     return texts, sorted({spelling for word in words for spelling in warehouse.spellings(word)})
+
+
+def _further_hashes(
+    mine: pl.DataFrame, about: pl.DataFrame, others: pl.LazyFrame, articles: pl.LazyFrame
+) -> pl.Series:  # fmt: skip
+    """Hashes of what models may have learnt from besides: titles and bodies as one, which comments have for a context,
+    and comments as they were before they were edited, of which `scores` has the hashes for longer than any file.
+    """
+    whole = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
+    contexts = about.select(whole).to_series().drop_nulls().unique()
+    theirs = articles.select(whole.alias("whole")).filter(one_of("whole", contexts)).collect()["whole"]
+    keys = mine.select("source", "day", "thread_id", "comment_id")
+    scored = warehouse.history("scores").filter(among(keys)).select(pl.col("text_hash").unique()).collect()["text_hash"]
+    shared = others.filter(one_of("text_hash", scored)).select("text_hash").collect()["text_hash"]
+    contexts = contexts.filter(~contexts.is_in(theirs.implode())).rename("text_hash")
+    return pl.concat([text_hash(contexts), scored.filter(~scored.is_in(shared.implode()))])
 
 
 def _ends(text: str) -> set[str]:

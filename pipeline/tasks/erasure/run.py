@@ -1,6 +1,6 @@
 """Forget: everything that comes from some people's comments goes, everywhere, in one run (CSD-08).
 
-What is erased is found from the comments (`forget_request`) and followed into every table by the rules of `derivation`,
+What is erased is found from the comments (`request`) and followed into every table by the rules of `rules`,
 into files, caches and databases by the words themselves. The comments go last, and only when a search of
 everything finds nothing else: an erasure that was killed, or that failed, is simply run again.
 """
@@ -11,11 +11,9 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +21,16 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import forget_files, release
+from pipeline.tasks import release
 from pipeline.tasks.again import again
-from pipeline.tasks.derivation import ERASED, RULES, Gone, among, one_of
-from pipeline.tasks.forget_request import Request, Wanted, resolve, wanted
+from pipeline.tasks.erasure import models
+from pipeline.tasks.erasure.files import clean, from_ledger, from_spool
+from pipeline.tasks.erasure.request import Request, Wanted, resolve, wanted
+from pipeline.tasks.erasure.rows import recount, select_rows
+from pipeline.tasks.erasure.rules import RULES, Gone
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,8 @@ class Forgotten(NamedTuple):
 
     Attributes:
         receipts: rows of `erasures`, a row a store.
-        models: rows of `model_erasures`: which models were trained on what share of it.
+        models: rows of `model_erasures`: which models learnt from it, what became of them, what replaced them.
+        problems: why a model could not be trained again, by its id.
         removed: files that are gone as a whole, and folders of models.
         days: days whose report went and should be written again.
         closed: files that the search could not look into; a person must.
@@ -51,6 +54,7 @@ class Forgotten(NamedTuple):
 
     receipts: pl.DataFrame
     models: pl.DataFrame
+    problems: dict[str, str]
     removed: list[str]
     days: list[str]
     closed: list[str]
@@ -75,9 +79,10 @@ class _Erasure(NamedTuple):
 
 
 def forget(
-    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE
-) -> Forgotten:
-    """Erase everything that comes from what is named: rows, files, bytes; write receipts and flag models.
+    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE,
+    retrain: bool = False,
+) -> Forgotten:  # fmt: skip
+    """Erase everything that comes from what is named: rows, files, bytes, models; write receipts.
 
     It can be run again after a kill; another of its kind waits for its end. Other runs may go on, but one that read the
     comments before may write what it made of them after: let runs in flight end first.
@@ -88,12 +93,15 @@ def forget(
         run_id: of Airflow.
         verify: search everything for what is left, before the comments go and after.
         grace: age from which files are removed that no state of a table refers to.
+        retrain: train the models again that were in force and had to go.
 
     Raises:
-        BadInput: the request is wrong; nothing was erased.
+        BadInput: the request is wrong, or another table's rows lie in a folder of ours; nothing was erased.
         Retry: another writer was faster again and again, or something is left; where, is told. Run it again.
     """
     asked = wanted(request, key)
+    warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
+    warehouse.refuse_other_tables(RULES)
     with _alone(), _unfinished(asked, key or settings.user_key()) as erasure_id:
         gone = resolve(asked)
         receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
@@ -107,7 +115,7 @@ def forget(
             _erase(one, verify)
         finally:  # what is erased is told, however it ended
             again(lambda: _receipts(one))
-        return _forgotten(one)
+        return _forgotten(one, models.train_again(erasure_id, run_id) if retrain else {})
 
 
 @contextmanager
@@ -116,7 +124,7 @@ def _alone() -> Iterator[None]:
 
     The lock goes with its process. It lies in the folder that all machines share.
     """
-    settings.home().mkdir(parents=True, exist_ok=True)
+    make_folder(settings.home())
     with (settings.home() / "forget.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,8 +187,8 @@ def _told(left: Sequence[warehouse.Place]) -> str:
 def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
     """What is done, store by store, in order; all but the comments."""
     yield "models", lambda: _models(one)
-    yield "ledger", lambda: (forget_files.from_ledger(one.gone), 0)
-    yield "spool", lambda: (forget_files.from_spool(one.gone), 0)
+    yield "ledger", lambda: (from_ledger(one.gone), 0)
+    yield "spool", lambda: (from_spool(one.gone), 0)
     yield "inbox", lambda: _inbox(one)
     for store in ("labelling", "reports", "scratch", "home"):
         yield store, lambda store=store: _files(one, store)  # type: ignore[misc]
@@ -206,13 +214,11 @@ def _count(one: _Erasure, store: str, rows: int, files: int) -> None:
 
 def _table(one: _Erasure, name: str) -> Count:
     """Erase a table's rows and mend its fields; where its former states have some, these go."""
-    is_meant, rows = _rule(one.gone, name)
+    is_meant, rows = select_rows(one.gone, name)
     if is_meant is None:
         return 0, 0
-    if name == "training_texts":
-        _flag(one)
     if name == "dropped":
-        _recount(one)
+        recount(one.gone, one.run_id)
     for count in warehouse.rewrite(name, is_meant, rows, one.run_id):
         _count(one, name, count, 0)  # at once: a race that is lost later takes nothing back
     again(lambda: _receipts(one))  # before the old states go: after them nothing leads here again
@@ -220,125 +226,16 @@ def _table(one: _Erasure, name: str) -> Count:
     return 0, warehouse.purge(name, one.grace) if has_some else 0
 
 
-def _rule(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
-    """Which rows a rule is about, and what becomes of all rows of their partition."""
-    rule = RULES[name]
-    if name == "raw_pages":
-        return _pages(gone)
-    if name == "training_texts":
-        return _hashes(gone)
-    if rule.goes is None:
-        return None, lambda rows: rows
-    goes = rule.goes(gone)
-    fields = rule.mended(gone) if rule.mended else {}
-    changed = {c: (where & pl.col(c).ne_missing(value), value) for c, (where, value) in fields.items()}
-    is_meant = reduce(or_, (where for where, _ in changed.values()), goes)
-
-    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
-        made = {c: pl.when(where).then(value).otherwise(c).alias(c) for c, (where, value) in changed.items()}
-        return rows.filter(~goes).with_columns(**made)
-
-    return is_meant, mended
-
-
-def _pages(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
-    goes = among(gone.origins)
-    hints = sorted({*gone.marks, *gone.commented["comment_id"]})
-    if not hints:
-        return goes, lambda rows: rows.filter(~goes)
-    may = pl.col("body").str.contains_any(hints)
-    cut = pl.struct("source", "url", body=pl.when(may).then("body")).map_elements(
-        lambda page: page["body"] and forget_files.cut_text(page["body"], page["source"], page["url"], gone),
-        return_dtype=pl.String,
-    )
-    body = pl.when(may).then(cut).otherwise("body")
-    is_meant = goes | body.ne_missing(pl.col("body"))
-    page_id = pl.struct("url", "body").map_elements(
-        lambda page: forget_files.page_id(page["url"], page["body"]), return_dtype=pl.String
-    )
-
-    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
-        kept = rows.filter(~goes).with_columns(_body=body).drop_nulls("_body")
-        is_cut = pl.col("_body") != pl.col("body")
-        kept = kept.with_columns(_is_cut=is_cut, body="_body").drop("_body")
-        kept = kept.with_columns(page_id=pl.when("_is_cut").then(page_id).otherwise("page_id")).drop("_is_cut")
-        return kept.unique(["source", "day", "origin", "page_id"], maintain_order=True)
-
-    return is_meant, mended
-
-
-def _hashes(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
-    is_meant = one_of("text_hash", gone.hashes)
-    columns = TABLES["training_texts"].schema.column_names()
-
-    def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
-        bare = rows.with_columns(text_hash=pl.when(is_meant).then(pl.lit(ERASED)).otherwise("text_hash"))
-        return bare.group_by("kind", "model_id", "text_hash").agg(pl.col("row_count").sum()).select(columns)
-
-    return is_meant, mended
-
-
-def _flag(one: _Erasure) -> None:
-    """Tell which models were trained on what is erased, and on what share of it."""
-    of_model = warehouse.scan("training_texts").group_by("kind", "model_id").agg(
-        erased_count=pl.col("row_count").filter(one_of("text_hash", one.gone.hashes)).sum(),
-        training_count=pl.col("row_count").sum(),
-    ).filter(pl.col("erased_count") > 0)  # fmt: skip
-    ratio = (pl.col("erased_count") / pl.col("training_count")).round(6)
-    rows = of_model.with_columns(erasure_id=pl.lit(one.erasure_id), erased_ratio=ratio).collect()
-    for (kind,), mine in rows.select(TABLES["model_erasures"].schema.column_names()).partition_by(
-        "kind", as_dict=True
-    ).items():  # fmt: skip
-        fresh = mine.lazy()
-        key = ["erasure_id", "kind", "model_id"]
-        again(lambda kind=kind, fresh=fresh, key=key: warehouse.replace(  # type: ignore[misc]
-            "model_erasures", warehouse.slice_of(kind=str(kind)),
-            lambda there: pl.concat([there.join(fresh, on=key, how="anti"), fresh]), one.run_id,
-        ))  # fmt: skip
-
-
-def _recount(one: _Erasure) -> None:
-    """Count the comments that go among the dropped, under the reason `erased`, so that the funnel adds up.
-
-    It is told as it will be, and so the same whether the comments are gone already or not.
-    """
-    at = ["source", "day", "origin"]
-    is_meant = among(one.gone.comments)
-    there = warehouse.scan("comments").group_by(at).agg(n=is_meant.sum(), kept=(~is_meant).sum())
-    runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~among(one.gone.origins))
-    found = runs.join(there.filter(pl.col("n") > 0), on=at).select(*at, "read_count", "kept").collect()
-    for source, day, origin, read, kept in found.iter_rows():
-        where = warehouse.slice_of(source=source, day=day.isoformat(), origin=origin)
-        is_here = (pl.col("source") == source) & (pl.col("day") == day) & (pl.col("origin") == origin)
-        of_others = is_here & ~pl.col("step").is_in(["pairs", ERASED])
-        dropped = int(warehouse.scan("dropped").filter(of_others).select(pl.len()).collect().item())
-        erased = max(0, read - kept - dropped)
-        told = pl.DataFrame({"source": [source] * erased}, schema={"source": pl.String}).with_columns(
-            day=pl.lit(day), origin=pl.lit(origin), step=pl.lit(ERASED), reason=pl.lit(ERASED), row_key=pl.lit(ERASED)
-        )  # fmt: skip
-        put = {"kept_count": pl.lit(kept, pl.Int64), "dropped_count": pl.lit(dropped + erased, pl.Int64),
-               "read_count": pl.lit(kept + dropped + erased, pl.Int64)}  # fmt: skip
-        slice_, step = {**where, "step": ERASED}, {**where, "step": "collect"}
-        again(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, one.run_id))  # type: ignore[misc]
-        again(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
-            "runs", step, lambda rows: rows.with_columns(**put), one.run_id
-        ))  # fmt: skip
-
-
 def _models(one: _Erasure) -> Count:
-    """Remove the folders of models that keep erased texts; such a model is in force no longer."""
-    root = settings.models()
-    met = {Path(place.path).relative_to(root).parts[0] for place in _places(one, {"models"})}
-    if not met:
-        return 0, 0
-    is_meant = one_of("model_id", sorted(met)) & pl.col("is_promoted")
-    bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
-    count = sum(warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), one.run_id))
-    for name in sorted(met):
-        path = root / name
-        forget_files.remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
-        one.removed.append(str(path))
-    return count, len(met)
+    """Remove the folders of models that hold words of it; such a model is in force no longer."""
+    count, folders = models.erase(one.gone, _marked(one), one.erasure_id, one.run_id)
+    one.removed.extend(folders)
+    return count, len(folders)
+
+
+def _marked(one: _Erasure) -> set[str]:
+    """Files of models in which the search meets something of it."""
+    return {place.path for place in _places(one, {"models"})}
 
 
 def _inbox(one: _Erasure) -> Count:
@@ -351,7 +248,7 @@ def _inbox(one: _Erasure) -> Count:
         if not path.is_file() or path == one.asked.file:
             continue
         if str(path) in met or of in {*sources, one.asked.source}:
-            count = forget_files.clean(path, one.gone, is_met=str(path) in met)
+            count = clean(path, one.gone, is_met=str(path) in met)
             rows, files = rows + count, files + bool(count)
             one.removed.extend([] if path.exists() else [str(path)])
     return rows, files
@@ -379,16 +276,21 @@ def _files(one: _Erasure, store: str) -> Count:
         if store == "home" and path.suffix.startswith((".db", ".pid")):
             continue  # not ours to cut, nor is the log of writes beside it: the search tells of it
         if store in ("labelling", "home"):
-            rows += forget_files.clean(path, one.gone)
+            rows += clean(path, one.gone)
         elif store == "scratch":
             warehouse.discard([place.path])
         else:
             path.unlink(missing_ok=True)
         one.removed.extend([] if path.exists() or store == "scratch" else [place.path])
         files += 1
+    if store == "reports":  # they show short texts too, which no search would tell from others'
+        pages = [settings.reports() / f"{day}.html" for day in one.gone.comments["day"].unique().sort()]
+        for path in [path for path in pages if path.is_file()]:
+            path.unlink()
+            one.removed.append(str(path))
+            files += 1
     if store == "scratch" and (one.gone.comments.height or one.gone.articles.height):
-        old = [path for name in ("embeddings", "training") for path in settings.scratch(name).rglob("*")]
-        for path in [path for path in old if path.is_file()]:
+        for path in [path for path in settings.scratch("").rglob("*") if path.is_file()]:
             path.unlink(missing_ok=True)
             files += 1
     return rows, files
@@ -400,8 +302,10 @@ def _left(one: _Erasure) -> list[warehouse.Place]:
     one.closed.clear()  # some of it may have gone meanwhile
     met = _places(one)
     found = [place for place in met if place.store != "comments" or place.path in strays]
+    found += [warehouse.Place("models", str(model.folder)) for model in models.trace(one.gone, set())
+              if model.action == models.REMOVED]  # fmt: skip
     for name in RULES:
-        is_meant, _ = _rule(one.gone, name)
+        is_meant, _ = select_rows(one.gone, name)
         if name != "comments" and is_meant is not None:
             count = warehouse.met(warehouse.scan(name), is_meant).select(pl.len()).collect().item()
             found += [warehouse.Place(name, f"{count} rows")] if count else []
@@ -424,14 +328,14 @@ def _receipts(one: _Erasure) -> None:
     one.told.update(one.counts)
 
 
-def _forgotten(one: _Erasure) -> Forgotten:
+def _forgotten(one: _Erasure, problems: dict[str, str]) -> Forgotten:
     mine = pl.col("erasure_id") == one.erasure_id
     receipts = warehouse.scan("erasures", mine).sort("store").collect()
-    models = warehouse.scan("model_erasures", mine).sort("kind", "model_id").collect()
+    of_models = warehouse.scan("model_erasures", mine).sort("kind", "model_id").collect()
     if one.closed:
         log.warning("encrypted, damaged, or too large unpacked; look into these yourself: %s", sorted(one.closed))
     days = [Path(path).stem for path in one.removed if path.endswith(".html") and _is_day(Path(path).stem)]
-    return Forgotten(receipts, models, one.removed, sorted(days), sorted(one.closed))
+    return Forgotten(receipts, of_models, problems, one.removed, sorted(days), sorted(one.closed))
 
 
 def _is_day(text: str) -> bool:
@@ -448,22 +352,25 @@ def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
     gone = resolve(asked)
     rows: dict[str, int] = {}
     for name in RULES:
-        is_meant, _ = _rule(gone, name)
+        is_meant, _ = select_rows(gone, name)
         if is_meant is not None:
             rows[name] = warehouse.met(warehouse.scan(name), is_meant).select(pl.len()).collect().item()
     files = pl.Series("store", [place.store for place in warehouse.search(gone.marks)], dtype=pl.String).value_counts()
-    counts: Mapping[str, int] = dict(files.iter_rows())
+    counts: dict[str, int] = dict(files.iter_rows())
+    if removed := sum(model.action == models.REMOVED for model in models.trace(gone, set())):
+        counts["models"] = removed
     found = [(name, rows.get(name, 0), counts.get(name, 0)) for name in sorted({*rows, *counts})]
     schema = {"store": pl.String, "row_count": pl.Int64, "file_count": pl.Int64}
     return pl.DataFrame([row for row in found if row[1] or row[2]], schema=schema, orient="row")
 
 
 def forget_file(
-    path: str | None, origin: str | None, source: str | None, key: str | None, run_id: str, *, dry_run: bool = False
-) -> dict[str, object]:
+    path: str | None, origin: str | None, source: str | None, key: str | None, run_id: str, *, dry_run: bool = False,
+    retrain: bool = False,
+) -> dict[str, object]:  # fmt: skip
     """What the DAG does: erase by a file of ids, which goes at the end, or by an origin; counts by store.
 
-    Nothing but counts and days comes back, as it is kept in Airflow's database.
+    Nothing but counts, days, ids and numbers of models comes back, as it is kept in Airflow's database.
     """
     request = Request(origin=origin or None, source=source or None, file=Path(path).expanduser() if path else None)
     if request.file and not request.file.is_file():
@@ -471,13 +378,13 @@ def forget_file(
     secret = key.encode() if key else None
     if dry_run:
         return {"stores": preview(request, key=secret).to_dicts()}
-    began = time.monotonic()
-    done = forget(request, key=secret, run_id=run_id)
+    timer = time.monotonic()
+    done = forget(request, key=secret, run_id=run_id, retrain=retrain)
     if request.file:
         request.file.unlink(missing_ok=True)
-    stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
-    log.info("erased in %.0f s", time.monotonic() - began)
+    log.info("erased in %.0f s", time.monotonic() - timer)
     return {
-        "stores": stores, "models": done.models.height, "days_to_report_again": done.days,
-        "files_to_look_into": len(done.closed),
+        "stores": done.receipts.select("store", "row_count", "file_count").to_dicts(),
+        "models": models.summary(done.models, done.problems),
+        "days_to_report_again": done.days, "files_to_look_into": len(done.closed),
     }  # fmt: skip

@@ -1,0 +1,183 @@
+"""Values of a row as fields of a comment: kept exactly or refused, never changed without a word.
+
+`place` says where a value stands, file and row, for messages.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pipeline.collect.formats.workbook import CellError, RoundedNumber
+from pipeline.errors import BadInput
+from pipeline.text.lines import parsed
+
+_EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
+_FIRST_EPOCH = 100_000_000  # seconds, in 1973; smaller numbers are day counts of a spreadsheet, or row numbers
+_DATE = re.compile(
+    r"^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?)?$"
+)
+_DATE_FORMS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by their number of digits
+_DECIMAL = re.compile(r"^-?[0-9]{1,18}\.[0-9]+$")
+_ABSENT = ("NA", "NaN", "nan", "None", "null")  # what programs write for none
+_WHOLE = re.compile(r"^(-?[0-9]{1,18})(\.0+)?$")
+_IDS = ("comment_id", "thread_id", "parent_id", "root_id", "user")
+_ROUNDED = re.compile(r"^-?[0-9](?:\.[0-9]+)?[eE]\+[0-9]+$")  # what a spreadsheet makes of a long id
+_EXACT = 2**53  # the first integers that floats skip lie above
+
+Row = Mapping[str, Any]
+
+
+def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> str | None:
+    """A field as text; None where it is absent or empty.
+
+    Raises:
+        BadInput: it is no text and no number, or an id that has lost digits.
+    """
+    if name not in mapping:
+        return None
+    value, location = row.get(mapping[name]), f"{place}, field {mapping[name]!r}"
+    if isinstance(value, Decimal) and value.is_finite():
+        value = int(value) if value == value.to_integral_value() else str(value)
+    if isinstance(value, float):
+        value = _float_value(value, location, name)
+    elif isinstance(value, bool | CellError) or not isinstance(value, str | int | None):
+        hint = "; for a list of comments in each row say --map comments=COLUMN" if isinstance(value, list) else ""
+        raise BadInput(f"{location}: expected text, found {_type_name(value)}{hint}")
+    if isinstance(value, RoundedNumber):
+        kind = "an id as text" if name in _IDS else "text or a whole number"
+        raise BadInput(f"{location}: expected {kind}, found the number {value}, which has lost digits")
+    if name in _IDS and isinstance(value, str):
+        if _is_rounded(value):
+            raise BadInput(f"{location}: expected an id as text, found {value!r:.60}, which has lost digits")
+        number = _WHOLE.match(value)  # pandas writes 1.0 in a column that has gaps
+        value = number[1] if number else value if value.strip() and value not in _ABSENT else None
+    return None if value in (None, "") else str(value)
+
+
+def _float_value(value: float, location: str, name: str) -> int | float | None:
+    """Spreadsheets and pandas give whole numbers as floats; NaN is pandas for none."""
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        raise BadInput(f"{location}: expected text or a number, found {value}")
+    if abs(value) > _EXACT:
+        kind = "an id as text" if name in _IDS else "text or a whole number"
+        raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
+    return int(value) if value.is_integer() else value
+
+
+def _is_rounded(text: str) -> bool:
+    if _ROUNDED.match(text):
+        return True
+    number = _WHOLE.match(text)
+    return bool(number and number[2] and abs(int(number[1])) > _EXACT)
+
+
+def _type_name(value: Any) -> str:
+    names = {bool: "true or false", list: "a list", dict: "an object", bytes: "bytes"}
+    sample = value if isinstance(value, CellError | datetime | date) else f"{value!r:.40}"
+    return f"{names.get(type(value), type(value).__name__)} ({sample})"
+
+
+def count_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> int | None:
+    """A count; None where it is absent or empty."""
+    if (text := text_value(row, mapping, name, place)) is None or text in _ABSENT:
+        return None
+    location = f"{place}, field {mapping[name]!r}"
+    number = _WHOLE.match(text)
+    if number is None:
+        raise BadInput(f"{location}: expected a whole number, found {text[:60]!r}")
+    if _is_rounded(text):
+        raise BadInput(f"{location}: expected a whole number, found {text[:60]!r}, which has lost digits")
+    if (count := int(number[1])) < 0:
+        raise BadInput(f"{location}: expected a count of 0 or more, found {text[:60]!r}")
+    return count
+
+
+def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone: Any = UTC) -> datetime | None:
+    """A time as UTC; None where it is absent, empty or 0, as sites write for none.
+
+    Args:
+        row: the row.
+        mapping: our field -> its column.
+        name: our field.
+        place: file and row.
+        zone: where times without an offset were written.
+    """
+    value = row.get(mapping[name]) if name in mapping else None
+    if value in (None, "", 0, "0", "0.0", *_ABSENT) or (isinstance(value, float) and math.isnan(value)):
+        return None
+    location, text = f"{place}, field {mapping[name]!r}", str(value)
+    if not isinstance(value, str | int | float | Decimal | date) or isinstance(value, bool | CellError):
+        raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {_type_name(value)}")
+    if isinstance(value, datetime):
+        moment = value
+    elif (match := _WHOLE.match(text)) and _DATE.match(match[1]):  # 20261119 is a date, hardly 1970-08-23
+        moment = _digits_time(match[1], location)
+    elif match or _DECIMAL.match(text):
+        return _epoch(int(match[1]) if match else float(text), location)
+    else:
+        moment = _written(text, location)
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except OverflowError as why:
+        raise BadInput(f"{location}: {text[:60]!r} is no time between years 1 and 9999") from why
+
+
+def _digits_time(digits: str, location: str) -> datetime:
+    try:
+        return datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the caller knows the zone
+    except ValueError as why:
+        raise BadInput(f"{location}: expected a time, found {digits}, a day that no month has") from why
+
+
+def _epoch(number: float, location: str) -> datetime:
+    if number < _FIRST_EPOCH:
+        raise BadInput(
+            f"{location}: expected a time, found the number {number}; as seconds since 1970 it is before 1973. Write "
+            "dates as 2026-11-19, or leave the field out of the mapping"
+        )
+    try:
+        moment = datetime.fromtimestamp(number / 1000 if number >= _EPOCH_MILLISECONDS else number, UTC)
+    except (ValueError, OverflowError, OSError) as why:
+        raise BadInput(f"{location}: '{number}' is no time between years 1 and 9999") from why
+    if moment.timestamp() < _FIRST_EPOCH or moment.year > datetime.now(UTC).year + 1:
+        raise BadInput(
+            f"{location}: expected a time, found the number {number}; as time since 1970 it is in {moment.year}. Write "
+            "times as 2026-11-19 12:30:00, or leave the field out of the mapping"
+        )
+    return moment
+
+
+def _written(text: str, location: str) -> datetime:
+    """ISO 8601, or Weibo's own way of writing times, which weibo-crawler leaves as it is."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    try:
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
+    except ValueError as why:
+        raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
+
+
+def list_value(value: Any, location: str) -> list[Any]:
+    """A list of comments, which a table holds as JSON; an absent one is empty."""
+    if isinstance(value, str):
+        try:
+            value = parsed(value)
+        except ValueError as why:
+            raise BadInput(f"{location}: expected a JSON list: {why}") from why
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise BadInput(f"{location}: expected a list of comments, found {type(value).__name__}")
+    return value
+
+
+def time_zone(mapping: Mapping[str, str]) -> Any:
+    """The time zone that a mapping names, UTC without one."""
+    return ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC

@@ -1,0 +1,97 @@
+"""What commands that ask a language model have in common, and the commands about its ledger."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline.commands import console
+from pipeline.commands.options import Json, named, show
+
+if TYPE_CHECKING:
+    from pipeline.llm.summary import Summary
+    from pipeline.tasks.asking import How
+
+app = typer.Typer(no_args_is_help=True, help="The ledger of answers of language models.")
+
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="USD that this may cost at most.")]
+CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
+Model = Annotated[str | None, typer.Option("--model", help="Requests to this model.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Requests whose reason holds these words.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def how_to_ask(model: str, max_cost: float | None, cache_only: bool) -> "tuple[How, Summary]":
+    """Whom to ask, with a summary in which the counts gather."""
+    from pipeline.llm.summary import Summary
+    from pipeline.tasks import asking
+
+    summary = Summary(max_cost)
+    mode: asking.Mode = "cache-only" if cache_only else "live"
+    how = asking.How(named(model), mode=mode, max_cost=max_cost, endpoint=asking.endpoint(), summary=summary)
+    return how, summary
+
+
+def finish(summary: "Summary", as_json: bool = False) -> None:
+    """Say what an asking came to, and end by it: 0 if all is answered, 1 if a part is, 3 if nothing is.
+
+    In JSON it goes to standard error too, as an object: standard output has the rows.
+    """
+    if as_json:
+        typer.echo(json.dumps({"asking": summary.as_dict()}, ensure_ascii=False), err=True)
+    else:
+        console.say(summary.sentence())
+    summary.check()
+    if summary.exit_code:
+        raise typer.Exit(summary.exit_code)
+
+
+def stop_if_unanswered(summary: "Summary", as_json: bool = False) -> None:
+    """End where nothing is answered or the service refused, before anything is written."""
+    if summary.exit_code > 1 or summary.error:
+        finish(summary, as_json)
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """What the ledger holds, by model and outcome: calls, USD, what of it is a guess, requests given up.
+
+    Example: `undertone llm status`
+    """
+    from pipeline.tasks import asking
+
+    show(asking.ledger_status(), as_json)
+
+
+@app.command()
+def retry(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
+    """Let requests be asked again that were given up: malformed three times, or rejected. Their cost stays booked.
+
+    Examples: `undertone llm retry --model gpt-4o-mini`; `undertone llm retry --reason "page of HTML" --yes`
+    """
+    _change("be asked again by the next run", model, reason, yes, as_json, is_clearing=False)
+
+
+@app.command()
+def clear(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
+    """The same, and remove the records of these calls, with costs that are guesses; costs that were counted stay.
+
+    Example: `undertone llm clear --reason malformed`
+    """
+    _change("be asked again, and their records removed", model, reason, yes, as_json, is_clearing=True)
+
+
+def _change(what: str, model: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
+    from pipeline.tasks import asking
+
+    entries = asking.given_up_requests(model, reason)
+    count = int(entries["calls"].sum())
+    if count or as_json:
+        show(entries, as_json)
+    if not count:
+        console.say("no such request")
+        return
+    if not yes:
+        typer.confirm(f"Shall the requests of these {count:,} calls {what}?", abort=True, err=True)
+    changed = asking.forgive(model, reason, is_clearing=is_clearing)
+    console.say(f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again")

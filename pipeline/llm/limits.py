@@ -1,0 +1,66 @@
+"""What asking may take at most: the one place of these numbers, and the upper bounds that follow from them.
+
+A limit on output tokens is sent with every request, the request's own where it has one. The limit by default is no part
+of what identifies an answer: an answer that ends below it is the one that would have come without it, and one that is
+cut off says so (`finish_reason` is `length`). So answers of earlier versions stay valid, and the limit can be changed.
+"""
+
+from typing import NamedTuple
+
+from pipeline.errors import BadInput
+from pipeline.llm.request import MODERATION, Request, as_json
+
+OUTPUT_TOKENS = 2_048  # a sentence or two, and the thinking that some models put before it
+OUTPUT_TOKENS_OF = {"graded": 4_096, "recover": 4_096}  # by prompt, without its language: several sentences
+ANSWER_BYTES = 4_000_000  # of one answer; the rest is not read
+FILE_BYTES = 2_000_000_000  # of a batch's file, which goes to the disk
+FILE_SECONDS = 3_600.0  # that a batch's file may take up or down
+CONNECT_SECONDS = 10.0
+EXCERPT = 200  # characters that are shown of an answer that cannot be read
+FIRST_MALFORMED = 5  # if so many answers come and none can be read, the address is taken to be wrong
+MALFORMED_IN_A_ROW = 20  # the same after answers that could be read
+REJECTED_IN_A_ROW = 20  # requests, without an answer that shows that the address is right
+RESENDS = 2  # of a request that may have been billed without an answer, within a run
+PAUSE = 0.5  # seconds before the first resend after an error status, twice that before the second
+PARAMS = ("max_completion_tokens", "max_tokens")  # names of the limit on output tokens
+_TEMPLATE = 256  # tokens that a server's chat template may add to all messages
+_MESSAGE = 16  # and to each
+
+
+class Bound(NamedTuple):
+    """Tokens that a request can take at most."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+def bound(request: Request, output_tokens: int | None = None) -> Bound:
+    """Tokens that a request can take at most: a token of input is at least one byte of what is sent."""
+    size = len(as_json([request.messages, request.params]).encode())
+    most_output = 0 if request.prompt == MODERATION else output_limit(request, output_tokens)
+    return Bound(size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output)
+
+
+def is_doubtful(status: int) -> bool:
+    """Whether a model may have answered behind an error of this status; 429 and 503 say that it was not asked."""
+    return status == 408 or (status >= 500 and status != 503)
+
+
+def output_limit(request: Request, output_tokens: int | None = None) -> int:
+    """Output tokens that a request allows: its own limit, else the one given, else that of its prompt."""
+    if own := own_limits(request):
+        return max(own)
+    return output_tokens or OUTPUT_TOKENS_OF.get(request.prompt.rpartition("_")[0], OUTPUT_TOKENS)
+
+
+def own_limits(request: Request) -> list[int]:
+    """The limits on output tokens that a request itself has.
+
+    Raises:
+        BadInput: one is not a whole number above 0; some servers read -1 as no limit.
+    """
+    limits = [(name, request.params[name]) for name in PARAMS if name in request.params]
+    for name, limit in limits:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise BadInput(f"the parameter {name!r} should be a whole number above 0, found {limit!r:.50}")
+    return [limit for _, limit in limits]

@@ -1,0 +1,59 @@
+"""Files of the warehouse in a folder or an object store: listed, dated, removed."""
+
+import logging
+import uuid
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from pyarrow import fs
+
+log = logging.getLogger(__name__)
+
+
+def path_of(location: str) -> str:
+    """An address as its file system writes it: no scheme."""
+    return location.partition("://")[2] or location.removeprefix("file:")  # other engines write file:/folder
+
+
+def open_store(location: str) -> tuple[fs.FileSystem, str]:
+    """The file system of an address and the path in it. pyarrow cannot parse a local address with a blank."""
+    local = location.startswith("file:") or "://" not in location
+    return fs.LocalFileSystem() if local else fs.FileSystem.from_uri(location)[0], path_of(location)
+
+
+def list_table(system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
+    """The files of a table: those below its folders for data and metadata, nothing else that lies there."""
+    return [info for folder in ("data", "metadata") for info in list_folder(system, f"{root}/{folder}")]
+
+
+def list_folder(system: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    """All files below a folder; a link that leads out of it is not followed."""
+    found = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    files = [info for info in found if info.type is fs.FileType.File]
+    if not isinstance(system, fs.LocalFileSystem):
+        return files
+    true = Path(folder).resolve()
+    homes = {parent: parent.resolve().is_relative_to(true) for parent in {Path(info.path).parent for info in files}}
+    return [info for info in files if homes[Path(info.path).parent]]
+
+
+def store_time(system: fs.FileSystem, folder: str) -> datetime:
+    """The time by the clock that dates the files: that of the store, not ours."""
+    path = f"{folder}/clock-{uuid.uuid4()}"
+    with system.open_output_stream(path) as stream:
+        stream.write(b"0")
+    now = system.get_file_info(path).mtime
+    system.delete_file(path)
+    return now  # type: ignore[no-any-return]
+
+
+def remove(system: fs.FileSystem, files: list[fs.FileInfo]) -> list[fs.FileInfo]:
+    """Delete the files; return those that were still there."""
+    gone = []
+    for info in files:
+        with suppress(FileNotFoundError):  # another sweep was faster
+            system.delete_file(info.path)
+            gone.append(info)
+    log.info("removed %d files", len(gone))
+    return gone

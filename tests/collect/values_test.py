@@ -1,0 +1,232 @@
+"""Values are kept exactly or refused, whatever format they come from."""
+
+import json
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xlsxwriter
+
+from pipeline.collect.importers import LeftOut, read
+from pipeline.collect.record import Comment
+from pipeline.errors import BadInput
+
+
+def _csv(path: Path, row: dict[str, Any]) -> None:
+    path.write_text("\n".join(",".join(map(str, cells)) for cells in (row, row.values())) + "\n", encoding="utf-8")
+
+
+def _jsonl(path: Path, row: dict[str, Any]) -> None:
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+
+
+def _parquet(path: Path, row: dict[str, Any]) -> None:
+    pq.write_table(pa.Table.from_pylist([row]), path)
+
+
+def _sqlite(path: Path, row: dict[str, Any]) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"create table t ({', '.join(row)})")
+        connection.execute(f"insert into t values ({', '.join('?' * len(row))})", list(row.values()))
+
+
+def _xlsx(path: Path, row: dict[str, Any]) -> None:
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, list(row))
+        sheet.write_row(1, 0, list(row.values()))
+
+
+WRITERS: dict[str, Callable[[Path, dict[str, Any]], None]] = {
+    "csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "db": _sqlite, "xlsx": _xlsx,
+}  # fmt: skip
+
+
+def comment(path: Path, **options: Any) -> Comment:
+    """The only comment of a file."""
+    (batch,) = read(path, "mine", {}, None, **options)
+    (only,) = batch.page.comments
+    return only
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_counts_in_every_format(ending: str, tmp_path: Path) -> None:
+    """A large count is kept to its last digit, a negative one is refused, and no time is made up, in every format."""
+    path = tmp_path / f"a.{ending}"
+    count = 2**53 + 1 if ending != "xlsx" else 2**53 - 1  # a spreadsheet's numbers end there
+    WRITERS[ending](path, {"text": "a", "like_count": count})
+    assert (comment(path).like_count, comment(path).created_at) == (count, None)
+    path.unlink()
+    WRITERS[ending](path, {"text": "a", "like_count": -5})
+    with pytest.raises(BadInput, match=r"field 'like_count': expected a count of 0 or more, found '-5'"):
+        comment(path)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_ids_that_were_rounded(ending: str, tmp_path: Path) -> None:
+    """An id that went through a floating-point number is refused in every format; as text it is kept."""
+    path = tmp_path / f"a.{ending}"
+    WRITERS[ending](path, {"text": "a", "comment_id": 1.2345678901234568e17})
+    with pytest.raises(BadInput, match=r"field 'comment_id': expected an id as text, found .*lost digits"):
+        comment(path)
+    path.unlink()
+    WRITERS[ending](path, {"text": "a", "comment_id": "a123456789012345678"})
+    assert comment(path).comment_id == "a123456789012345678"
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"text": ["a", "b"]}, r"field 'text': expected text, found a list .*--map comments="),
+        ({"text": {"a": 1}}, "field 'text': expected text, found an object"),
+        ({"text": True}, "field 'text': expected text, found true or false"),
+        ({"text": b"a"}, "field 'text': expected text, found bytes"),
+        ({"text": date(2026, 11, 19)}, "field 'text': expected text, found date"),
+        ({"text": timedelta(1)}, "field 'text': expected text, found timedelta"),
+        ({"text": float("inf")}, "field 'text': expected text or a number, found inf"),
+        ({"text": "a", "context": [1]}, "field 'context': expected text, found a list"),
+        ({"text": "a", "like_count": True}, "field 'like_count': expected text, found true or false"),
+        ({"text": "a", "like_count": 1e300}, "field 'like_count': .*lost digits"),
+        ({"text": "a", "like_count": 1.5}, "field 'like_count': expected a whole number, found '1.5'"),
+        ({"text": "a", "created_at": 45234}, "field 'created_at': .* it is before 1973"),
+        ({"text": "a", "created_at": [1]}, r"field 'created_at': expected a time \(epoch or ISO 8601\), found a list"),
+    ],
+)
+def test_values_that_are_no_text(row: dict[str, Any], why: str, tmp_path: Path) -> None:
+    """A value of another kind is refused with file, row and field."""
+    _parquet(tmp_path / "a.parquet", row)
+    with pytest.raises(BadInput, match=rf"a\.parquet, row 1, {why}"):
+        comment(tmp_path / "a.parquet")
+
+
+def test_values_that_stand_for_text(tmp_path: Path) -> None:
+    """Whole decimals and floats are their digits; NaN and blanks are no id; 0 is no time."""
+    row = {"text": "a", "thread_id": Decimal("12345678901234567890"), "user": 7.0, "comment_id": "  ", "created_at": 0}
+    _parquet(tmp_path / "a.parquet", row | {"like_count": float("nan")})
+    read_back = comment(tmp_path / "a.parquet")
+    assert (read_back.thread_id, read_back.user, read_back.comment_id) == ("12345678901234567890", "7", "a.parquet-1")
+    assert (read_back.created_at, read_back.like_count) == (None, None)
+
+
+def test_bad_rows_are_skipped_where_asked(tmp_path: Path) -> None:
+    """Broken lines and values are dropped, each with its reason and key; the first of them are told in words."""
+    path, left_out = tmp_path / "a.jsonl", LeftOut()
+    path.write_text('{"text": "a", "like_count": 1}\n{"text": \n{"text": ["b"]}\n{"text": "c"}\n', encoding="utf-8")
+    (batch,) = read(path, "mine", {}, None, skip_bad_rows=True, left_out=left_out)
+    assert [one.comment_id for one in batch.page.comments] == ["a.jsonl-1", "a.jsonl-4"]
+    assert batch.page.skipped == [("broken_json", "a.jsonl-2"), ("bad_value", "a.jsonl-3")]
+    assert [message.partition(", ")[2][:6] for message in left_out.bad_rows] == ["line 2", "row 3,"]
+
+
+def test_sheets_say_what_they_hold(tmp_path: Path) -> None:
+    """Of a workbook hidden sheets are left out by name; errors, repeated headers and cells beyond them are refused."""
+    path, left_out = tmp_path / "a.xlsx", LeftOut()
+    with xlsxwriter.Workbook(path) as book:
+        book.add_worksheet("seen").write_column(0, 0, ["text", "a"])
+        hidden = book.add_worksheet("lists")
+        hidden.write_column(0, 0, ["x", "y"])
+        hidden.hide()
+    assert [len(batch.page.comments) for batch in read(path, None, {}, None, left_out=left_out)] == [1]
+    assert left_out.ignored == ["the hidden sheet 'lists'"]
+    for header, cell, why in (
+        (["text", "text"], "a", "the column 'text' is there twice"),
+        (["text"], "#N/A", r"field 'text': expected text, found CellError \(#N/A\)"),
+        (["", "text"], "a", "column 1 has no name"),
+    ):
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet()
+            sheet.write_row(0, 0, header)
+            sheet.write_formula(1, 0, "=NA()", None, cell)
+        with pytest.raises(BadInput, match=why):
+            list(read(path, None, {}, None))
+
+
+def test_computed_tables_are_left_out(tmp_path: Path) -> None:
+    """Views and computed columns of a database are not run, but named."""
+    path, left_out = tmp_path / "a.db", LeftOut()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table t (text, big as (printf('%.*c', 1000000, 'x')))")
+        connection.execute("insert into t values ('a')")
+        connection.execute(
+            "create view v as with recursive r(n) as (select 1 union all select n from r) select * from r"
+        )
+    assert [len(batch.page.comments) for batch in read(path, None, {}, None, left_out=left_out)] == [1]
+    assert left_out.ignored == ["the computed column 'big' of table 't'", "the view 'v'"]
+
+
+def _dictionary(path: Path) -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 6_000, pa.int32()), pa.array(["x" * 1_000_000]))
+    pq.write_table(pa.table({"text": values}), path, compression="zstd")
+
+
+def _nulls(path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.nulls(10_000_000)}), path, compression="zstd")
+
+
+def _book(path: Path, sheet: str, texts: str = "") -> None:
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("_rels/.rels", f'<r><Relationship Id="a" Type="{kind}/officeDocument" Target="xl/b.xml"/></r>')
+        book.writestr("xl/b.xml", f'<w xmlns:r="{kind}"><sheet name="s" r:id="a"/></w>')
+        book.writestr(
+            "xl/_rels/b.xml.rels",
+            f'<r><Relationship Id="a" Type="{kind}/worksheet" Target="odd.bin"/>'
+            f'<Relationship Id="b" Type="{kind}/sharedStrings" Target="t.xml"/></r>',
+        )
+        book.writestr("xl/t.xml", f"<sst>{texts}</sst>")
+        head = '<row r="1"><c r="A1" t="inlineStr"><is><t>text</t></is></c></row>'
+        book.writestr("xl/odd.bin", f"<w>{head}{sheet}</w>")
+
+
+@pytest.mark.parametrize(
+    ("field", "cell", "why"),
+    [
+        ("text", "<f>1+1</f><v/>", "a formula without a value"),
+        ("text", "<f>1+1</f>", "a formula without a value"),
+        ("text", "<v>520131452013145201</v>", "which has lost digits"),
+        ("comment_id", "<v>4.98765432109876E+15</v>", "which has lost digits"),
+    ],
+)
+def test_cells_that_lost_their_value(field: str, cell: str, why: str, tmp_path: Path) -> None:
+    """A formula that was never computed and a number that was rounded cost their row alone, which is counted."""
+    path, left_out = tmp_path / "a.xlsx", LeftOut()
+    _book(path, f'<row r="2"><c r="A2" t="inlineStr"><is><t>b</t></is></c></row><row r="3"><c r="A3">{cell}</c></row>')
+    mapping = {"text": "text", field: "text"}
+    with pytest.raises(BadInput, match=f"row 3, field 'text': .*{why}"):
+        list(read(path, "mine", mapping, None))
+    (batch,) = read(path, "mine", mapping, None, skip_bad_rows=True, left_out=left_out)
+    assert ([c.text for c in batch.page.comments], batch.page.skipped) == (["b"], [("bad_value", "a.xlsx/s-3")])
+
+
+def _shared(path: Path) -> None:
+    cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(2, 3_000))
+    _book(path, cells, f"<si><t>{'x' * 1_000_000}</t></si>")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "why"),
+    [
+        ("a.parquet", _dictionary, "unpacks into more than"),
+        ("a.parquet", _nulls, "unpacks into more than"),
+        ("a.xlsx", _shared, "unpacks into more than"),
+        ("a.xlsx", lambda path: _book(path, '<row r="9"><c r="XFD9"><v>1</v></c></row>'), "beyond the header"),
+        ("a.xlsx", lambda path: _book(path, f'<c a="{"x" * 3_000_000}"/>'), "a tag of more than"),
+        ("a.json", lambda path: path.write_text(f"[{'[],' * 1_000_000}[]]"), "expected a JSON list of objects"),
+        ("a.jsonl", lambda path: _jsonl(path, {f"k{n}": n for n in range(20_000)}), "more than 16,384 columns"),
+        ("a.jsonl", lambda path: path.write_text('{"a":1,' + ",".join(f'"k{n}":1' for n in range(20_000)) + ',"a":2}'),
+         "field 'a' is there twice"),
+    ],
+)  # fmt: skip
+def test_small_files_that_stand_for_much(name: str, write: Callable[[Path], Any], why: str, tmp_path: Path) -> None:
+    """A small file that would take gigabytes or minutes is refused before it does."""
+    write(tmp_path / name)
+    with pytest.raises(BadInput, match=why):
+        list(read(tmp_path / name, None, {}, None))

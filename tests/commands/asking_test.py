@@ -1,0 +1,129 @@
+"""How commands that ask a language model end, and the commands about its ledger."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from commands.conftest import Run
+from llm.server import Server
+
+TEXTS = ["Nice hat.", "Is it five already?", "Some of us get up early."]
+HTML = b"<html>no model here</html>"
+
+
+@pytest.fixture
+def server(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The service that the settings name."""
+    with Server() as running:
+        monkeypatch.setenv("UNDERTONE_LLM_URL", running.url)
+        yield running
+
+
+@pytest.fixture(params=["pairs ask", "recover", "groups ask", "evaluate recovery"])
+def words(request: pytest.FixtureRequest, run: Run, server: Server, tmp_path: Path) -> list[Any]:
+    """A command that asks about the three texts."""
+    if request.param == "pairs ask":
+        pl.DataFrame({"text": TEXTS, "prompt": ["explicit_en"] * 3}).write_csv(tmp_path / "own.csv")
+        run("pairs", "import", "mine", tmp_path / "own.csv", "--own")
+        return ["pairs", "ask", "--model", "small"]
+    if request.param == "groups ask":
+        (tmp_path / "intents.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+        return ["groups", "ask", tmp_path / "intents.txt", tmp_path / "out.jsonl", "--model", "small"]
+    pl.DataFrame({"text": TEXTS, "meaning": TEXTS}).write_csv(tmp_path / "texts.csv")
+    if request.param == "recover":
+        return ["recover", tmp_path / "texts.csv", "--ask", "small"]
+    return ["evaluate", "recovery", "--references", tmp_path / "texts.csv", "--ask", "small"]
+
+
+def refuse(server: Server, count: int) -> None:
+    """Have the service reject the first texts for good."""
+    complete = server._drawn
+    bad = (400, {}, json.dumps({"error": {"message": "content_filter"}}).encode())
+    server._drawn = (
+        lambda prompt: (  # type: ignore[method-assign]
+            ("error", bad) if any(text in prompt for text in TEXTS[:count]) else complete(prompt)
+        )
+    )
+
+
+def test_all_is_answered(run: Run, server: Server, words: list[Any]) -> None:
+    """All answered: what it came to is said, and the code is that of the command's own result."""
+    done = run(*words)
+    assert done.code == (1 if words[0] == "groups" else 0)  # an echo is no group
+    assert "3 of 3 requests have an answer" in " ".join(done.err.split())
+
+
+def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
+    """Answered in part: exit code 1, with the number and the reason."""
+    refuse(server, 1)
+    done = run(*words)
+    assert done.code == 1
+    message = " ".join(done.err.split())
+    assert "2 of 3 requests have an answer" in message
+    assert "without one: 1 rejected: Error code: 400" in message
+
+
+def test_nothing_is_answered(run: Run, server: Server, words: list[Any]) -> None:
+    """Nothing answered: exit code 3, and nothing is written."""
+    refuse(server, 3)
+    done = run(*words)
+    assert done.code == 3
+    assert "0 of 3 requests have an answer" in " ".join(done.err.split())
+    assert not [arg for arg in words if isinstance(arg, Path) and arg.name == "out.jsonl" and arg.exists()]
+
+
+def test_an_empty_ledger(run: Run, server: Server, words: list[Any]) -> None:
+    """`--cache-only` with nothing in the ledger: exit code 3, and why; nothing is sent."""
+    done = run(*words, "--cache-only")
+    assert (done.code, server.sent.total()) == (3, 0)
+    assert "3 not in the ledger, and nothing may be asked" in " ".join(done.err.split())
+
+
+def test_a_wrong_address(run: Run, server: Server, words: list[Any]) -> None:
+    """A page of HTML: exit code 3, with how it begins."""
+    server._drawn = lambda _: ("malformed", (200, {"Content-Type": "text/html"}, HTML))  # type: ignore[method-assign]
+    done = run(*words)
+    assert done.code == 3
+    assert "a page of HTML or XML, no JSON: <html>no model here</html>" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("words", ["pairs ask"], indirect=True)
+def test_the_summary_as_json(
+    run: Run, server: Server, words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --json the same counts are an object on standard error; spending and its limit are among them."""
+    (tmp_path / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 2.0\nnoted = 2026-11-01\n')
+    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(tmp_path / "prices.toml"))
+    refuse(server, 1)
+    done = run(*words, "--json", "--max-cost", 0.5)
+    row, summary = json.loads(done.out), json.loads(done.err.strip().splitlines()[-1])["asking"]
+    assert (row["requests"], row["answers"], row["missing"], row["max_cost"]) == (3, 2, 1, 0.5)
+    assert (summary["requests"], summary["answered"], summary["missing"], summary["max_cost"]) == (3, 2, 1, 0.5)
+    assert summary["cost_usd"] == row["cost_usd"] == pytest.approx(2 * 0.00002)
+    assert summary["guessed_usd"] == 0.0
+    assert done.code == 1
+
+
+@pytest.mark.parametrize("words", ["pairs ask"], indirect=True)
+def test_requests_that_were_given_up(
+    run: Run, server: Server, words: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`llm status` counts calls, `llm retry` and `llm clear` free what was given up, after a question."""
+    refuse(server, 2)
+    assert run(*words).code == 1
+    server._drawn = Server._drawn.__get__(server)  # type: ignore[method-assign]
+    assert run(*words).code == 1
+    assert server.served.total() == 1
+    rows = [json.loads(line) for line in run("llm", "status", "--json").out.splitlines()]
+    assert {row["outcome"]: row["calls"] for row in rows} == {"answered": 1, "rejected": 2}
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run("llm", "retry").code == 1
+    done = run("llm", "retry", "--reason", "content_filter", "--model", "small", "--yes")
+    assert "2 calls set aside" in done.err
+    assert run("llm", "clear", "--yes").err.strip() == "no such request"
+    assert run(*words).code == 0

@@ -1,0 +1,135 @@
+"""What reads texts of strangers takes time that grows with their length: tried with 10, 100 and 1,000 kB."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fuzz.run import within
+from pipeline.collect import importers
+from pipeline.collect.clean import normalised
+from pipeline.collect.markup import text_of
+from pipeline.collect.particulars import scrub
+from pipeline.errors import BadInput
+from pipeline.examples.sources import opinion
+from pipeline.label import schema
+from pipeline.llm import answer, explicit, graded, problematic, recovery
+from pipeline.text import segment, sentences, trees
+from pipeline.text.language import language
+from pipeline.text.lines import parsed
+from pipeline.text.visible import hidden, visible
+
+SIZES = (10_000, 100_000, 1_000_000)  # characters
+MOST = 30  # times the CPU seconds for ten times the text; the square takes a hundred times
+LEAST = 0.02  # seconds: what takes less is not compared
+HANG = 60.0  # CPU seconds
+
+
+def repeated(part: str, before: str = "", after: str = "") -> Callable[[int], str]:
+    """A text of a length: parts between what stands before and after."""
+    return lambda size: before + part * (size // len(part)) + after
+
+
+def _clean(text: str) -> None:
+    normalised(pl.Series("text", [text]))
+
+
+def _import(text: str) -> None:
+    _ = importers._MARKUP.search(text)
+
+
+def _quote(text: str) -> None:
+    with pytest.raises(BadInput):
+        schema.span_of(text[: len(text) // 2] + " q", text, may_quote=True)
+
+
+def _explicit(text: str) -> None:
+    explicit.parse(text, "Nice hat.", "explicit_en")
+
+
+def _dialogue(text: str) -> None:
+    explicit.parse("Nice hat.", text, "dialogue_en")
+
+
+def _chain(size: int) -> None:
+    trees.depths([*range(-1, size // 10)])
+
+
+AMPERSANDS = [repeated("amp;", "&"), repeated("#38;", "&"), lambda n: "&#" * (n // 4) + "53;" + "3;" * (n // 4)]
+TAGS = [
+    repeated(part) for part in ("<a ", "<a b='", "<a b=\"'", "<!--", "<![CDATA[", "<?", "</a ", "<p>", "<img alt=x ")
+]
+MARKS = [repeated(part, before) for part in ('"', "“", "`", "*", "_", " ", "(", '{"', '{"a":[', "\n", "答案", "Answer: ")
+         for before in ("", "answer", "- ", "- a", "```")]  # fmt: skip
+
+READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] = {
+    "clean": (_clean, AMPERSANDS),
+    "markup": (text_of, [*TAGS, *AMPERSANDS]),
+    "importers": (_import, TAGS),
+    "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.", "http://", "回复@a:", "a.", "1")]),
+    "language": (lambda text: pl.DataFrame({"text": [text]}).select(language()), [repeated("["), repeated("http://")]),
+    "visible": (visible, [repeated("\u202e"), repeated("⟨U+")]),
+    "hidden": (hidden, [repeated("⟨U+202E⟩"), repeated("⟨U+")]),
+    "sentences": (sentences._SENTENCE.findall, [repeated("。"), repeated("a"), repeated('."')]),
+    "units": (segment.UNIT.findall, [repeated("a'"), repeated("'")]),
+    "codes": (segment.CODE.split, [repeated("[a"), repeated("[")]),
+    "JSON": (parsed, [lambda n: "[" + "1," * (n // 2) + "1]", lambda n: '{"a": "' + "\\ud83d" * (n // 6) + '"}']),
+    "explicit": (_explicit, [*MARKS, repeated("\n*"), repeated("Sure, ")]),
+    "dialogue": (_dialogue, [repeated(" ", "-", "b"), repeated(" ", "- a", "b"), repeated("? "), repeated("- ")]),
+    "recovery": (lambda text: recovery.parse(text, "你可真准时"), MARKS),
+    "choice": (lambda text: recovery.parse_choice(text, 4), [*MARKS, repeated(" ", "A,", "x")]),
+    "graded": (lambda text: graded.parse(text, "en"), MARKS),
+    "problematic": (problematic.parse, [*MARKS, repeated("* ", "answer")]),
+    "reasoning": (answer.without_thinking, [repeated("<think>"), repeated("</think>")]),
+    "quotation": (_quote, [repeated("a "), repeated("a")]),
+    "snarks": (opinion._OPTIONS.match, [repeated("(a)"), repeated("(a)(b")]),
+}  # fmt: skip
+
+
+def _check_growth(read: Callable[[str], object], text: Callable[[int], str]) -> None:
+    before = 0.0
+    for size in SIZES:
+        value = text(size)
+        with within(HANG):
+            started_at = time.process_time()
+            read(value)
+            seconds = time.process_time() - started_at
+        if before:
+            assert seconds <= MOST * max(before, LEAST), f"{value[:40]!r}…: {seconds:.2f} s for {size:,} characters"
+        before = seconds
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_time_grows_with_the_length(name: str) -> None:
+    """Ten times the text takes about ten times as long, whatever the text."""
+    read, texts = READERS[name]
+    for text in texts:
+        _check_growth(read, text)
+
+
+def test_a_chain_of_words_takes_no_square() -> None:
+    """A tree in which each word hangs on the one before it is measured in linear time."""
+    for size in SIZES:
+        with within(HANG):
+            _chain(size)
+
+
+def test_nested_entities_are_decoded_or_made_plain() -> None:
+    """Entities that were escaped a few times are decoded; after more rounds than that no entity is left in a text."""
+    nested = normalised(
+        pl.Series(["&amp;amp;lt;b&amp;#103;", "&" + "amp;" * 100 + "lt;", "&#" + "9" * 5_000 + ";", None])
+    )
+    assert nested[0] == "<bg"
+    assert "&" not in nested[1]
+    assert nested[2] == "\ufffd"
+    assert nested[3] is None
+    assert normalised(nested).equals(nested)
+
+
+@pytest.mark.parametrize("size", [5, 5_000])
+def test_numbers_of_entities_have_any_length(size: int, tmp_path: Path) -> None:
+    """An entity of thousands of digits is no character, and one with leading zeros is its character."""
+    assert text_of("<b>&#" + "9" * size + ";</b>") == ("\ufffd" if size > 5 else "\U0001869f")
+    assert text_of("<b>&#" + "0" * size + "65;</b>") == "A"

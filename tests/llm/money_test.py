@@ -1,0 +1,303 @@
+"""What asking costs stays below its limit, whatever a server does and counts; what cannot be read stops early."""
+
+import json
+import random
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from llm.biller import HTML, PRICE, Biller
+from llm.server import Server, chat
+from pipeline.errors import BadInput, Refused
+from pipeline.llm import batch, cost, given_up, ledger, limits
+from pipeline.llm.client import Asked, ask
+from pipeline.llm.connection import Endpoint
+from pipeline.llm.request import Request
+
+PRICES = {"m": PRICE, "gpt-5": PRICE}
+
+
+def requests(count: int, **params: Any) -> list[Request]:
+    """So many different requests."""
+    messages = [[{"role": "user", "content": f"提示 {n}"}] for n in range(count)]
+    return [Request("m", message, "p", "1", params) for message in messages]
+
+
+def asked_of(server: Server, wanted: list[Request], engine: sa.Engine, **other: Any) -> Asked:
+    """What asking a server gives."""
+    options = {"run_id": "run", "timeout": 5.0, "prices": PRICES, **other}
+    return ask(wanted, engine, Endpoint(server.url, "key-of-ours"), **options)
+
+
+ODD = [None, -1, 1.5, "12", True, [], 10**30, -(10**400)]  # counts that cannot be
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 10**6), concurrency=st.sampled_from([1, 2, 7, 16, 64]), processes=st.integers(1, 2),
+    tries=st.integers(1, 2), cap=st.sampled_from([0.0, 0.002, 0.01, 0.05]),
+    output_tokens=st.sampled_from([1, 50, 1000]),
+    shares=st.fixed_dictionaries({
+        "answered": st.just(1.0), "malformed": st.sampled_from([0.0, 0.2, 1.0]),
+        "cut": st.sampled_from([0.0, 0.2, 1.0]),
+        "too_many": st.sampled_from([0.0, 0.2]), "broken": st.sampled_from([0.0, 0.2]),
+    }),
+    usages=st.lists(st.sampled_from(ODD), max_size=3),
+)  # fmt: skip
+def test_a_run_never_costs_more_than_its_limit(
+    seed: int, concurrency: int, processes: int, tries: int, cap: float, output_tokens: int,
+    shares: dict[str, float], usages: list[Any],
+) -> None:  # fmt: skip
+    """What the server bills and what the ledger books stay below the limit, with any faults, counts and tries."""
+    server = Biller(chance=random.Random(seed), shares=shares, usages=usages)
+    with tempfile.TemporaryDirectory() as folder, server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "PAUSE", 0.01)
+        engine = ledger.opened(f"sqlite:///{folder}/ledger.db")
+        wanted = requests(60)
+        for _ in range(tries):
+            options = {"concurrency": concurrency, "max_cost": cap, "output_tokens": output_tokens, "max_retries": 2}
+            threads = [
+                threading.Thread(target=asked_of, args=(server, wanted, engine), kwargs=options)
+                for _ in range(processes)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        booked = ledger.spending(engine, "run").cost_usd
+        ledger.close()
+    assert server.billed_usd <= booked + 1e-12
+    assert booked <= cap + 1e-12
+
+
+@pytest.mark.parametrize("concurrency", [1, 16, 64])
+def test_long_answers_stay_below_the_limit(engine: sa.Engine, served: Callable[..., Server], concurrency: int) -> None:
+    """Answers as long as they may be, at any concurrency: R9's case, which cost $0.038 under a limit of $0.01."""
+    server = Biller(shares={"answered": 1.0}, chance=random.Random(1))
+    with server:
+        asked = asked_of(server, requests(200), engine, max_cost=0.01, concurrency=concurrency)
+    assert 0 < server.billed_usd <= 0.01
+    assert asked.cost_usd == pytest.approx(server.billed_usd)
+    assert "the limit of $0.01 on all of run run is reached" in (asked.stopped or "")
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "name", "limit"),
+    [
+        ("m", {}, "max_tokens", limits.OUTPUT_TOKENS),
+        ("gpt-5", {}, "max_completion_tokens", limits.OUTPUT_TOKENS),
+        ("m", {"max_tokens": 7}, "max_tokens", 7),
+        ("m", {"max_completion_tokens": 7}, "max_completion_tokens", 7),
+    ],
+)
+def test_a_limit_on_tokens_is_sent(
+    engine: sa.Engine, served: Callable[..., Server], model: str, params: dict[str, Any], name: str, limit: int
+) -> None:
+    """Each request has one limit on output tokens, its own before ours; ours changes nothing of its identity."""
+    server = served()
+    wanted = requests(1, **params)[0]._replace(model=model)
+    asked = asked_of(server, [wanted], engine, max_cost=1.0)
+    body = server.requests[0]
+    assert {key: body[key] for key in limits.PARAMS if key in body} == {name: limit}
+    assert asked.answers.keys() == {wanted.key}
+    with engine.connect() as con:
+        assert json.loads(con.exec_driver_sql("select params from answers").scalar_one()) == params
+
+
+def test_a_server_that_wants_the_other_name(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """Where `max_tokens` is refused for `max_completion_tokens`, that is sent from then on."""
+    server = served()
+    complete = server.completion
+
+    def strict(body: dict[str, Any]) -> Any:
+        message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        return (
+            (400, {}, json.dumps({"error": {"message": message}}).encode()) if "max_tokens" in body else complete(body)
+        )
+
+    server.completion = strict  # type: ignore[method-assign]
+    asked = asked_of(server, requests(5), engine, concurrency=1)
+    assert len(asked.answers) == 5
+    assert {key for body in server.requests for key in limits.PARAMS if key in body} == {"max_completion_tokens"}
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "9", None])
+def test_a_limit_that_is_none(engine: sa.Engine, served: Callable[..., Server], limit: Any) -> None:
+    """A limit on tokens that some servers read as none is refused before anything is sent."""
+    server = served()
+    with pytest.raises(BadInput, match="'max_tokens' should be a whole number above 0"):
+        asked_of(server, requests(1, max_tokens=limit), engine)
+    assert server.sent.total() == 0
+
+
+@pytest.mark.parametrize("cap", [float("nan"), float("inf"), -1.0])
+def test_a_cap_that_is_none(engine: sa.Engine, served: Callable[..., Server], cap: float) -> None:
+    """A limit on cost that limits nothing is refused."""
+    with pytest.raises(BadInput, match="limit on cost should be a number"):
+        asked_of(served(), requests(1), engine, max_cost=cap)
+
+
+def with_usage(server: Server, usage: Any) -> Server:
+    """A server that counts like this."""
+    server._drawn = lambda prompt: ("answered", (200, {}, json.dumps({**chat(prompt), "usage": usage}).encode()))  # type: ignore[method-assign]
+    return server
+
+
+@pytest.mark.parametrize(
+    ("usage", "guess"),
+    [
+        (None, "prompt_tokens is absent, completion_tokens is absent"),
+        ("many", "prompt_tokens is absent, completion_tokens is absent"),
+        ({"prompt_tokens": -1, "completion_tokens": 5}, "prompt_tokens is below 0 or a fraction"),
+        ({"prompt_tokens": 10, "completion_tokens": 5.5}, "completion_tokens is below 0 or a fraction"),
+        ({"prompt_tokens": "10", "completion_tokens": 5}, "prompt_tokens is text"),
+        ({"prompt_tokens": True, "completion_tokens": 5}, "prompt_tokens is true or false"),
+        ({"prompt_tokens": 10**30, "completion_tokens": 5}, "over 10^12 input tokens were counted"),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 10**30},
+            "over 10^12 output tokens were counted, 2,048 were possible",
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 3000}, "3,000 output tokens were counted, 2,048 were possible"),
+    ],
+)
+def test_counts_that_cannot_be_are_flagged(
+    engine: sa.Engine, served: Callable[..., Server], usage: Any, guess: str
+) -> None:
+    """No answer is lost; what cannot be is booked as what was set aside, and said to be a guess."""
+    asked = asked_of(with_usage(served(), usage), requests(20), engine)
+    assert (len(asked.answers), asked.error) == (20, None)
+    assert all(reason.startswith(guess) for reason in asked.guesses)
+    assert asked.guesses.total() == 20
+    spent = ledger.spending(engine)
+    assert spent.answered == 20
+    assert 0 < spent.cost_usd == spent.guessed_usd <= 20 * cost.reserve(requests(20)[-1], PRICES["m"])
+    assert asked.guessed_usd == pytest.approx(spent.guessed_usd)
+
+
+@pytest.mark.parametrize(
+    ("status", "booked"), [(408, 3), (500, 3), (502, 3), (504, 3), (524, 3), (429, 0), (503, 0), (409, 0)]
+)
+def test_an_error_that_may_hide_an_answer_is_booked(
+    engine: sa.Engine, served: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, status: int, booked: int
+) -> None:
+    """Each try that a gateway may bill has a reservation of its own; the limit on cost holds whatever it bills."""
+    monkeypatch.setattr(limits, "PAUSE", 0.01)
+    wanted = requests(1)
+    most = cost.reserve(wanted[0], PRICE)
+    server = served(errors={"提示 0": (status, {"error": {"message": "later"}})})
+    asked_of(server, wanted, engine, max_cost=10 * most, max_retries=2)
+    assert server.sent.total() == 3
+    assert ledger.spending(engine).cost_usd == pytest.approx(booked * most)
+    again = asked_of(server, wanted, engine, max_cost=1.5 * most, max_retries=2, run_id="other")
+    assert (server.sent.total() - 3, again.is_limited) == ((1, True) if booked else (3, False))
+
+
+def test_a_server_that_makes_more_than_it_may_stops_a_run_with_a_limit(
+    engine: sa.Engine, served: Callable[..., Server]
+) -> None:
+    """Where `max_tokens` is not kept no limit on cost can be; the run stops, and its answers are kept."""
+    server = with_usage(served(), {"prompt_tokens": 10, "completion_tokens": 3000})
+    asked = asked_of(server, requests(100), engine, max_cost=5.0, concurrency=4)
+    assert (asked.stopped or "").startswith("the service does not keep to its limits")
+    assert len(asked.answers) == server.served.total() == ledger.spending(engine).answered < 10
+
+
+def wrong(server: Server, body: bytes = HTML) -> Server:
+    """A server at a wrong address: what it says with 200 is no answer of a model."""
+    server._drawn = lambda _: ("malformed", (200, {"Content-Type": "text/html"}, body))  # type: ignore[method-assign]
+    return server
+
+
+def test_a_wrong_address_stops_early_and_spoils_nothing(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """R11: after a few pages of HTML nothing is sent, what came is shown; at the right address all is asked."""
+    server = wrong(served(), HTML + b"key-of-ours\x1b[2J" + b"x" * 1000)
+    asked = asked_of(server, requests(371), engine)
+    assert isinstance(asked.error, Refused)
+    words = str(asked.error)
+    assert "a page of HTML or XML, no JSON: <!doctype html><html><body>Welcome to our portal" in words
+    assert "key-of-ours" not in words
+    assert words.isprintable()
+    assert len(words) < 500
+    assert limits.FIRST_MALFORMED <= server.sent.total() < 2 * limits.FIRST_MALFORMED
+    assert len(asked.missing) == 371
+    again = asked_of(served(), requests(371), engine)
+    assert len(again.answers) == 371
+
+
+def test_a_single_request_at_a_wrong_address_is_asked_again(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """Nor does a wrong address use up the tries of a run with one request."""
+    asked = asked_of(wrong(served()), requests(1), engine)
+    assert asked.missing[0].reason.startswith("malformed 3 times")
+    with pytest.raises(Refused, match="none of 1 requests has an answer"):
+        asked.check()
+    assert len(asked_of(served(), requests(1), engine).answers) == 1
+
+
+def test_a_service_that_breaks_later_stops_too(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """After answers that could be read more are allowed to fail, in a row; these do not count as tries either."""
+    server = served()
+    complete = server._drawn
+    server._drawn = lambda prompt: (  # type: ignore[method-assign]
+        complete(prompt) if server.served.total() < 10 else ("malformed", (200, {}, HTML))
+    )
+    asked = asked_of(server, requests(100), engine, concurrency=1)
+    assert isinstance(asked.error, Refused)
+    assert server.sent.total() == 10 + limits.MALFORMED_IN_A_ROW
+    assert len(asked_of(served(), requests(100), engine).answers) == 100
+
+
+def test_what_was_given_up_can_be_asked_again(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """Entries are listed by model and reason; freed, they are asked again; cleared, their guessed costs go too."""
+    errors = {"提示 0": (200, {"choices": []}), "提示 1": (400, {"error": {"message": "too long"}})}
+    asked_of(served(errors=errors), requests(4), engine, concurrency=1)
+    outcomes = [(entry.outcome, entry.calls, entry.requests) for entry in given_up.entries(engine)]
+    assert outcomes == [("malformed", 3, 1), ("rejected", 1, 1)]
+    server = served()
+    assert asked_of(server, requests(4), engine).calls_sent == 0
+    assert given_up.entries(engine, model="other") == given_up.entries(engine, reason="%") == []
+    spent = ledger.spending(engine)
+    assert given_up.forgive(engine, reason="TOO LONG") == 1
+    assert asked_of(server, requests(4), engine).calls_sent == 1
+    assert given_up.forgive(engine, model="m", is_clearing=True) == 3
+    assert given_up.entries(engine) == []
+    left = ledger.spending(engine)
+    assert (spent.guessed_usd > 0, left.guessed_usd) == (True, 0.0)
+    assert left.cost_usd == pytest.approx(4 * 0.00002 - 0.00002)
+    assert asked_of(server, requests(4), engine).calls_sent == 1
+
+
+def test_a_ledger_of_an_earlier_version_stays_valid(tmp_path: Path, served: Callable[..., Server]) -> None:
+    """The column for guesses is added, and answers that are there are not asked for again."""
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    asked_of(served(), requests(3), ledger.opened(uri))
+    ledger.close()
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
+        con.execute("alter table calls drop column guess")
+    server = served()
+    assert asked_of(server, requests(4), ledger.opened(uri)).cached == 3
+    assert server.sent.total() == 1
+    ledger.close()
+
+
+def test_a_batch_is_capped_by_what_it_can_cost(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """A batch's lines have the limit on tokens, and a batch that could cost more than is left is not handed over."""
+    server = served()
+    endpoint = Endpoint(server.url, "key-of-ours")
+    options = {"run_id": "run", "prices": PRICES, "settle": 0.5}
+    most = sum(cost.reserve(request, PRICES["m"], batch=True) for request in requests(10))
+    with pytest.raises(BadInput, match="the batch may cost"):
+        batch.submit(requests(10), engine, endpoint, max_cost=most * 0.99, **options)
+    batch.submit(requests(10), engine, endpoint, max_cost=most * 1.01, **options)
+    lines = [json.loads(line)["body"] for line in next(iter(server.files.values())).splitlines()]
+    assert {line["max_tokens"] for line in lines} == {limits.OUTPUT_TOKENS}
+    assert batch.collect(engine, endpoint, prices=PRICES)[0].answered == 10
+    assert 0 < ledger.spending(engine, "run").cost_usd <= most

@@ -1,0 +1,103 @@
+"""Who may read what the command writes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import private, warehouse
+
+RUN = "from pipeline.cli import main; main()"
+DAY = "2026-11-19"
+
+
+def undertone(umask: int, *words: object) -> str:
+    """Standard output of a command that a person runs under this umask."""
+    command = [sys.executable, "-c", RUN, *map(str, words)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, umask=umask).stdout
+
+
+def rights(path: Path) -> int:
+    """The mode's last nine bits."""
+    return path.stat().st_mode & 0o777
+
+
+FLOW = (
+    ("collect", "--path", "sample", "--day", DAY),
+    ("tokenize", "--day", DAY),
+    ("train", "count_lm"),
+    ("health", "--day", DAY, "--page"),
+    ("label", "export", "--day", DAY, "--limit", "5", "--sheet", "anna"),
+    ("label", "export", "--day", DAY, "--limit", "5", "--sheet", "anna", "-o", "{folder}/sheets"),
+    ("query", "select * from comments", "-o", "{folder}/comments.csv"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("umask", "flow"), [(0o000, FLOW), (0o022, (("init",), FLOW[-1]))])
+def test_the_home_is_its_owners_alone(
+    home: Path, tmp_path: Path, umask: int, flow: tuple[tuple[str, ...], ...]
+) -> None:
+    """Whatever the umask, nothing below the home may be read by others; what a person names elsewhere follows it."""
+    for words in flow:
+        undertone(umask, *(word.format(folder=tmp_path) for word in words))
+    assert private.list_readable(home) == []
+    assert rights(tmp_path / "comments.csv") == 0o666 & ~umask
+    for path in (tmp_path / "sheets").rglob("*"):
+        assert rights(path) == (0o777 if path.is_dir() else 0o666) & ~umask
+
+
+def test_a_library_makes_the_home_private_and_leaves_the_umask(home: Path) -> None:
+    """Somebody who imports the library has a home that nobody else enters, and files elsewhere as ever."""
+    mask = os.umask(0o022)
+    try:
+        warehouse.create()
+        warehouse.query("select 1 as comments")
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(mask)
+        warehouse.close()
+    assert rights(home) == 0o700
+
+
+def test_init_mends_an_open_home(home: Path) -> None:
+    """A home of an earlier version is closed by `init`, which says so; the doctor names it before."""
+    mask = os.umask(0o022)
+    try:
+        home.mkdir()
+        (home / "ledger.db").touch()
+    finally:
+        os.umask(mask)
+    (home / "link").symlink_to("/etc/passwd")
+    assert private.list_readable(home) == [home, home / "ledger.db"]
+    assert private.tighten(home) == 2
+    assert (rights(home), rights(home / "ledger.db")) == (0o700, 0o600)
+    assert private.list_readable(home) == []
+
+
+@pytest.mark.parametrize("home_name", ["elsewhere", "out/home"])
+def test_what_was_there_before_keeps_its_rights(tmp_path: Path, home_name: str) -> None:
+    """Of a folder that a person names, only what the command wrote follows the umask, and never what is in the home."""
+    folder, home = tmp_path / "out", tmp_path / home_name
+    folder.mkdir(mode=0o700)
+    (folder / "mine.txt").touch(mode=0o600)
+    (folder / "read.csv").touch(mode=0o604)
+    output = private.Output(folder, home)
+    with private.private_umask() as mask:
+        for name in ("mine.txt", "read.csv", "new.csv"):
+            _written(folder / name)
+        private.make_folder(home)
+        (home / "ledger.db").touch()
+        output.share(mask)
+        assert private.list_readable(home) == []
+    assert rights(folder / "new.csv") == 0o666 & ~mask
+    assert (rights(folder / "mine.txt"), rights(folder / "read.csv"), rights(folder)) == (0o600, 0o604, 0o700)
+
+
+def _written(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    pl.DataFrame({"a": [1]}).write_csv(path)
+    return path
