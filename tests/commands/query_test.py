@@ -36,7 +36,7 @@ SLOW = """
 import sys, time, polars as pl
 from pipeline import cli
 from pipeline.warehouse import catalog
-catalog.scan = lambda name: pl.LazyFrame({"text": ["a"]}).map_batches(lambda frame: time.sleep(100) or frame)
+catalog.scan_widened = lambda name: pl.LazyFrame({"text": ["a"]}).map_batches(lambda frame: time.sleep(100) or frame)
 cli.main()
 """
 MAIN = "from pipeline.cli import main; main()"

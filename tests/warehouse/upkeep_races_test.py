@@ -239,7 +239,8 @@ def garble(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"), [(Path.unlink, "missing"), (shorten, "bytes, not the"), (garble, "not readable")]
+    ("harm", "said"),
+    [(Path.unlink, "missing"), (shorten, "bytes, not the"), (garble, "not readable|bytes have changed")],
 )
 def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None], said: str) -> None:
     """A missing, cut or garbled file is an error naming table, partition and file, and nothing is changed."""
@@ -249,7 +250,7 @@ def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None]
     (bad,) = [path for path in in_use() if pl.read_parquet(path)["text"].to_list() == ["two"]]
     harm(bad)
     before, names = files(tables), warehouse.snapshot("comments")
-    with pytest.raises(BadInput, match=f"comments is damaged.*source=weibo/day={DAY}, {bad}: .*{said}"):
+    with pytest.raises(BadInput, match=f"comments is damaged.*source=weibo/day={DAY}, {bad}: .*({said})"):
         warehouse.maintain("comments", EAGER)
     assert (files(tables), warehouse.snapshot("comments")) == (before, names)
     assert len(upkeep.check("comments", footers=True).problems) == 1

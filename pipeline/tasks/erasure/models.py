@@ -39,7 +39,7 @@ class Trace(NamedTuple):
     config: dict[str, Any]
 
 
-def trace(gone: Gone, marked: set[str]) -> list[Trace]:
+def trace_models(gone: Gone, marked: set[str]) -> list[Trace]:
     """Every model that is to go or to be flagged.
 
     Args:
@@ -148,28 +148,26 @@ def erase(gone: Gone, marked: set[str], erasure_id: str, run_id: str) -> tuple[i
     Returns:
         Rows of `models` that were changed, and the folders that were removed.
     """
-    traces = trace(gone, marked)
+    traces = trace_models(gone, marked)
     if not traces:
         return 0, []
     _record(
-        [model_trace for model_trace in traces if not Path(model_trace.model_id).name.startswith(_DRAFTS)],
+        [trace for trace in traces if not Path(trace.model_id).name.startswith(_DRAFTS)],
         erasure_id,
         run_id,
     )
-    removed = [model_trace for model_trace in traces if model_trace.action == REMOVED]
+    removed = [trace for trace in traces if trace.action == REMOVED]
     # where the files are on another machine, the model must not be served there either
     unserved = [
-        model_trace
-        for model_trace in traces
-        if model_trace.action == ABSENT and registry.HOLDS.get(model_trace.kind, "words") == "words"
+        trace for trace in traces if trace.action == ABSENT and registry.HOLDS.get(trace.kind, "words") == "words"
     ]
-    is_meant = one_of("model_id", [model_trace.model_id for model_trace in removed + unserved]) & pl.col("is_promoted")
+    is_meant = one_of("model_id", [trace.model_id for trace in removed + unserved]) & pl.col("is_promoted")
     bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
     count = sum(warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), run_id))
-    for model_trace in removed:
-        assert model_trace.folder
-        remove_folder(model_trace.folder)
-    return count, [str(model_trace.folder) for model_trace in removed]
+    for trace in removed:
+        assert trace.folder
+        remove_folder(trace.folder)
+    return count, [str(trace.folder) for trace in removed]
 
 
 def _record(traces: list[Trace], erasure_id: str, run_id: str) -> None:
@@ -179,18 +177,17 @@ def _record(traces: list[Trace], erasure_id: str, run_id: str) -> None:
     before = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
     recorded, in_force = set(before["model_id"]), set(before.filter("is_promoted")["model_id"])
     rows = []
-    for model_trace in traces:
-        if model_trace.action == ABSENT and model_trace.model_id in recorded:
+    for trace in traces:
+        if trace.action == ABSENT and trace.model_id in recorded:
             continue  # a try before this one removed it
-        row = models.get(model_trace.model_id, {})
-        recipe = (
-            retraining.recipe(model_trace.kind, {**model_trace.config, **json.loads(row["config"])}) if row else None
-        )
+        row = models.get(trace.model_id, {})
+        recipe = retraining.recipe(trace.kind, {**trace.config, **json.loads(row["config"])}) if row else None
         rows.append({
-            "erasure_id": erasure_id, "kind": model_trace.kind, "model_id": model_trace.model_id, "erased_count": model_trace.erased_count,
-            "training_count": model_trace.training_count,
-            "erased_ratio": round(model_trace.erased_count / max(model_trace.training_count, 1), 6), "action": model_trace.action,
-            "day": row.get("day"), "is_promoted": bool(row.get("is_promoted")) or model_trace.model_id in in_force,
+            "erasure_id": erasure_id, "kind": trace.kind, "model_id": trace.model_id,
+            "erased_count": trace.erased_count, "training_count": trace.training_count,
+            "erased_ratio": round(trace.erased_count / max(trace.training_count, 1), 6),
+            "action": trace.action, "day": row.get("day"),
+            "is_promoted": bool(row.get("is_promoted")) or trace.model_id in in_force,
             "recipe": json.dumps(recipe, sort_keys=True) if recipe is not None else None,
         })  # fmt: skip
     if not rows:
@@ -206,11 +203,12 @@ def replace_rows(kind: str, rows: pl.DataFrame, run_id: str) -> None:
     """Put rows of a kind into `model_erasures`, in the place of those with the same key."""
     key = ["erasure_id", "kind", "model_id"]
     partition = warehouse.slice_of(kind=kind)
-    again(lambda: warehouse.replace(
-        "model_erasures", partition,
-        lambda existing_rows: pl.concat([existing_rows.join(rows.lazy(), on=key, how="anti").select(rows.columns), rows.lazy()]),
-        run_id,
-    ))  # fmt: skip
+
+    def merge(existing_rows: pl.LazyFrame) -> pl.LazyFrame:
+        other_rows = existing_rows.join(rows.lazy(), on=key, how="anti").select(rows.columns)
+        return pl.concat([other_rows, rows.lazy()])
+
+    again(lambda: warehouse.replace("model_erasures", partition, merge, run_id))
 
 
 def train_again(erasure_id: str, run_id: str) -> dict[str, str]:

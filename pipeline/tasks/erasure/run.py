@@ -302,7 +302,7 @@ def _left(one: _Erasure) -> list[warehouse.Place]:
     one.closed.clear()  # some of it may have gone meanwhile
     met = _places(one)
     found = [place for place in met if place.store != "comments" or place.path in strays]
-    found += [warehouse.Place("models", str(model.folder)) for model in models.trace(one.gone, set())
+    found += [warehouse.Place("models", str(model.folder)) for model in models.trace_models(one.gone, set())
               if model.action == models.REMOVED]  # fmt: skip
     for name in RULES:
         is_meant, _ = select_rows(one.gone, name)
@@ -357,7 +357,7 @@ def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
             rows[name] = warehouse.met(warehouse.scan(name), is_meant).select(pl.len()).collect().item()
     files = pl.Series("store", [place.store for place in warehouse.search(gone.marks)], dtype=pl.String).value_counts()
     counts: dict[str, int] = dict(files.iter_rows())
-    if removed := sum(model.action == models.REMOVED for model in models.trace(gone, set())):
+    if removed := sum(model.action == models.REMOVED for model in models.trace_models(gone, set())):
         counts["models"] = removed
     found = [(name, rows.get(name, 0), counts.get(name, 0)) for name in sorted({*rows, *counts})]
     schema = {"store": pl.String, "row_count": pl.Int64, "file_count": pl.Int64}
