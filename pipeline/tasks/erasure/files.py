@@ -12,6 +12,7 @@ import secrets
 import shutil
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import zip_longest
@@ -27,6 +28,7 @@ from pipeline.errors import Retry
 from pipeline.llm import ledger
 from pipeline.tasks.erasure.pages import cut, cut_text, has_mark, is_meant
 from pipeline.tasks.erasure.rules import Gone, is_short
+from pipeline.text.lines import parsed
 
 _NAMED = re.compile("text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE)
 _NUMBER = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # of a text, not one itself
@@ -94,6 +96,11 @@ def _vacuum(uri: str) -> None:
 
 # --- files
 
+_DAMAGED = (  # RuntimeError: zipfile's, of what is encrypted or packed in a way it does not know
+    ValueError, LookupError, RuntimeError, EOFError, zlib.error, csv.Error, zipfile.BadZipFile,
+    pl.exceptions.PolarsError,
+)  # fmt: skip
+
 
 def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
     """Take out of a file the records that hold something erased; how many.
@@ -105,7 +112,7 @@ def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
         ".json": _json, ".xlsx": _xlsx, ".parquet": _parquet,
     }  # fmt: skip
     content, count = None, 1
-    with suppress(ValueError, csv.Error, zipfile.BadZipFile, KeyError, pl.exceptions.PolarsError):
+    with suppress(*_DAMAGED):
         if maker := makers.get(path.suffix.lower()):
             try:
                 content, count = maker(path, gone)
@@ -141,15 +148,20 @@ def _hits(cells: Sequence[tuple[int, str, str]], gone: Gone) -> set[int]:
         cells: number of the record, name of the field, what it holds.
         gone: what is erased.
     """
-    schema = {"row": pl.Int64, "name": pl.String, "cell": pl.String}
-    frame = pl.DataFrame(cells, schema=schema, orient="row").drop_nulls()
+    names: dict[str, int] = {}  # a long name is held once, however many cells have it
+    numbered = [(row, names.setdefault(name, len(names)), cell) for row, name, cell in cells]
+    schema = {"row": pl.Int64, "name": pl.Int64, "cell": pl.String}
+    frame = pl.DataFrame(numbered, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
     frame = frame.with_columns(clean=normalised(frame["cell"]))
     long = gone.texts.filter(~is_short(gone.texts))
-    names = frame["name"].unique().to_list()
-    of_people = [name for name in names if _WHO.search(name)]
-    of_texts = [name for name in names if _NAMED.search(last := name.rpartition(".")[2]) and not _NUMBER.search(last)]
+    of_people = [number for name, number in names.items() if _WHO.search(name)]
+    of_texts = [
+        number
+        for name, number in names.items()
+        if _NAMED.search(last := name.rpartition(".")[2]) and not _NUMBER.search(last)
+    ]
     met = has_mark(gone, "cell") | has_mark(gone, "clean")
     met |= pl.col("name").is_in(of_people) & pl.col("cell").is_in(list(gone.raw_ids))
     for column in ("cell", "clean"):
@@ -191,7 +203,7 @@ def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     changed = 0
     for number, line in enumerate(lines):
         try:
-            value = json.loads(line) if path.suffix.lower() not in (".txt",) else line
+            value = parsed(line) if path.suffix.lower() not in (".txt",) else line
         except ValueError:
             value = line
         if isinstance(value, dict) and isinstance(value.get("body"), dict):  # a raw page: its other records stay
@@ -207,21 +219,22 @@ def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of JSON; a name within another has that before it."""
-    if isinstance(value, dict):
-        for inner_name, inner in value.items():
-            yield "", str(inner_name)
-            yield from _leaves(inner, f"{name}.{inner_name}")
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner, name)
-    elif value is not None and not isinstance(value, bool):
-        yield name, str(value).strip()
+    """Names and values of JSON, in no order; a name within another has that before it."""
+    pending = [(name, value)]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            yield from (("", str(inner_name)) for inner_name in value)
+            pending += [(f"{name}.{inner_name}", inner) for inner_name, inner in value.items()]
+        elif isinstance(value, list):
+            pending += [(name, inner) for inner in value]
+        elif value is not None and not isinstance(value, bool):
+            yield name, str(value).strip()
 
 
 def _json(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     text, encoding = _decoded(path)
-    value = json.loads(text)
+    value = parsed(text)
     if not _hits([(0, *leaf) for leaf in _leaves(value)], gone):
         return text.encode(encoding), 0
     inside = value.items() if isinstance(value, dict) else []
@@ -235,9 +248,16 @@ def _json(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     return json.dumps(value, ensure_ascii=False).encode(encoding), len(hits)
 
 
-_ROW = re.compile(r"<row\b.*?</row>|<row\b[^>]*/>", re.DOTALL)
-_CELL = re.compile(r"<c\b([^>]*)>(.*?)</c>", re.DOTALL)
-_SHARED = re.compile(r"<si\b.*?</si>|<si\s*/>", re.DOTALL)
+def _element(name: str) -> re.Pattern[str]:
+    """Elements of XML that hold none of their own name: attributes, then content, which an empty one `<c/>` has not.
+
+    Nothing is read twice, also where an end tag is missing.
+    """
+    content = rf"[^<]*+(?:<(?!/?{name}[\s/>])[^<]*+)*+"
+    return re.compile(rf"<{name}(?=[\s/>])([^<>]*+)>(?:(?<=/>)|({content})</{name}\s*+>)")
+
+
+_ROW, _CELL, _SHARED, _TEXT, _VALUE = map(_element, ("row", "c", "si", "t", "v"))
 
 
 def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
@@ -248,12 +268,12 @@ def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     by_name = {info.filename: info for info in parts}
     shared: list[str] = []
     if info := by_name.get("xl/sharedStrings.xml"):
-        shared = _SHARED.findall(parts[info].decode())
+        shared = [item[0] for item in _SHARED.finditer(parts[info].decode())]
     said = [_plain(one) for one in shared]
     sheets = [info for name, info in by_name.items() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)]
     for info in sheets:
         xml = parts[info].decode()
-        rows = _ROW.findall(xml)
+        rows = [row[0] for row in _ROW.finditer(xml)]
         names = dict(_cells(rows[0], said)) if rows else {}
         hits = _hits(
             [(n, names.get(at, "") if n else "", cell) for n, row in enumerate(rows) for at, cell in _cells(row, said)],
@@ -265,7 +285,8 @@ def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
         left = iter(n not in hits for n in range(len(rows)))
         parts[info] = _ROW.sub(lambda _, left=left, rows=numbered: next(rows) if next(left) else "", xml).encode()  # type: ignore[misc]
     if shared and count:
-        used = {text for info in sheets for row in _ROW.findall(parts[info].decode()) for _, text in _cells(row, said)}
+        rows = [row[0] for info in sheets for row in _ROW.finditer(parts[info].decode())]
+        used = {text for row in rows for _, text in _cells(row, said)}
         out = {n for n, text in enumerate(said) if text not in used}
         texts = iter("<si><t></t></si>" if n in out else one for n, one in enumerate(shared))
         info = by_name["xl/sharedStrings.xml"]
@@ -278,22 +299,24 @@ def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
 
 
 def _plain(xml: str) -> str:
-    return html.unescape("".join(re.findall(r"<t\b[^>]*>(.*?)</t>", xml, re.DOTALL)))
+    return html.unescape("".join(text[2] or "" for text in _TEXT.finditer(xml)))
 
 
 def _cells(row: str, shared: list[str]) -> Iterator[tuple[str, str]]:
     """Letter of the column, and what stands there."""
-    for about, inner in _CELL.findall(row):
-        value = re.search(r"<v>(.*?)</v>", inner, re.DOTALL)
-        at = re.search(r'\br="([A-Z]+)', about)
-        is_shared = 't="s"' in about and value
-        plain = _plain(inner) or (html.unescape(value[1]) if value else "")
-        yield at[1] if at else "", shared[int(value[1])] if is_shared and value else plain
+    for cell in _CELL.finditer(row):
+        attributes, content = cell[1], cell[2] or ""
+        value = _VALUE.search(content)
+        number = value[2] or "" if value else ""
+        column = re.search(r'\br="([A-Z]+)', attributes)
+        is_shared = 't="s"' in attributes and number
+        plain = _plain(content) or html.unescape(number)
+        yield column[1] if column else "", shared[int(number)] if is_shared else plain
 
 
 def _numbered(row: str, number: int) -> str:
-    row = re.sub(r'(<row\b[^>]*?\br=")\d+', rf"\g<1>{number}", row, count=1)
-    return re.sub(r'(<c\b[^>]*?\br="[A-Z]+)\d+', rf"\g<1>{number}", row)
+    row = re.sub(r'\A(<row\b[^<>]*?\br=")\d+', rf"\g<1>{number}", row)
+    return re.sub(r'(<c\b[^<>]*?\br="[A-Z]++)\d+', rf"\g<1>{number}", row)
 
 
 def remove_folder(path: Path) -> None:
