@@ -60,7 +60,11 @@ def status(as_json: Json = False) -> None:
     """
     from pipeline.tasks import asking
 
-    show(asking.ledger_status(), as_json)
+    entries = asking.ledger_status()
+    if entries.height or as_json:
+        show(entries, as_json)
+    else:
+        console.say("the ledger holds no calls: no language model was asked yet")
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
 
+import json
 from functools import partial
 from typing import Annotated
 
@@ -91,19 +92,35 @@ def recover_catalog(
     force: Annotated[
         bool, typer.Option("--force", help="Take the newest whole state also where the catalog names another.")
     ] = False,
+    take: Annotated[
+        list[str] | None,
+        typer.Option("--take", help="Take the state of this metadata file; repeat it for other tables."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Make a lost or damaged catalog again from the tables' metadata files. Stop everything else before.
 
-    A damaged SQLite catalog is moved aside, not deleted. Tables that a sound catalog knows stay as they are.
+    A damaged SQLite catalog is moved aside, not deleted. Tables that a sound catalog knows stay as they are. States
+    that it does not know are kept and listed; `--take` makes it name one of them.
 
-    Examples: `undertone recover-catalog --dry-run`; `undertone recover-catalog`
+    Examples: `undertone recover-catalog --dry-run`; `undertone recover-catalog`;
+    `undertone recover-catalog --take 00007-5f2c….metadata.json`
     """
     from pipeline import warehouse
 
-    recovered = warehouse.recover(dry_run=dry_run, force=force)
-    show(pl.DataFrame(recovered, schema=list(warehouse.Recovered._fields), orient="row"), as_json)
+    recovered = warehouse.recover(dry_run=dry_run, force=force, take=take or [])
+    rows = [row._asdict() | {"others": [other._asdict() for other in row.others]} for row in recovered]
+    if as_json:
+        typer.echo("".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows), nl=False)
+    else:
+        console.table(pl.DataFrame(rows, schema=list(warehouse.Recovered._fields)).drop("others"))
+    for other in [] if as_json else [other for row in recovered for other in row.others]:
+        console.out.print(
+            f"{other.table} has another state, {other.note}: {other.rows:,} rows, snapshot {other.snapshot}, of "
+            f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC. To take it: --take {other.state}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
     console.say(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")

@@ -189,7 +189,9 @@ class _Run:
             ledger.release(self.engine, self.me)
         if self.error:
             raise self.error
-        for _, request in [*self.todo, *self.elsewhere, *source]:
+        rest = dict([*self.todo, *self.elsewhere, *source])
+        ledger.book_lost(self.engine, rest)
+        for request in rest.values():
             self.miss(request, self.asked.stopped or "not asked")
         if self.asked.stopped is None and (count := sum(miss.is_open for miss in self.asked.missing)):
             self.asked.stopped = f"{count} requests failed for now; run again to ask them"

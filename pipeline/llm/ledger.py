@@ -161,10 +161,7 @@ def claim(
             else:
                 spent += reserved[key]
                 mine.append(key)
-        taken = [held[key] for key in mine if key in held]
-        if taken:
-            con.execute(sa.insert(tables.calls), [_lost(row, wanted[row.key].model, now) for row in taken])
-            con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([row.key for row in taken])))
+        _book(con, [held[key] for key in mine if key in held], wanted, now)
         if mine:
             con.execute(sa.insert(tables.claims), [
                 {"key": key, "owner": owner, "run_id": run_id, "lease": now + lease, "reserved_usd": reserved[key],
@@ -194,6 +191,21 @@ def release(engine: sa.Engine, owner: str) -> int:
     """Give back all that an owner has claimed and not asked."""
     with writing(engine) as con:
         return free(con, owner)
+
+
+def book_lost(engine: sa.Engine, requests: Mapping[str, Request]) -> None:
+    """Book as lost calls the claims of these requests whose owners died: perhaps they were billed."""
+    claims, now = tables.claims, time.time()
+    with writing(engine) as con:
+        for some in _cut(list(requests)):
+            held = con.execute(sa.select(claims).where(claims.c.key.in_(some))).all()
+            _book(con, [claim for claim in held if _ended(claim.owner, claim.lease, now)], requests, now)
+
+
+def _book(con: sa.Connection, ended: Sequence[Any], requests: Mapping[str, Request], now: float) -> None:
+    if ended:
+        con.execute(sa.insert(tables.calls), [_lost(claim, requests[claim.key].model, now) for claim in ended])
+        con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([claim.key for claim in ended])))
 
 
 def free(con: sa.Connection, owner: str) -> int:

@@ -6,7 +6,7 @@ order; `connect` opens DuckDB over tables and views.
 """
 
 from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table, widen
-from pipeline.warehouse.erase import discard, erase, history, met, purge, refuse_other_tables, rewrite, strays
+from pipeline.warehouse.erase import discard, erase, history, met, purge, refuse_unknown_states, rewrite, strays
 from pipeline.warehouse.query import checks, connect, query, read, run_check
 from pipeline.warehouse.recovery import Recovered, backup, find_damage, recover
 from pipeline.warehouse.scratch import attempt, stage
@@ -40,7 +40,7 @@ __all__ = [
     "query",
     "read",
     "recover",
-    "refuse_other_tables",
+    "refuse_unknown_states",
     "replace",
     "rewrite",
     "run_check",

@@ -84,14 +84,10 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
         How many files were removed.
 
     Raises:
+        BadInput: the catalog does not know a state that was published; nothing was removed.
         Retry: another writer changed the table meanwhile.
     """
     handle, old, _ = _states(name, grace)
-    if newer := [s for s in old if s.is_published and s.version > version_of(path_of(handle.metadata_location))]:
-        raise BadInput(
-            f"{name}: the catalog is older than the table: {newer[-1].path} was published after the state that the "
-            "catalog names; run `undertone recover-catalog`, then erase again"
-        )
     ever = _ever(handle, old)
     try:
         for ref, about in handle.refs().items():
@@ -116,8 +112,10 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
     return removed + sweep(name, grace)
 
 
-def refuse_other_tables(names: Iterable[str]) -> None:
-    """Raise BadInput where another table's rows lie in the folder of one of these: an erasure would not look there."""
+def refuse_unknown_states(names: Iterable[str]) -> None:
+    """Raise BadInput where states lie in the folder of a table that an erasure would not reach: of another table, or
+    published ones that the catalog does not know.
+    """
     for name in names:
         handle, _, others = _states(name)
         for state in others:
@@ -133,6 +131,9 @@ def _states(name: str, grace: timedelta | None = None) -> tuple[Table, list[Stat
     """The table as it is now; its former states; and those of other tables in its folder, or of writes in flight.
 
     A state that was never published is a former one if it is older than `grace`.
+
+    Raises:
+        BadInput: a published state of the table is neither: its rows may be wanted, and only a person can tell.
     """
     handle = catalog.table(name)
     system, root = open_store(handle.location())
@@ -140,13 +141,28 @@ def _states(name: str, grace: timedelta | None = None) -> tuple[Table, list[Stat
     states = read_states(system, list_table(system, root), handle.io, head_of(handle.location()))
     handle = catalog.table(name)  # after the listing: what is published in between is among its states
     lineage = sort_states(handle, states)
-    old = list(lineage.replaced)
-    others: list[State] = []
-    for state in (*lineage.pending, *lineage.unpublished, *lineage.unknown):
-        is_own = state.metadata is not None and state.metadata.table_uuid == handle.metadata.table_uuid
-        is_over = state.is_published or (before is not None and state.written_at < before)
-        (old if is_own and is_over else others).append(state)
+    old, others = list(lineage.replaced), [state for state in lineage.unknown if not _is_own(state, handle)]
+    if unknown := [state for state in lineage.unknown if _is_own(state, handle)]:
+        if any(state.version > version_of(path_of(handle.metadata_location)) for state in unknown):
+            what = (
+                f"the catalog is older than the table: {unknown[-1].path} was published after the state that it names"
+            )
+        else:
+            what = f"the catalog does not know {len(unknown)} states that were published"
+        raise BadInput(
+            f"{name}: {what}, which an erasure does not reach. `undertone recover-catalog` moves an old catalog on, or "
+            "shows the states, and `--take` takes one. Then delete the metadata files of those that are not wanted, "
+            f"and erase again: {', '.join(sorted(state.path for state in unknown))}"
+        )
+    for state in (*lineage.pending, *lineage.unpublished):
+        is_over = before is not None and state.written_at < before
+        (old if is_over and _is_own(state, handle) else others).append(state)
     return handle, old, others
+
+
+def _is_own(state: State, handle: Table) -> bool:
+    """Whether a state is of this table and no other in its folder."""
+    return state.metadata is not None and state.metadata.table_uuid == handle.metadata.table_uuid
 
 
 def history(name: str) -> pl.LazyFrame:

@@ -7,7 +7,7 @@ not lost even so, as the metadata files tell of them: recover again.
 import logging
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from pipeline.private import make_folder
 from pipeline.warehouse import catalog
 from pipeline.warehouse.check import examine
 from pipeline.warehouse.files import list_table, open_store, path_of
-from pipeline.warehouse.lineage import State, head_of, read_states
+from pipeline.warehouse.lineage import State, head_of, read_states, sort_states
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -36,6 +36,26 @@ COPIES = 8
 _ROWS = f"select table_name, metadata_location from iceberg_tables where table_namespace = '{catalog.NAMESPACE}'"  # noqa: S608
 
 
+class Other(NamedTuple):
+    """A state that is not the one which the catalog names, and that none of the same folder came from.
+
+    Attributes:
+        table: name of the folder it lies in.
+        state: name of its metadata file.
+        written_at: when, by the store's clock.
+        snapshot: id of its snapshot; None before the first rows, or if the file cannot be read.
+        rows: in it.
+        note: what it is to the state that the catalog names.
+    """
+
+    table: str
+    state: str
+    written_at: datetime
+    snapshot: int | None
+    rows: int
+    note: str
+
+
 class Recovered(NamedTuple):
     """What became of a table.
 
@@ -45,6 +65,7 @@ class Recovered(NamedTuple):
         rows: in the state that the catalog names now.
         state: name of its metadata file.
         note: what was passed over, and why.
+        others: states that are kept and that the catalog does not know; `recover` takes one by its name.
     """
 
     table: str
@@ -52,6 +73,7 @@ class Recovered(NamedTuple):
     rows: int
     state: str
     note: str
+    others: tuple[Other, ...] = ()
 
 
 def backup() -> Path | None:
@@ -111,7 +133,7 @@ def _copied() -> dict[str, set[str]]:
     return paths
 
 
-def recover(*, dry_run: bool = False, force: bool = False) -> list[Recovered]:
+def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str] = ()) -> list[Recovered]:
     """Make the catalog name the newest whole state of every table whose files are there.
 
     A table that the catalog knows is left as it is, unless its metadata file cannot be read or a newer state came from
@@ -120,11 +142,20 @@ def recover(*, dry_run: bool = False, force: bool = False) -> list[Recovered]:
     Args:
         dry_run: change nothing.
         force: take the newest whole state also where the catalog names another that can be read.
+        take: names of metadata files, one of a table at most, whose states the catalog is to name.
+
+    Raises:
+        BadInput: a file in `take` is not there or its state is not whole, or two are of one table; nothing was changed.
     """
     damage = find_damage()
     registered = {} if damage else catalog.registered()
     copied = _copied()
-    plans = [_plan(name, registered.get(name), copied.get(name, set()), force=force) for name in _folders()]
+    plans = [_plan(name, registered.get(name), copied.get(name, set()), force=force, take=take) for name in _folders()]
+    if absent := sorted(set(take) - {plan.state for plan, _ in plans}):
+        raise BadInput(
+            f"no table has the metadata file {absent[0]}, or another file of its table was named too; nothing was "
+            "changed. `undertone recover-catalog --dry-run` names the files"
+        )
     changes = {p.table: (registered.get(p.table), location) for p, location in plans if p.action in _CHANGING}
     if changes and not dry_run:
         if damage:
@@ -160,7 +191,9 @@ def _folders() -> list[str]:
     return sorted(info.base_name for info in infos if info.type is fs.FileType.Directory)
 
 
-def _plan(name: str, registered: str | None, copied: set[str], *, force: bool) -> tuple[Recovered, str]:
+def _plan(
+    name: str, registered: str | None, copied: set[str], *, force: bool, take: Collection[str]
+) -> tuple[Recovered, str]:
     """What to do with a table, and the address of the metadata file to name."""
     location = catalog.table_location(name) if registered is None else registered.rpartition("/metadata/")[0]
     system, root = open_store(location)
@@ -168,9 +201,13 @@ def _plan(name: str, registered: str | None, copied: set[str], *, force: bool) -
     states = {state.path: state for state in read_states(system, list_table(system, root), io, head)}
     current = states.get(path_of(registered)) if registered else None
     notes: list[str] = []
-    newest: State | None = None
-    for state in _rank(list(states.values()), copied | ({current.path} if current else set())):
-        problems = examine(_open_state(name, state, io, head))
+    newest = next((state for state in states.values() if _name(state) in take), None)
+    is_named = newest is not None
+    if newest is not None and (problems := _examine(name, newest, io, head)):
+        raise BadInput(f"{name}: {_name(newest)} is not whole, {problems[0]}; nothing was changed")
+    ranked = [] if is_named else _rank(list(states.values()), copied | ({current.path} if current else set()))
+    for state in ranked:
+        problems = _examine(name, state, io, head)
         if notes and not state.snapshot_ids:
             break  # before the first row was written: no state to return to
         if not problems:
@@ -178,7 +215,7 @@ def _plan(name: str, registered: str | None, copied: set[str], *, force: bool) -
             break
         notes.append(f"not taken: {_name(state)} of {_count(state)} rows, {problems[0]}")
     notes += _others(states.values(), newest)
-    if current is not None and current.metadata is not None and current != newest:
+    if current is not None and current.metadata is not None and current != newest and not is_named:
         is_newer = newest is not None and current.path in _ancestors(newest, states)
         if not (newest is not None and (force or is_newer)):
             notes += [f"--force takes {_name(newest)} of {_count(newest)} rows"] if newest else []
@@ -186,7 +223,8 @@ def _plan(name: str, registered: str | None, copied: set[str], *, force: bool) -
     if newest is None:
         return Recovered(name, "lost", 0, "", "; ".join(notes) or "no metadata file can be read"), ""
     action = "kept" if newest == current else "replaced" if registered else "registered"
-    return Recovered(name, action, _count(newest), _name(newest), "; ".join(notes)), head + newest.path
+    others = _list_others(name, _open_state(name, newest, io, head), states.values())
+    return Recovered(name, action, _count(newest), _name(newest), "; ".join(notes), others), head + newest.path
 
 
 def _rank(states: list[State], named: Collection[str]) -> list[State]:
@@ -231,6 +269,34 @@ def _others(states: Iterable[State], newest: State | None) -> list[str]:
         if state.metadata and state.snapshot_ids and state.metadata.table_uuid != uuid:
             last[state.metadata.table_uuid] = state
     return [f"another table of {_count(s)} rows lies there, {_name(s)}; its files are kept" for s in last.values()]
+
+
+def _list_others(name: str, current: Table, states: Collection[State]) -> tuple[Other, ...]:
+    """States that the current one did not come from, without those that another of them came from."""
+    lineage = sort_states(current, states)
+    kinds = (
+        (lineage.unknown, "published"), (lineage.pending, "newer, perhaps not published"),
+        (lineage.unpublished, "not published; upkeep removes it"),
+    )  # fmt: skip
+    parents = {path for state in states for path in state.parents}
+    return tuple(
+        Other(
+            name, _name(state), state.written_at, state.metadata.current_snapshot_id if state.metadata else None,
+            _count(state), _describe(state, current, kind),
+        )
+        for group, kind in kinds for state in group if state.path not in parents
+    )  # fmt: skip
+
+
+def _describe(state: State, current: Table, kind: str) -> str:
+    if state.metadata is None:
+        return f"{kind}; cannot be read"
+    return kind if state.metadata.table_uuid == current.metadata.table_uuid else f"{kind}; of another table"
+
+
+def _examine(name: str, state: State, io: FileIO, head: str) -> Sequence[str]:
+    """What is missing or damaged of a state."""
+    return ["its metadata cannot be read"] if state.metadata is None else examine(_open_state(name, state, io, head))
 
 
 def _open_state(name: str, state: State, io: FileIO, head: str) -> Table:

@@ -127,3 +127,11 @@ def test_requests_that_were_given_up(
     assert "2 calls set aside" in done.err
     assert run("llm", "clear", "--yes").err.strip() == "no such request"
     assert run(*words).code == 0
+
+
+def test_an_empty_ledger_is_told_in_a_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`llm status` prints no table without rows, and no line of JSON."""
+    monkeypatch.setenv("UNDERTONE_LLM_LEDGER", f"sqlite:///{tmp_path}/empty.db")
+    done = run("llm", "status")
+    assert (done.out, done.err.strip()) == ("", "the ledger holds no calls: no language model was asked yet")
+    assert run("llm", "status", "--json").out == ""

@@ -1,6 +1,7 @@
 """`undertone maintain` and `undertone backfill`: the tables in order, days again in any order."""
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -69,3 +70,22 @@ def test_backfill_takes_a_range_of_days(tables: Path, monkeypatch: pytest.Monkey
 def test_backfill_refuses_what_is_no_range(tables: Path, words: tuple[str, ...]) -> None:
     """A last day before the first, a day in another form and an unknown step are bad input."""
     assert isinstance(CliRunner().invoke(app, ["backfill", *words]).exception, BadInput)
+
+
+def test_recover_catalog_shows_and_takes_a_state(tables: Path) -> None:
+    """A state that the catalog does not know is shown with table, file, time, snapshot and rows; `--take` takes it."""
+    rows = filled("comments", {"text": "one"}, {"text": "two"})
+    shutil.copy(tables / "catalog.db", tables / "old.db")
+    warehouse.overwrite("comments", {"day": DAY, "source": "weibo"}, rows)
+    (tables / "old.db").replace(tables / "catalog.db")
+    warehouse.overwrite("comments", {"day": DAY, "source": "weibo"}, rows[:1])
+    warehouse.overwrite("comments", {"day": DAY, "source": "weibo"}, rows[:1])
+    (other,) = [other for row in warehouse.recover(dry_run=True) for other in row.others]
+    done = CliRunner().invoke(app, ["recover-catalog", "--dry-run"])
+    assert "comments has another state, published: 2 rows" in done.stdout
+    written = f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"snapshot {other.snapshot}, of {written}. To take it: --take {other.state}" in done.stdout
+    done = CliRunner().invoke(app, ["recover-catalog", "--take", other.state, "--json"])
+    row = next(row for row in map(json.loads, done.stdout.splitlines()) if row["table"] == "comments")
+    assert (row["action"], row["rows"], [other["rows"] for other in row["others"]]) == ("replaced", 2, [1])
+    assert warehouse.scan("comments").collect().height == 2

@@ -33,7 +33,7 @@ def rows(path: Path) -> dict[str, str]:
 
 def until(served: int, server: Server) -> None:
     """Wait until the server has served so many in all."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300  # processes start slowly on a busy machine
     while server.served.total() < served and time.monotonic() < limit:
         time.sleep(0.002)
     assert server.served.total() >= served
@@ -107,9 +107,13 @@ def test_processes_of_one_run_keep_its_limit_through_a_kill(tmp_path: Path) -> N
         until(10, server)
         children[0].kill()
         for child in children:
-            child.communicate(timeout=120)
+            child.communicate(timeout=300)
         for child in [start(uri, server.url, 400, 16, limit) for _ in range(2)]:
-            child.communicate(timeout=120)
+            child.communicate(timeout=300)
     spent = ledger.spending(ledger.opened(uri), "run")
     ledger.close()
-    assert 0.5 * limit < server.billed_usd <= spent.cost_usd <= limit
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
+        assert con.execute("select count(*) from claims").fetchone() == (0,)
+        lost = con.execute("select coalesce(sum(cost_usd), 0) from calls where outcome = 'lost'").fetchone()[0]
+    # what the dead process had set aside counts as spent, and may not have reached the service
+    assert 0.5 * (limit - lost) < server.billed_usd <= spent.cost_usd <= limit

@@ -6,13 +6,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
-from pipeline.llm import ledger, ledger_tables, owners
+from pipeline.llm import client, connection, cost, ledger, ledger_tables, owners
 from pipeline.llm.ledger import Call
 from pipeline.llm.replies import Reply
 from pipeline.llm.request import Request, as_json
@@ -102,6 +103,21 @@ def test_a_lease_ends(engine: sa.Engine) -> None:
     time.sleep(0.3)
     assert take(engine, wanted, owners.me()).mine == list(wanted)
     assert ledger.spending(engine) == ledger.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
+
+
+def test_what_a_dead_process_may_have_spent_is_booked(engine: sa.Engine) -> None:
+    """A run that its limit ends books the claims of a dead process as lost calls, and leaves those of a living one."""
+    wanted = asking("a", "b")
+    dead, living = wanted
+    take(engine, {dead: wanted[dead]}, GONE + ":1", lease=-1)
+    take(engine, {living: wanted[living]}, owners.me())
+    asked = client.ask(
+        wanted.values(), engine, connection.Endpoint("http://127.0.0.1:9/v1", "key"), run_id="run", max_cost=0.0,
+        prices={"m": cost.Price(1.0, 2.0, date(2026, 1, 1))},
+    )  # fmt: skip
+    assert (asked.is_limited, asked.calls_sent) == (True, 0)
+    assert ledger.spending(engine, "run") == ledger.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
+    assert take(engine, wanted, owners.me()).mine == [dead]
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine) -> None:

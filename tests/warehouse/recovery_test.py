@@ -33,7 +33,7 @@ def texts() -> list[str]:
     return sorted(warehouse.scan("comments").collect()["text"])
 
 
-def actions(**options: bool) -> dict[str, str]:
+def actions(**options: Any) -> dict[str, str]:
     """What a recovery did with the tables that it did not leave as they were."""
     return {row.table: row.action for row in warehouse.recover(**options) if row.action != "kept"}
 
@@ -216,6 +216,88 @@ def test_states_that_parted_are_both_kept(tables: Path) -> None:
     assert "of 4 rows" in note
     assert actions(force=True) == {"comments": "replaced"}
     assert texts() == ["a", "b", "c", "one"]
+
+
+def part(home: Path) -> None:
+    """Leave two states of one table: a catalog that was brought back from a copy was written to."""
+    write("one")
+    shutil.copy(home / "catalog.db", home / "old.db")
+    write("a", "b", source="zhihu")
+    (home / "old.db").replace(home / "catalog.db")
+    write("d", source="netease")
+    write("e", source="netease")
+
+
+def others() -> list[recovery.Other]:
+    """States of the comments that the catalog does not know."""
+    (row,) = [row for row in warehouse.recover(dry_run=True) if row.table == "comments"]
+    return list(row.others)
+
+
+def test_a_state_that_the_catalog_does_not_know_is_shown_and_taken(tables: Path) -> None:
+    """Of two states of one table each is shown while the other is in force, and can be taken; both stay whole."""
+    part(tables)
+    age(tables)
+    (other,) = others()
+    assert (other.rows, other.note) == (3, "published")
+    assert actions(take=[other.state]) == {"comments": "replaced"}
+    assert texts() == ["a", "b", "one"]
+    warehouse.maintain("comments", EAGER)
+    (other,) = others()
+    assert other.rows == 2
+    assert actions(take=[other.state]) == {"comments": "replaced"}
+    assert texts() == ["e", "one"]
+    assert upkeep.check("comments", footers=True).problems == []
+
+
+def test_no_erasure_removes_a_state_that_the_catalog_does_not_know(tables: Path) -> None:
+    """A purge refuses and removes nothing while another published state lies there; without it, it goes on."""
+    part(tables)
+    age(tables)
+    before = files(tables)
+    (other,) = others()
+    with pytest.raises(BadInput, match=f"does not know . states that were published.*{other.state}") as refusal:
+        warehouse.purge("comments", timedelta(0))
+    assert files(tables) == before
+    with pytest.raises(BadInput, match="--take"):
+        warehouse.refuse_unknown_states(["comments"])
+    for path in str(refusal.value).rpartition("again: ")[2].split(", "):
+        Path(path).unlink()
+    warehouse.purge("comments", timedelta(0))
+    assert others() == []
+    assert texts() == ["e", "one"]
+
+
+def test_a_commit_of_which_nobody_knows_the_end_is_shown(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its metadata file is shown with its rows once another commit took its place, and can be taken while it lies
+    there.
+    """
+    write("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog.Session, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            write("uncertain", source="zhihu")
+    write("two")
+    (other,) = others()
+    assert (other.rows, other.note) == (2, "not published; upkeep removes it")
+    assert actions(take=[other.state]) == {"comments": "replaced"}
+    assert texts() == ["one", "uncertain"]
+    assert [other.note for other in others()] == ["published"]
+
+
+def test_a_state_that_cannot_be_taken_changes_nothing(tables: Path) -> None:
+    """A name that no table has, two of one table, and a state that lacks a file are refused."""
+    part(tables)
+    (other,) = others()
+    current = warehouse.table("comments").metadata_location.rpartition("/")[2]
+    for names in (["00001-x.metadata.json"], [other.state, current]):
+        with pytest.raises(BadInput, match="nothing was changed"):
+            warehouse.recover(take=names)
+    for path in tables.rglob(f"comments/metadata/snap-{other.snapshot}-*.avro"):
+        path.unlink()
+    with pytest.raises(BadInput, match=r"is not whole, .*nothing was changed"):
+        warehouse.recover(take=[other.state])
+    assert texts() == ["e", "one"]
 
 
 @pytest.mark.parametrize("newer_count", [1, 5])

@@ -101,7 +101,7 @@ def forget(
     """
     asked = wanted(request, key)
     warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
-    warehouse.refuse_other_tables(RULES)
+    warehouse.refuse_unknown_states(RULES)
     with _alone(), _unfinished(asked, key or settings.user_key()) as erasure_id:
         gone = resolve(asked)
         receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
