@@ -272,7 +272,7 @@ def _others(states: Iterable[State], newest: State | None) -> list[str]:
 
 
 def _list_others(name: str, current: Table, states: Collection[State]) -> tuple[Other, ...]:
-    """States that the current one did not come from, without those that another of them came from."""
+    """States with rows that the current one did not come from, without those that another of them came from."""
     lineage = sort_states(current, states)
     kinds = (
         (lineage.unknown, "published"), (lineage.pending, "newer, perhaps not published"),
@@ -284,7 +284,8 @@ def _list_others(name: str, current: Table, states: Collection[State]) -> tuple[
             name, _name(state), state.written_at, state.metadata.current_snapshot_id if state.metadata else None,
             _count(state), _describe(state, current, kind),
         )
-        for group, kind in kinds for state in group if state.path not in parents
+        for group, kind in kinds for state in group
+        if state.path not in parents and (state.metadata is None or state.snapshot_ids)
     )  # fmt: skip
 
 
