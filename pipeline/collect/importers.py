@@ -6,7 +6,8 @@ and what was expected, so that a person mends the file rather than finding a hol
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -18,13 +19,15 @@ from pipeline.collect.formats.databases import tables
 from pipeline.collect.markup import text_of
 from pipeline.collect.record import Article, Comment, Page
 from pipeline.collect.rows import Chunk, Source, chunks_of
-from pipeline.collect.values import Row, count_value, list_value, text_value, time_value, time_zone
+from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, text_value, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.text.lines import LIMITS, Limits
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
+_PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
+_SPREADSHEETS = (".csv", ".tsv", ".xlsx")
 _MESSAGES = 10  # about bad rows, of a file
 
 
@@ -105,11 +108,13 @@ class _File:
     left_out: LeftOut
     chosen: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     seen: dict[str, set[str]] = field(default_factory=dict)
+    cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def batches(self, key: bytes | None) -> Iterator[Batch]:
         """Batches of each chunk."""
         # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
         exports = [table for table, names in tables(self.file.path).items() if columns.preset(names)]
+        self.file.choose = self._wanted
         for chunk in chunks_of(self.file):
             if exports and not self.mapping and chunk.table not in exports:
                 self.file.ignore(f"the table {chunk.table!r:.60}, which is no export we know")
@@ -122,6 +127,8 @@ class _File:
                 yield self._table(chunk)
         for table, names in self.seen.items():
             columns.all_there(self.mapping, names, self._place(table))
+        for ids in self.cut_ids.values():
+            ids.check()
 
     def _place(self, table: str) -> str:
         return f"{self.file.path}, table {table!r}"
@@ -168,10 +175,15 @@ class _File:
             yield batch
 
     def _table(self, chunk: Chunk) -> Batch:
-        preset, mapping = self._columns(chunk)
+        # without columns all its rows are broken
+        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
+        preset, mapping = self._columns(chunk.table, names) if names else (None, {})
         batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
+        is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             row_key, place = self._row_key(chunk.table, number), f"{self.file.path}, row {number}"
+            if is_spreadsheet:
+                self._watch_ids(chunk.table, row, mapping, place)
             try:
                 article, comments = _records(row, mapping, row_key, place)
             except BadInput as why:
@@ -181,17 +193,28 @@ class _File:
             batch.page.comments += comments
         return batch
 
-    def _columns(self, chunk: Chunk) -> tuple[str | None, columns.Columns]:
-        """The source that the chunk's table stands for, and its mapping."""
-        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
-        if not names:  # all its rows are broken
-            return self.chosen.get(chunk.table, (None, {}))
-        self.seen.setdefault(chunk.table, set()).update(names & set(self.mapping.values()))
-        if chunk.table not in self.chosen:
-            self.chosen[chunk.table] = columns.choose(self.mapping, names, self._place(chunk.table))
+    def _columns(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
+        """The source that a table with these columns stands for, and its mapping."""
+        self.seen.setdefault(table, set()).update(names & set(self.mapping.values()))
+        if table not in self.chosen:
+            self.chosen[table] = columns.choose(self.mapping, names, self._place(table))
             if self.file.path.suffix.lower() not in _SPARSE:
-                columns.all_there(self.mapping, names, self._place(chunk.table))
-        return self.chosen[chunk.table]
+                columns.all_there(self.mapping, names, self._place(table))
+        return self.chosen[table]
+
+    def _wanted(self, table: str, names: Sequence[str]) -> set[str]:
+        """The columns of a table that are read."""
+        if not self.mapping and set(names) >= _PAGE_KEYS:
+            return _PAGE_COLUMNS
+        _, mapping = self._columns(table, set(names))
+        return set(mapping.values())
+
+    def _watch_ids(self, table: str, row: Row, mapping: columns.Columns, place: str) -> None:
+        """Look at the ids of a row for what a spreadsheet makes of long ones."""
+        for name in IDS & mapping.keys():
+            value = row.get(mapping[name])
+            if isinstance(value, str):
+                self.cut_ids[table, name].add(value, f"{place}, field {mapping[name]!r}")
 
 
 def _page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:

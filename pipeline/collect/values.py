@@ -25,8 +25,11 @@ _DATE_FORMS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # by their nu
 _DECIMAL = re.compile(r"^-?[0-9]{1,18}\.[0-9]+$")
 _ABSENT = ("NA", "NaN", "nan", "None", "null")  # what programs write for none
 _WHOLE = re.compile(r"^(-?[0-9]{1,18})(\.0+)?$")
-_IDS = ("comment_id", "thread_id", "parent_id", "root_id", "user")
+IDS = frozenset({"comment_id", "thread_id", "parent_id", "root_id", "user"})
 _ROUNDED = re.compile(r"^-?[0-9](?:\.[0-9]+)?[eE]\+[0-9]+$")  # what a spreadsheet makes of a long id
+_LONG_ID = re.compile(r"^[0-9]{16,40}$")
+_KEPT_DIGITS = 15  # of a number in Excel, which puts zeros for the others
+_FEWEST_IDS, _FEWEST_ZEROS = 5, 8  # with less, no column is refused: ids end so by chance once in 10**8 columns
 _EXACT = 2**53  # the first integers that floats skip lie above
 
 Row = Mapping[str, Any]
@@ -49,14 +52,52 @@ def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> s
         hint = "; for a list of comments in each row say --map comments=COLUMN" if isinstance(value, list) else ""
         raise BadInput(f"{location}: expected text, found {_type_name(value)}{hint}")
     if isinstance(value, RoundedNumber):
-        kind = "an id as text" if name in _IDS else "text or a whole number"
+        kind = "an id as text" if name in IDS else "text or a whole number"
         raise BadInput(f"{location}: expected {kind}, found the number {value}, which has lost digits")
-    if name in _IDS and isinstance(value, str):
+    if name in IDS and isinstance(value, str):
         if _is_rounded(value):
             raise BadInput(f"{location}: expected an id as text, found {value!r:.60}, which has lost digits")
         number = _WHOLE.match(value)  # pandas writes 1.0 in a column that has gaps
         value = number[1] if number else value if value.strip() and value not in _ABSENT else None
     return None if value in (None, "") else str(value)
+
+
+class CutIds:
+    """The ids of a column, and whether a spreadsheet cut them.
+
+    Excel saves 1234567890123456789 as 1234567890123450000, which looks like an id. A column of which all long ids end
+    so, five different ones or more with eight such zeros between them, was cut: digits that are as likely as others
+    are zeros by chance in one column of 10**8.
+    """
+
+    def __init__(self) -> None:
+        self.first = ""  # of them: place and value
+        self.ids: set[str] = set()
+        self.zeros = 0
+        self.has_whole_ids = False
+
+    def add(self, value: str, location: str) -> None:
+        """Look at an id."""
+        if self.has_whole_ids or not _LONG_ID.match(value):
+            return
+        cut = value[_KEPT_DIGITS:]
+        if cut.strip("0"):
+            self.has_whole_ids = True
+        elif not self._are_enough() and value not in self.ids:
+            self.first = self.first or f"{location}: expected ids as text, found {value!r}"
+            self.ids.add(value)
+            self.zeros += len(cut)
+
+    def check(self) -> None:
+        """Refuse the column if its ids are cut."""
+        if self._are_enough() and not self.has_whole_ids:
+            raise BadInput(
+                f"{self.first}, and all its ids of more than {_KEPT_DIGITS} digits end in zeros from the "
+                f"{_KEPT_DIGITS + 1}th on, as Excel leaves them; export ids as text (if they are right, as jsonl)"
+            )
+
+    def _are_enough(self) -> bool:
+        return len(self.ids) >= _FEWEST_IDS and self.zeros >= _FEWEST_ZEROS
 
 
 def _float_value(value: float, location: str, name: str) -> int | float | None:
@@ -66,7 +107,7 @@ def _float_value(value: float, location: str, name: str) -> int | float | None:
     if math.isinf(value):
         raise BadInput(f"{location}: expected text or a number, found {value}")
     if abs(value) > _EXACT:
-        kind = "an id as text" if name in _IDS else "text or a whole number"
+        kind = "an id as text" if name in IDS else "text or a whole number"
         raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
     return int(value) if value.is_integer() else value
 

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import date, timedelta
 from decimal import Decimal
@@ -17,6 +17,7 @@ import xlsxwriter
 
 from pipeline.collect.importers import LeftOut, read
 from pipeline.collect.record import Comment
+from pipeline.collect.rows import chunks
 from pipeline.errors import BadInput
 
 
@@ -171,6 +172,94 @@ def _nulls(path: Path) -> None:
     pq.write_table(pa.table({"text": pa.nulls(10_000_000)}), path, compression="zstd")
 
 
+def _one_list(path: Path) -> None:
+    lists = pa.ListArray.from_arrays([0, 3_000_000], pa.nulls(3_000_000, pa.string()))
+    pq.write_table(pa.table({"text": ["a"], "comments": lists}), path)
+
+
+def test_a_wide_parquet_file_that_is_mostly_empty(tmp_path: Path) -> None:
+    """Of a Parquet file only the mapped columns count: hundreds of empty or constant ones beside them are no bomb."""
+    count, path = 10_000, tmp_path / "a.parquet"
+    constant = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), pa.array(["x" * 50]))
+    more = {f"null{n}": pa.nulls(count, pa.string()) for n in range(300)} | {f"same{n}": constant for n in range(100)}
+    pq.write_table(pa.table({"text": [f"nice hat {n}" for n in range(count)], **more}), path)
+    assert sum(len(batch.page.comments) for batch in read(path, None, {}, None)) == count
+    assert sum(len(batch.page.comments) for batch in read(path, None, {"text": "text", "user": "null7"}, None)) == count
+
+
+def test_parquet_columns_that_are_empty_take_little(tmp_path: Path) -> None:
+    """Where all columns are read, empty ones do not count as if each null took the room of a value."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({f"c{n}": pa.nulls(2_200, pa.string()) for n in range(1_000)}), path)
+    assert sum(len(chunk.rows) for chunk in chunks(path)) == 2_200
+
+
+def test_times_with_nanoseconds(tmp_path: Path) -> None:
+    """Times of a Parquet file are read to the microsecond, as those of texts are; a column that is not read is free."""
+    path = tmp_path / "a.parquet"
+    times = pa.array([1_700_000_000_000_001_999], pa.timestamp("ns"))
+    exotic = pa.array([1_700_000_000_000_001_999], pa.duration("ns"))
+    pq.write_table(pa.table({"text": ["a"], "created_at": times, "crawled": times, "spent": exotic}), path)
+    assert str(comment(path).created_at) == "2023-11-14 22:13:20.000001+00:00"
+
+
+LONG_IDS = [4_987_654_321_098_765 + 7_919 * n for n in range(8)]  # as Weibo gives comments
+LONGER_IDS = [1_234_567_890_123_456_789 + 10_007 * n for n in range(5)]
+
+
+def _excel(number: int) -> str:
+    """A whole number as Excel keeps it: 15 digits, and zeros."""
+    digits = str(number)
+    return digits[:15] + "0" * (len(digits) - 15)
+
+
+def _write_ids(path: Path, ids: Sequence[object], column: str = "comment_id") -> None:
+    rows = [["text", column], *([f"nice hat {n}", str(value)] for n, value in enumerate(ids))]
+    if path.suffix == ".xlsx":
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet("s")
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+    else:
+        path.write_text("".join(f"{','.join(row)}\n" for row in rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+@pytest.mark.parametrize("ids", [LONG_IDS, LONGER_IDS])
+@pytest.mark.parametrize("column", ["comment_id", "parent_id", "user"])
+def test_ids_that_a_spreadsheet_cut(name: str, ids: list[int], column: str, tmp_path: Path) -> None:
+    """A column whose long ids all end in the zeros that Excel leaves is refused; with a single whole id it is not."""
+    _write_ids(tmp_path / name, ["", 7, *map(_excel, ids)], column)
+    expected = rf"{name}, row 4, field '{column}': expected ids as text, found '{_excel(ids[0])}'.*export ids as text"
+    with pytest.raises(BadInput, match=expected):
+        list(read(tmp_path / name, "mine", {}, None, size=3, skip_bad_rows=True))
+    _write_ids(tmp_path / name, [*map(_excel, ids), ids[0]], column)
+    (batch,) = read(tmp_path / name, "mine", {}, None)
+    assert len(batch.page.comments) == len(ids) + 1
+
+
+@pytest.mark.parametrize("ids", [
+    LONG_IDS, LONGER_IDS,
+    [_excel(n) for n in LONG_IDS[:7]],  # by chance once in ten million
+    [_excel(LONGER_IDS[0])] * 100,  # an id proves no more for being there often
+    [_excel(n) for n in LONGER_IDS[:4]],
+    [f"{n}000" for n in range(10**11, 10**11 + 50)],  # 15 digits are kept
+])  # fmt: skip
+def test_ids_that_end_as_they_please(ids: list[object], tmp_path: Path) -> None:
+    """Ids as sites give them pass, and zeros that may be there by chance."""
+    _write_ids(tmp_path / "a.csv", ids, "user")
+    (batch,) = read(tmp_path / "a.csv", "mine", {}, None)
+    assert [c.user for c in batch.page.comments] == [*map(str, ids)]
+
+
+def test_cut_ids_of_another_format(tmp_path: Path) -> None:
+    """Ids that really end in zeros can be imported as jsonl, which no spreadsheet writes."""
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "a", "user": "{_excel(n)}"}}\n' for n in LONGER_IDS), encoding="utf-8")
+    (batch,) = read(path, "mine", {}, None)
+    assert len(batch.page.comments) == len(LONGER_IDS)
+
+
 def _book(path: Path, sheet: str, texts: str = "") -> None:
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
@@ -216,6 +305,7 @@ def _shared(path: Path) -> None:
     [
         ("a.parquet", _dictionary, "unpacks into more than"),
         ("a.parquet", _nulls, "unpacks into more than"),
+        ("a.parquet", _one_list, "unpacks into more than"),
         ("a.xlsx", _shared, "unpacks into more than"),
         ("a.xlsx", lambda path: _book(path, '<row r="9"><c r="XFD9"><v>1</v></c></row>'), "beyond the header"),
         ("a.xlsx", lambda path: _book(path, f'<c a="{"x" * 3_000_000}"/>'), "a tag of more than"),

@@ -30,7 +30,10 @@ Write = Callable[[Path], Any]
 
 
 class Case(NamedTuple):
-    """A hostile file: what kind it is, its ending, what writes it, and the records it holds where that is certain."""
+    """A hostile file: what kind it is, its ending, what writes it, and the records it holds where that is certain.
+
+    With 0 records it must be refused.
+    """
 
     kind: str
     suffix: str
@@ -146,9 +149,8 @@ def _csv_cases() -> Iterator[tuple[str, Case]]:
                20_000, "text,comment_id", 20_000)  # fmt: skip
     yield made("answers 30,000 deep", lambda n: f"answer {n} to it,{n},{n - 1 if n else ''}", 30_000,
                "text,comment_id,parent_id", 30_000)  # fmt: skip
-    yield made(
-        "answers in a circle", lambda n: f"answer {n} to it,{n},{(n + 1) % 5000}", 5_000, "text,comment_id,parent_id"
-    )
+    yield made("answers in a circle", lambda n: f"answer {n} to it,{n + 1},{(n + 1) % 5000 + 1}", 5_000,
+               "text,comment_id,parent_id", 0)  # ids from 1: as a parent 0 is none  # fmt: skip
     yield made("50,000 threads", lambda n: f"comment {n},t{n},{n}", 50_000, "text,thread_id,comment_id", 50_000)
 
 
@@ -222,6 +224,19 @@ def _parquet_cases() -> Iterator[tuple[str, Case]]:
     yield case("a list of 20 million", lambda: pa.table(
         {"text": ["nice hat"], "comments": pa.ListArray.from_arrays([0, 20 * MEGA], pa.repeat("x", 20 * MEGA))}))  # fmt: skip
     yield case("a text of 300 MB", lambda: pa.table({"text": pa.array(["x" * 300 * MEGA])}), compression="zstd")
+    large = "x" * 60 * MEGA
+    yield case("60 MB 6,000 times", lambda: pa.table(
+        {"text": repeated("nice hat", 6_000), "user": repeated(large, 6_000)}), compression="zstd")  # fmt: skip
+    yield case("60 MB 6,000 times, as plain text", lambda: pa.table({"text": repeated(large, 6_000)}), 0,
+               compression="zstd", store_schema=False)  # fmt: skip
+    yield case("60 MB 30 times, by what they begin with", lambda: pa.table(
+        {"text": pa.chunked_array([pa.array([large])] * 30)}), 0, compression="zstd", use_dictionary=False,
+        column_encoding="DELTA_BYTE_ARRAY")  # fmt: skip
+    yield case("structs of 2,000 nulls", lambda: pa.table({"text": pa.nulls(100_000, pa.string()), "comments": pa.StructArray.from_arrays(
+        [pa.nulls(100_000)] * 2_000, [f"c{n}" for n in range(2_000)])}), 0)  # fmt: skip
+    yield case("500 empty columns that nobody asked for", lambda: pa.table(
+        {"text": [f"nice hat {n}" for n in range(20_000)], **{f"c{n}": pa.nulls(20_000, pa.string()) for n in range(500)}}),
+        20_000)  # fmt: skip
     yield case("5,000 columns", lambda: pa.table({"text": ["nice hat"], **{f"c{n}": [n] for n in range(5_000)}}), 1)
     yield case("lists 90 deep", lambda: nested(90))
     yield case("a dictionary in a list", lambda: pa.table(

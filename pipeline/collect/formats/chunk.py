@@ -6,8 +6,9 @@ what it unpacks, since a small file can stand for rows that no machine holds.
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +60,10 @@ class Chunk(NamedTuple):
 
 @dataclass(kw_only=True)
 class Source:
-    """A file to read and how; `ignored` collects what is left out of it on purpose, in words."""
+    """A file to read and how; `ignored` collects what is left out of it on purpose, in words.
+
+    `choose` names the columns to read, given a table and all its columns; formats that store columns apart obey it.
+    """
 
     path: Path
     encoding: str = UTF8
@@ -67,6 +71,7 @@ class Source:
     limits: Limits = LIMITS
     skip_bad_rows: bool = False
     ignored: list[str] = field(default_factory=list)
+    choose: Callable[[str, Sequence[str]], Iterable[str]] = lambda _, names: names
     unpacked: int = 0
 
     def drop(self, reason: str, number: int, message: str) -> BadRow:
@@ -84,12 +89,15 @@ class Source:
     def count_unpacked(self, byte_count: int) -> None:
         """Count bytes that come out of a compressed or computed file; BadInput where they pass all measure."""
         self.unpacked += byte_count
-        most = max(_FREE_BYTES, _MOST_UNPACKED * self.path.stat().st_size)
-        if self.unpacked > most:
+        if self.unpacked > self._most_unpacked:
             raise BadInput(
-                f"{self.path}: unpacks into more than {most:,} bytes, {_MOST_UNPACKED} times what a table of this size "
+                f"{self.path}: unpacks into more than {self._most_unpacked:,} bytes, {_MOST_UNPACKED} times what a table of this size "
                 "may; write it as jsonl or csv"
             )
+
+    @cached_property
+    def _most_unpacked(self) -> int:
+        return max(_FREE_BYTES, _MOST_UNPACKED * self.path.stat().st_size)
 
 
 def chunk_rows(
