@@ -89,9 +89,9 @@ class Source:
     def count_unpacked(self, byte_count: int) -> None:
         """Count bytes that come out of a compressed or computed file; BadInput where they pass all measure."""
         self.unpacked += byte_count
-        if self.unpacked > self._most_unpacked:
+        if self.unpacked > (most := self._most_unpacked):
             raise BadInput(
-                f"{self.path}: unpacks into more than {self._most_unpacked:,} bytes, {_MOST_UNPACKED} times what a table of this size "
+                f"{self.path}: unpacks into more than {most:,} bytes, {_MOST_UNPACKED} times what a table of this size "
                 "may; write it as jsonl or csv"
             )
 
