@@ -175,9 +175,7 @@ class _File:
             yield batch
 
     def _table(self, chunk: Chunk) -> Batch:
-        # without columns all its rows are broken
-        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
-        preset, mapping = self._columns(chunk.table, names) if names else (None, {})
+        preset, mapping = self._columns(chunk.table, set(chunk.columns) or {name for row in chunk.rows for name in row})
         batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
         is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
@@ -195,6 +193,8 @@ class _File:
 
     def _columns(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
         """The source that a table with these columns stands for, and its mapping."""
+        if not names:  # all rows of a chunk are broken
+            return self.chosen.get(table, (None, {}))
         self.seen.setdefault(table, set()).update(names & set(self.mapping.values()))
         if table not in self.chosen:
             self.chosen[table] = columns.choose(self.mapping, names, self._place(table))
@@ -211,10 +211,9 @@ class _File:
 
     def _watch_ids(self, table: str, row: Row, mapping: columns.Columns, place: str) -> None:
         """Look at the ids of a row for what a spreadsheet makes of long ones."""
-        for name in IDS & mapping.keys():
-            value = row.get(mapping[name])
-            if isinstance(value, str):
-                self.cut_ids[table, name].add(value, f"{place}, field {mapping[name]!r}")
+        for name, column in mapping.items():
+            if name in IDS and isinstance(value := row.get(column), str):
+                self.cut_ids[table, name].add(value, f"{place}, field {column!r}")
 
 
 def _page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
