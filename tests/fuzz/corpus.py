@@ -231,7 +231,7 @@ def _parquet_cases() -> Iterator[tuple[str, Case]]:
                compression="zstd", store_schema=False)  # fmt: skip
     yield case("60 MB 30 times, by what they begin with", lambda: pa.table(
         {"text": pa.chunked_array([pa.array([large])] * 30)}), 0, compression="zstd", use_dictionary=False,
-        column_encoding="DELTA_BYTE_ARRAY")  # fmt: skip
+        column_encoding="DELTA_BYTE_ARRAY", data_page_size=1 << 30)  # fmt: skip
     yield case("structs of 2,000 nulls", lambda: pa.table({"text": pa.nulls(100_000, pa.string()), "comments": pa.StructArray.from_arrays(
         [pa.nulls(100_000)] * 2_000, [f"c{n}" for n in range(2_000)])}), 0)  # fmt: skip
     yield case("500 empty columns that nobody asked for", lambda: pa.table(
