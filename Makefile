@@ -67,7 +67,7 @@ fuzz: setup
 # The nightly form of the fault tests, one process; FAULTS_SEED draws other kills, FAULTS_REPORT is a file for the counts
 faults: export FAULTS_KILLS ?= 200
 faults: setup
-	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py tests/commands/broken_worlds_test.py
+	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py tests/commands/operate/broken_worlds_test.py
 
 # ranges of days in any order, and erasures, on a cluster, ten minutes
 backfills: setup

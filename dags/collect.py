@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from house import COMMENTS, DAY, HOUSE, Tag, every, in_time, secret, the_day
+from dag_defaults import COMMENTS, DAY, HOUSE, Tag, every, in_time, secret, the_day
 
 PARAMS = {
     "day": DAY,
@@ -60,7 +60,7 @@ PARAMS = {
 def collect() -> None:
     @task
     def sources(day: str, params: Any = None) -> list[str | None]:
-        from pipeline.tasks import collect
+        from pipeline.tasks.daily import collect
 
         return collect.sources(params["source"], params["path"])
 
@@ -69,7 +69,7 @@ def collect() -> None:
         from airflow.sdk.exceptions import AirflowSkipException
 
         from pipeline.errors import Refused
-        from pipeline.tasks import collect
+        from pipeline.tasks.daily import collect
 
         key, cookie = secret("undertone_user_key"), secret(f"undertone_{source}") if params["live"] else None
         given = {name: params[name] for name in ("path", "mapping", "encoding", "skip_bad_rows", "live", "threads")}
@@ -83,7 +83,7 @@ def collect() -> None:
     def publish(collected: list[Any], day: str, outlet_events: Any = None) -> dict[str, int]:
         from airflow.sdk.exceptions import AirflowSkipException
 
-        from pipeline.tasks import collect
+        from pipeline.tasks.daily import collect
 
         total = collect.total(collected)
         if not total["read"]:

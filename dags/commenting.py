@@ -21,7 +21,7 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
-from house import DAY, HOUSE, Tag, service, the_day
+from dag_defaults import DAY, HOUSE, Tag, service, the_day
 
 PARAMS = {
     "day": DAY,
@@ -67,16 +67,18 @@ def people(kind: str, day: str) -> None:
 
     @task(trigger_rule="none_failed")
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import grading, labels
+        from pipeline.tasks.commenting import grades as grading
+        from pipeline.tasks.labelling import csd
 
-        studio = labels.studio(*service("undertone_label_studio", ""))
+        studio = csd.studio(*service("undertone_label_studio", ""))
         return grading.give(grading.known(kind), day, params["tool"], studio, run_id)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks import grading, labels
+        from pipeline.tasks.commenting import grades as grading
+        from pipeline.tasks.labelling import csd
 
-        studio = labels.studio(*service("undertone_label_studio", ""))
+        studio = csd.studio(*service("undertone_label_studio", ""))
         told = grading.look(grading.known(kind), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 
@@ -87,68 +89,68 @@ def people(kind: str, day: str) -> None:
 def commenting() -> None:
     @task
     def plan(day: str, params: Any = None) -> list[Any]:
-        from pipeline.tasks import threads
+        from pipeline.tasks.commenting import corpus as threads
 
         return list(threads.plan(params["rows_per_shard"], params["source"]))
 
     @task
     def cut(part: Any) -> dict[str, Any]:
-        from pipeline.tasks import threads
+        from pipeline.tasks.commenting import corpus as threads
 
         return dict(threads.cut(part))
 
     @task
     def corpus(staged: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
-        from pipeline.tasks import threads
+        from pipeline.tasks.commenting import corpus as threads
 
         return threads.publish(list(staged), day, threads.rules(params), run_id, params["source"])
 
     @task
     def systems(made: Any, params: Any = None) -> list[str]:
-        from pipeline.tasks import commenters
+        from pipeline.tasks.commenting import commenters
 
         return [commenters.known(name) for name in params["systems"]]
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def train(system: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
-        from pipeline.tasks import commenters
+        from pipeline.tasks.commenting import commenters
 
         changes = params["numbers"].get(system, {})
         return {"system": system, "model_id": commenters.train(day, system, changes=changes, run_id=run_id)}
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ trained.system }}")
     def generate(trained: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import commenters
+        from pipeline.tasks.commenting import commenters
 
         return commenters.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
 
     @task
     def real(made: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import commenters
+        from pipeline.tasks.commenting import commenters
 
         return commenters.generate(day, commenters.HUMAN, run_id=run_id)
 
     @task(queue="gpu", pool="gpu")
     def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:
-        from pipeline.tasks import quality
+        from pipeline.tasks.commenting import scorer as quality
 
         return quality.train_if_graded(day, run_id) if params["train_quality"] else None
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
-        from pipeline.tasks import overlap
+        from pipeline.tasks.commenting import overlap
 
         return overlap.measure(day, params["preset"], run_id=run_id)
 
     @task
     def correlate(day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import correlations
+        from pipeline.tasks.commenting import correlations
 
         return correlations.correlations(day, run_id)
 
     @task
     def page(day: str) -> str:
-        from pipeline.tasks import commenting_page
+        from pipeline.tasks.commenting import page as commenting_page
 
         return str(commenting_page.write(day))
 

@@ -22,7 +22,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from house import DAY, HOUSE, LABELS, Tag, service, the_day
+from dag_defaults import DAY, HOUSE, LABELS, Tag, service, the_day
 
 PARAMS = {
     "day": DAY,
@@ -63,7 +63,7 @@ STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjud
 def csd() -> None:
     @task
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import labels
+        from pipeline.tasks.labelling import csd as labels
 
         labels.fields_of(params["required"])
         rules = labels.rules({name: params[name] for name in labels.Rules._fields})
@@ -71,14 +71,14 @@ def csd() -> None:
 
     @task
     def push(step: list[int], params: Any = None) -> int:
-        from pipeline.tasks import labels
+        from pipeline.tasks.labelling import csd as labels
 
         studio = labels.studio(*service("undertone_label_studio", ""))
         return labels.push(params["project"], labels.step_of(step), params["tool"], studio)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks import labels
+        from pipeline.tasks.labelling import csd as labels
 
         studio = labels.studio(*service("undertone_label_studio", ""))
         told = labels.collect(params["project"], labels.step_of(step), params["tool"], studio, run_id)
@@ -86,14 +86,14 @@ def csd() -> None:
 
     @task
     def summary(day: str, params: Any = None) -> str:
-        from pipeline.tasks import release
+        from pipeline.tasks.labelling import release
 
         release.page(params["project"], day)
         return release.summary(params["project"], day, params["required"], params["licence"])
 
     @task(outlets=[LABELS])
     def publish(day: str, approved: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
-        from pipeline.tasks import release
+        from pipeline.tasks.labelling import release
 
         where = release.release(params["project"], None, params["required"], params["licence"], day, run_id, approved)
         outlet_events[LABELS].add_partitions(day)
@@ -101,17 +101,17 @@ def csd() -> None:
 
     @task(queue="gpu", pool="gpu")
     def train(day: str, params: Any = None, run_id: Any = None) -> str:
-        from pipeline.tasks import subtext
+        from pipeline.tasks.subtext import recogniser
 
         if not params["train"]:
             raise AirflowSkipException("nobody asked for a model")
-        return subtext.train(day, params["project"], run_id=run_id)
+        return recogniser.train(day, params["project"], run_id=run_id)
 
     @task(queue="gpu", pool="gpu")
     def score(model_id: str, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import subtext
+        from pipeline.tasks.subtext import recogniser
 
-        return subtext.score_day(day, model_id, run_id)
+        return recogniser.score_day(day, model_id, run_id)
 
     day = the_day()
     steps = [select(day)]

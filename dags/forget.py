@@ -19,7 +19,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import HOUSE, Tag, secret
+from dag_defaults import HOUSE, Tag, secret
 
 PARAMS = {
     "path": Param(None, type=["null", "string"], title="File of ids",

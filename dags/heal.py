@@ -10,14 +10,14 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from house import COMMENTS, HOUSE, TOKENS, Tag, at_tick
+from dag_defaults import COMMENTS, HOUSE, TOKENS, Tag, at_tick
 
 
 @dag(dag_id="heal", schedule=at_tick("0 6 * * *"), tags=[Tag.UPKEEP], doc_md=__doc__, **HOUSE)
 def heal() -> None:
     @task
     def holes() -> dict[str, list[str]]:
-        from pipeline.tasks import heal
+        from pipeline.tasks.daily import heal
 
         return heal.holes()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from house import DAY, HOUSE, MODELS, Tag, every, service, the_day
+from dag_defaults import DAY, HOUSE, MODELS, Tag, every, service, the_day
 
 PARAMS = {
     "day": DAY,
@@ -60,19 +60,20 @@ PARAMS = {
 def impscore() -> None:
     @task
     def data_sets(params: Any = None) -> list[list[str]]:
-        from pipeline.tasks import pairs
+        from pipeline.tasks.impscore import pairs
 
         return [list(one) for one in pairs.published(params["data"]).items()] if params["data"] else []
 
     @task
     def sentences(data_set: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import pairs
+        from pipeline.tasks.impscore import pairs
 
         return pairs.bring(*data_set, day, run_id)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def questions(read: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
-        from pipeline.tasks import asking, pairs
+        from pipeline.tasks import asking
+        from pipeline.tasks.impscore import pairs
 
         if params["cassette"]:
             pairs.play(day, params["cassette"], run_id)
@@ -92,19 +93,20 @@ def impscore() -> None:
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def sources(answered: Any) -> list[str]:
-        from pipeline.tasks import pairs
+        from pipeline.tasks.impscore import pairs
 
         return pairs.ready()
 
     @task(map_index_template="{{ source }}")
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import impscore, pairs
+        from pipeline.tasks.impscore import pairs
+        from pipeline.tasks.impscore import train as impscore
 
         return pairs.build(source, day, impscore.split_of(params["profile"]), params["seed"], run_id)
 
     @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there is nothing to build pairs of
     def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
-        from pipeline.tasks import impscore
+        from pipeline.tasks.impscore import train as impscore
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
         model_id = impscore.train(

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import HOUSE, Tag, at_tick
+from dag_defaults import HOUSE, Tag, at_tick
 
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),

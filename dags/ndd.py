@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import DAY, HOUSE, Tag, the_day
+from dag_defaults import DAY, HOUSE, Tag, the_day
 
 _TEXT = ["null", "string"]
 PARAMS = {
@@ -70,59 +70,61 @@ PARAMS = {
 def ndd() -> None:
     @task(queue="gpu", pool="gpu")
     def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:
-        from pipeline.tasks import masked_lm
+        from pipeline.tasks.ndd import masked_lm
 
         return masked_lm.count_all(day, ref, run_id)
 
     @task(queue="gpu", pool="gpu")
     def model(day: str, params: Any = None) -> str | None:
-        from pipeline.tasks import masked_lm
+        from pipeline.tasks.ndd import masked_lm
 
         return masked_lm.adapt(day, profile=params["adapt"]) if params["adapt"] else params["model"]
 
     @task(queue="gpu", pool="gpu")
     def context_shift(day: str, ref: str | None, run_id: Any = None) -> int:
-        from pipeline.tasks import context_shift
+        from pipeline.tasks.ndd import context_shift
 
         return context_shift.score_day(day, ref, run_id)
 
     @task(queue="gpu", pool="gpu")
     def relate(day: str, ref: str | None, run_id: Any = None) -> int:
-        from pipeline.tasks import context_shift, ndd
+        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import context_shift
 
         return ndd.put("context_shift", context_shift.related(day, ref), day, run_id)
 
     @task(queue="gpu", pool="gpu")
     def systems(ref: str | None, params: Any = None) -> list[str]:
-        from pipeline.tasks import ndd
+        from pipeline.tasks.ndd import compressions as ndd
 
         return ndd.systems(params["systems"], ref, params["source"])
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import ndd
+        from pipeline.tasks.ndd import compressions as ndd
 
         of = (params[name] for name in ("data", "format", "split"))
         return dict(ndd.stage(system, params["source"], day, *of, ref, params["syntax"], params["ratio"]))
 
     @task
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import integrity, ndd
+        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import grades
 
         count = ndd.publish(list(staged), params["source"], day, run_id)
-        integrity.publish(params["source"], day, run_id)  # grades that people gave of what is still there
+        grades.publish(params["source"], day, run_id)  # grades that people gave of what is still there
         return count
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import ndd
+        from pipeline.tasks.ndd import compressions as ndd
 
         source = params["source"]
         return ndd.put("compression", ndd.measured(source, day), day, run_id, ndd.MEASURED.format(source))
 
     @task(queue="gpu", pool="gpu")
     def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import ndd
+        from pipeline.tasks.ndd import compressions as ndd
 
         rows = ndd.items(params["data"], params["format"], params["split"])
         found = ndd.ratios(rows, params["source"], day, ref)
@@ -130,14 +132,15 @@ def ndd() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import distance, ndd
+        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import distance
 
         rows = distance.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
         return ndd.put(study, rows, day, run_id)
 
     @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
     def page(day: str, ref: str | None) -> str:
-        from pipeline.tasks import ndd_page
+        from pipeline.tasks.ndd import page as ndd_page
 
         return str(ndd_page.write(day, ref))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from house import DAY, HOUSE, Tag, the_day
+from dag_defaults import DAY, HOUSE, Tag, the_day
 
 PARAMS = {
     "day": DAY,
@@ -76,49 +76,51 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 def recam() -> None:
     @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings to train it by
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import cloze
+        from pipeline.tasks.recam import targets as cloze
 
         return dict(cloze.settled(day, params, params["ratings"], run_id))
 
     @task
     def plan(by: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks import cloze
+        from pipeline.tasks.recam import targets as cloze
 
         return list(cloze.plan(params["rows_per_shard"], params["source"]))
 
     @task(queue="gpu", pool="gpu")  # embeds words, to leave out what is too similar
     def find(part: Any, by: Any) -> dict[str, Any]:
-        from pipeline.tasks import cloze
+        from pipeline.tasks.recam import targets as cloze
 
         return dict(cloze.find(part, cloze.rules(by)))
 
     @task
     def targets(staged: Any, day: str, by: Any, run_id: Any = None) -> dict[str, int]:
-        from pipeline.tasks import cloze
+        from pipeline.tasks.recam import targets as cloze
 
         return cloze.publish_targets(list(staged), day, cloze.rules(by), run_id)
 
     @task
     def jobs(found: Any) -> list[Any]:
-        from pipeline.tasks import choosing
+        from pipeline.tasks.recam import options
 
-        return list(choosing.jobs())
+        return list(options.jobs())
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
     def propose(job: Any, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import choosing
+        from pipeline.tasks.recam import options
 
-        return dict(choosing.propose(job, choosing.of(params)))
+        return dict(options.propose(job, options.of(params)))
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")  # embeds options as `find` does words
     def items(subtask: str, proposals: Any, day: str, by: Any, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks import choosing, cloze
+        from pipeline.tasks.recam import options
+        from pipeline.tasks.recam import targets as cloze
 
-        return choosing.choose(subtask, list(proposals), day, choosing.of(params), cloze.rules(by), run_id)
+        return options.choose(subtask, list(proposals), day, options.of(params), cloze.rules(by), run_id)
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
     def train(subtask: str, made: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
-        from pipeline.tasks import cloze, readers
+        from pipeline.tasks.recam import readers
+        from pipeline.tasks.recam import targets as cloze
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
         start = cloze.path_of(params["start"])
@@ -127,13 +129,13 @@ def recam() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ trained.trained_on }} on {{ tested_on }}")
     def test(trained: Any, tested_on: str, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import readers
+        from pipeline.tasks.recam import readers
 
         return readers.cross(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
 
     @task
     def page(tested: Any, day: str) -> str:
-        from pipeline.tasks import cloze_page
+        from pipeline.tasks.recam import page as cloze_page
 
         return str(cloze_page.write(day))
 

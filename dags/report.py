@@ -10,7 +10,7 @@ day whose `tokenize` or `score` was paused: run `heal`.
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import DAY, HOUSE, SCORES, Tag, in_time, the_day
+from dag_defaults import DAY, HOUSE, SCORES, Tag, in_time, the_day
 
 
 @dag(dag_id="report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, tags=[Tag.REPORT],
@@ -24,19 +24,19 @@ def report() -> None:
 
     @task(map_index_template="{{ name }}")
     def check(name: str, day: str) -> None:
-        from pipeline.tasks import report
+        from pipeline.tasks.daily import report
 
         report.check(name, day)
 
     @task(inlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
     def page(day: str) -> str:
-        from pipeline.tasks import report
+        from pipeline.tasks.daily import report
 
         return report.write(day)
 
     @task
     def health(day: str) -> str:
-        from pipeline.tasks import health
+        from pipeline.tasks.daily import health
 
         return health.write(day)
 

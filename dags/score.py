@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import COMMENTS, DAY, HOUSE, MODELS, SCORES, TOKENS, Tag, in_time, the_day
+from dag_defaults import COMMENTS, DAY, HOUSE, MODELS, SCORES, TOKENS, Tag, in_time, the_day
 
 PARAMS = {
     "day": DAY,
@@ -28,25 +28,25 @@ PARAMS = {
 def score() -> None:
     @task
     def pin(day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import score
+        from pipeline.tasks.daily import score
 
         return dict(score.pin(day, params["model_id"]))
 
     @task
     def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks import score
+        from pipeline.tasks.daily import score
 
         return list(score.plan(day, pinned, params["rows_per_shard"]))
 
     @task(queue="gpu", pool="gpu")
     def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
-        from pipeline.tasks import score
+        from pipeline.tasks.daily import score
 
         return dict(score.implicitness(shard, pinned["model_id"]))
 
     @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(staged: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None) -> int:
-        from pipeline.tasks import score
+        from pipeline.tasks.daily import score
 
         rows = score.publish(list(staged or []), day, pinned, run_id)
         outlet_events[SCORES].add_partitions([day])

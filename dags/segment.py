@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from house import COMMENTS, DAY, HOUSE, TOKENS, Tag, in_time, the_day
+from dag_defaults import COMMENTS, DAY, HOUSE, TOKENS, Tag, in_time, the_day
 
 PARAMS = {
     "day": DAY,
@@ -35,19 +35,19 @@ PARAMS = {
 def tokenize() -> None:
     @task
     def pins(day: str) -> dict[str, int | None]:
-        from pipeline.tasks import segment
+        from pipeline.tasks.daily import tokenize as segment
 
         return segment.pins()
 
     @task
     def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks import segment
+        from pipeline.tasks.daily import tokenize as segment
 
         return list(segment.plan(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
 
     @task
     def cut(shard: Any, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import segment
+        from pipeline.tasks.daily import tokenize as segment
 
         return dict(segment.cut(shard, params["chinese"], params["english"]))
 
@@ -55,7 +55,7 @@ def tokenize() -> None:
     def publish(
         staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None, outlet_events: Any = None
     ) -> int:
-        from pipeline.tasks import segment
+        from pipeline.tasks.daily import tokenize as segment
 
         rows = segment.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
         outlet_events[TOKENS].add_partitions([day])

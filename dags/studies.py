@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from house import DAY, HOUSE, Tag, service, the_day
+from dag_defaults import DAY, HOUSE, Tag, service, the_day
 
 PARAMS = {
     "day": DAY,
@@ -39,7 +39,7 @@ PARAMS = {
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         asked = [study for study in studies.STUDIES if study in params["studies"]]
         plans = {study: studies.plan(study, params["runs"], params["cells_per_task"]) for study in asked}
@@ -47,31 +47,32 @@ def studies() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ part['study'] }}")
     def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         return {"study": part["study"], **studies.train(part["study"], part["some"], day, params["epochs"])}
 
     @task
     def data_sets(params: Any = None) -> list[str]:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         return studies.sources() if "data_sets" in params["studies"] else []
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         return {"study": "data_sets", **studies.data_set(source, day, params["model_id"] or studies.model_for(day))}
 
     @task
     def detectors(params: Any = None) -> list[str]:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         return studies.detectors(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
     @task(map_index_template="{{ source }}")
     def ask(source: str, day: str, params: Any = None, run_id: Any = None) -> str:
-        from pipeline.tasks import asking, studies
+        from pipeline.tasks import asking
+        from pipeline.tasks.studies import rows as studies
 
         endpoint = asking.endpoint(*service("undertone_llm"))
         how = asking.How(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
@@ -80,7 +81,8 @@ def studies() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
-        from pipeline.tasks import asking, studies
+        from pipeline.tasks import asking
+        from pipeline.tasks.studies import rows as studies
 
         how = asking.How(params["ask"], mode="cache-only")
         model_id = params["model_id"] or studies.model_for(day)
@@ -89,13 +91,13 @@ def studies() -> None:
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks import studies
+        from pipeline.tasks.studies import rows as studies
 
         return studies.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
 
     @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
     def page(made: Any, day: str) -> str:
-        from pipeline.tasks import study_page
+        from pipeline.tasks.studies import page as study_page
 
         return study_page.write(day)
 

@@ -16,36 +16,18 @@ import polars as pl
 import typer
 
 from pipeline import __version__, left_out, private, sample, settings, warehouse
-from pipeline.commands import (
-    abstractness,
-    asking,
-    backfill,
-    cloze,
-    commenting,
-    compression,
-    console,
-    failures,
-    forget,
-    integrity,
-    label,
-    measures,
-    models,
-    ndd,
-    pairs,
-    query,
-    readers,
-    recovery,
-    studies,
-    subtext,
-    upkeep,
-)  # fmt: skip
-from pipeline.commands.options import Day, Encoding, SkipBadRows, today
+from pipeline.commands import asking, commenting, label, measures, models, pairs, recovery, studies, subtext
+from pipeline.commands.ndd import compression, distance, grades
+from pipeline.commands.operate import backfill, forget, query, upkeep
+from pipeline.commands.recam import abstractness, cloze, readers
+from pipeline.commands.terminal import console, failures  # fmt: skip
+from pipeline.commands.terminal.options import Day, Encoding, SkipBadRows, today
 from pipeline.errors import BadInput
 from pipeline.explanations import is_undecodable
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 if TYPE_CHECKING:
-    from pipeline.tasks.intake import Collected
+    from pipeline.tasks.daily.intake import Collected
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(pairs.app, name="pairs")
@@ -56,7 +38,7 @@ app.add_typer(commenting.app, name="commenting")
 app.add_typer(commenting.metric_app, name="metric")
 app.add_typer(studies.groups_app, name="groups")
 app.add_typer(studies.app, name="study")
-app.add_typer(ndd.ndd_app, name="ndd-study")
+app.add_typer(distance.ndd_app, name="ndd-study")
 app.add_typer(models.train_app, name="train")
 app.add_typer(models.evaluate_app, name="evaluate")
 app.add_typer(measures.score_app, name="score")
@@ -75,12 +57,12 @@ models.train_app.command("quality")(commenting.train_quality)
 models.evaluate_app.command("quality")(commenting.evaluate_quality)
 models.evaluate_app.command("compression")(compression.evaluate)
 measures.score_app.command("quality")(commenting.score_quality)
-ndd.ndd_app.command("rate")(integrity.rate)
-ndd.ndd_app.command("ratings")(integrity.ratings)
-measures.score_app.command("context_shift")(ndd.score_context_shift)
-models.train_app.command("count_lm")(ndd.train_count_lm)
-app.command("ndd")(ndd.ndd)
-app.command("compress")(ndd.compress)
+distance.ndd_app.command("rate")(grades.rate)
+distance.ndd_app.command("ratings")(grades.ratings)
+measures.score_app.command("context_shift")(distance.score_context_shift)
+models.train_app.command("count_lm")(distance.train_count_lm)
+app.command("ndd")(distance.ndd)
+app.command("compress")(distance.compress)
 app.command("recover")(recovery.recover)
 app.command("query")(query.query)
 app.command("backfill")(backfill.backfill)
@@ -199,8 +181,8 @@ def import_(
     `undertone import posts.jsonl --map thread_id=id,article_text=text,comments=replies` (a list of comments a row)
     """
     from pipeline.collect import columns
-    from pipeline.tasks import collect
-    from pipeline.tasks.intake import Collected
+    from pipeline.tasks.daily import collect
+    from pipeline.tasks.daily.intake import Collected
 
     warehouse.create()
     inputs = [collect.inputs(str(path), source, day or today()) for path in paths]
@@ -239,8 +221,8 @@ def collect(
     Examples: `undertone collect --path sample --day 2026-11-19`;
     `undertone collect --source netease --live --thread 186016`
     """
-    from pipeline.tasks import collect as work
-    from pipeline.tasks.intake import Collected
+    from pipeline.tasks.daily import collect as work
+    from pipeline.tasks.daily.intake import Collected
 
     warehouse.create()
     day = day or today()
@@ -274,7 +256,7 @@ def tokenize(
 
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """
-    from pipeline.tasks import segment
+    from pipeline.tasks.daily import tokenize as segment
     from pipeline.text.segment import disagreement
 
     if compare:
@@ -295,8 +277,8 @@ def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     Example: `undertone tables`
     """
-    from pipeline.commands import files
-    from pipeline.tasks.tables import counts
+    from pipeline.commands.terminal import files
+    from pipeline.tasks.record.table_counts import counts
 
     frame = counts()
     files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
@@ -308,7 +290,7 @@ def report(day: Day = "") -> None:
 
     Example: `undertone report --day 2026-11-19`
     """
-    from pipeline.tasks import report as work
+    from pipeline.tasks.daily import report as work
 
     with console.working("writing the report"):
         path = work.write(day or today())
@@ -326,8 +308,8 @@ def health(
 
     Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
     """
-    from pipeline.commands.options import show
-    from pipeline.tasks import health as work
+    from pipeline.commands.terminal.options import show
+    from pipeline.tasks.daily import health as work
 
     if page:
         with console.working("writing the page"):
@@ -346,7 +328,7 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
 
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
-    from pipeline.tasks import heal as work
+    from pipeline.tasks.daily import heal as work
 
     found = work.holes()
     for name, days in found.items():
@@ -362,7 +344,7 @@ def up() -> None:
 
     Example: `undertone up`
     """
-    from pipeline.commands import demo as work
+    from pipeline.commands.operate import demo as work
 
     work.up()
 
@@ -373,7 +355,7 @@ def down() -> None:
 
     Example: `undertone down`
     """
-    from pipeline.commands import stack
+    from pipeline.commands.operate import stack
 
     if stack.state() is None:
         console.say("Airflow is not running")
@@ -388,7 +370,7 @@ def demo() -> None:
 
     Example: `undertone demo`
     """
-    from pipeline.commands import demo as work
+    from pipeline.commands.operate import demo as work
 
     console.say(f"the sample of {len(sample.sources())} sites, filed under {sample.DAY}")
     work.demo()
@@ -400,8 +382,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     Example: `undertone doctor`
     """
-    from pipeline.commands import doctor as work
-    from pipeline.commands import files
+    from pipeline.commands.operate import doctor as work
+    from pipeline.commands.terminal import files
 
     found = work.examine()
     if as_json:

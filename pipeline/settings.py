@@ -69,7 +69,7 @@ class Attempt(NamedTuple):
 
 
 def begin(task: str, began: datetime) -> None:
-    """Say which attempt at a task this process is from now on; dags/house.py says so before every task."""
+    """Say which attempt at a task this process is from now on; dags/dag_defaults.py says so before every task."""
     os.environ["UNDERTONE_ATTEMPT"] = f"{task} {began.astimezone(UTC).isoformat()}"
 
 
@@ -135,7 +135,7 @@ def import_limits() -> tuple[int, int]:
     """How much of an imported file may be in memory at once: bytes of a file that is read as one, unpacked
     (UNDERTONE_IMPORT_BYTES), and characters of a line or cell (UNDERTONE_IMPORT_CHARACTERS).
     """
-    from pipeline.text.lines import LIMITS
+    from pipeline.io.lines import LIMITS
 
     return _whole("IMPORT_BYTES", LIMITS.whole), _whole("IMPORT_CHARACTERS", LIMITS.line)
 
@@ -262,7 +262,7 @@ def llm_prices() -> Path | None:
 
 
 def llm_max_tokens() -> int | None:
-    """Tokens that an answer may have at most (UNDERTONE_LLM_MAX_TOKENS); by default as `pipeline.llm.limits` says."""
+    """Most tokens of an answer (UNDERTONE_LLM_MAX_TOKENS); None: as `pipeline.llm.service.limits` says."""
     return _whole("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS", "") else None
 
 

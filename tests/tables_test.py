@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from filled import DAY, filled
 from pipeline.tables import SOURCE, TABLES, empty
+from tests.support.filled import DAY, filled
 
 TYPES = {
     pl.String(),

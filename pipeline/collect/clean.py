@@ -10,7 +10,7 @@ from collections import Counter
 
 import polars as pl
 
-from pipeline.collect.particulars import TOKENS, scrub_column
+from pipeline.collect.privacy.particulars import TOKENS, scrub_column
 from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import language
 

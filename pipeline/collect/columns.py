@@ -10,8 +10,8 @@ default).
 from collections.abc import Iterable, Mapping
 from zoneinfo import ZoneInfo
 
-from pipeline.collect.formats.chunk import list_names
 from pipeline.errors import BadInput
+from pipeline.io.formats.chunk import list_names
 
 FIELDS = (
     "text", "comment_id", "thread_id", "parent_id", "root_id", "context", "like_count", "reply_count", "created_at",

@@ -24,10 +24,10 @@ from protego import Protego
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline import __version__
-from pipeline.collect import adapters
-from pipeline.collect.adapters import adapter
+from pipeline.collect.sites import adapters
+from pipeline.collect.sites.adapters import adapter
 from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
-from pipeline.text.lines import parsed
+from pipeline.io.lines import parsed
 
 log = logging.getLogger(__name__)
 

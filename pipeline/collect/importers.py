@@ -13,15 +13,16 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from pipeline.collect import anonymise, columns
-from pipeline.collect.adapters import ADAPTERS, parse
-from pipeline.collect.formats.databases import tables
-from pipeline.collect.markup import text_of
-from pipeline.collect.record import Article, Comment, Page
-from pipeline.collect.rows import Chunk, Source, chunks_of
+from pipeline.collect import columns
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.adapters import ADAPTERS, parse
+from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, text_value, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.text.lines import LIMITS, Limits
+from pipeline.io.formats.databases import tables
+from pipeline.io.lines import LIMITS, Limits
+from pipeline.io.rows import Chunk, Source, chunks_of
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pipeline.collect.formats.workbook import CellError, RoundedNumber
 from pipeline.errors import BadInput
-from pipeline.text.lines import parsed
+from pipeline.io.formats.workbook import CellError, RoundedNumber
+from pipeline.io.lines import parsed
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
 _FIRST_EPOCH = 100_000_000  # seconds, in 1973; smaller numbers are day counts of a spreadsheet, or row numbers

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.commands import console
-from pipeline.commands.options import Json, named, show
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Json, named, show
 
 if TYPE_CHECKING:
     from pipeline.llm.summary import Summary

@@ -8,14 +8,14 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands import console, files
 from pipeline.commands.label import Sheets, Tool
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Encoding, Json, show, tell, this_run, today
 from pipeline.commands.pairs import table_writer
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Day, Encoding, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 app = typer.Typer(no_args_is_help=True, help="Article commenting.")
 metric_app = typer.Typer(no_args_is_help=True, help="Measure texts against references.")
@@ -56,15 +56,15 @@ def build(
 
     Examples: `undertone commenting build`; `undertone commenting build --test-comments 15 --likes 0 --references 12`
     """
-    from pipeline.tasks import threads
+    from pipeline.tasks.commenting import corpus
 
     warehouse.create()
-    by = threads.rules({
+    by = corpus.rules({
         "least_words": least_words, "least_comments": least_comments, "test_comments": test_comments,
         "comment_words": comment_words, "likes": likes, "references": references,
     })  # fmt: skip
     with console.working("cutting and dividing"):
-        counts = again(partial(threads.build, day or today(), by, source, this_run()))
+        counts = again(partial(corpus.build, day or today(), by, source, this_run()))
     console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     _statistics(as_json)
 
@@ -79,10 +79,10 @@ def stats(as_json: Json = False) -> None:
 
 
 def _statistics(as_json: bool) -> None:
-    from pipeline.tasks import threads
+    from pipeline.tasks.commenting import corpus
 
-    found = threads.statistics()
-    show(found if as_json else threads.shown(found), as_json)
+    found = corpus.statistics()
+    show(found if as_json else corpus.shown(found), as_json)
     if not as_json:
         console.say("in brackets what the paper has")
 
@@ -102,7 +102,7 @@ def generate(
 
     Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
-    from pipeline.tasks import commenters
+    from pipeline.tasks.commenting import commenters
 
     when, made = day or today(), []
     ref = str(pretrained) if pretrained else None
@@ -129,11 +129,12 @@ def rate(
     Examples: `undertone commenting rate references --sheet anna --sheet ben --sheet chen --sheet dora --sheet eve`;
     `undertone commenting rate candidates --label-studio`
     """
-    from pipeline.tasks import grading, labels
+    from pipeline.tasks.commenting import grades as grading
+    from pipeline.tasks.labelling import csd
 
     name = grading.known(kind)
     if label_studio:
-        count = again(partial(grading.give, name, day or today(), "label_studio", labels.studio(), this_run()))
+        count = again(partial(grading.give, name, day or today(), "label_studio", csd.studio(), this_run()))
         console.say(f"{count:,} comments given to Label Studio")
         return
     again(partial(grading.select, name, day or today(), this_run()))
@@ -153,10 +154,11 @@ def ratings(
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
     """
-    from pipeline.tasks import grading, labels
+    from pipeline.tasks.commenting import grades as grading
+    from pipeline.tasks.labelling import csd
 
     name = grading.known(kind)
-    at = labels.studio() if tool == "label_studio" else None
+    at = csd.studio() if tool == "label_studio" else None
     counts = again(partial(grading.collect, name, paths or (), tool, at, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: their grades say nothing about the comments")
@@ -177,7 +179,7 @@ def grades(
 
     Example: `undertone commenting grades grades.csv`
     """
-    from pipeline.tasks import grading
+    from pipeline.tasks.commenting import grades as grading
 
     warehouse.create()
     console.say(f"{again(partial(grading.bring, path, project, this_run())):,} graded comments")
@@ -189,7 +191,7 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
 
     Example: `undertone commenting measure`
     """
-    from pipeline.tasks import overlap
+    from pipeline.tasks.commenting import overlap
 
     with console.working("measuring"):
         again(partial(overlap.measure, day or today(), preset, run_id=this_run()))
@@ -203,7 +205,7 @@ def page(day: Day = "") -> None:
 
     Example: `undertone commenting page`
     """
-    from pipeline.tasks import commenting_page
+    from pipeline.tasks.commenting import page as commenting_page
 
     typer.echo(commenting_page.write(day or today()))
 
@@ -229,7 +231,7 @@ def overlap_(
     Examples: `undertone metric overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
     `undertone metric overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
     """
-    from pipeline.tasks import overlap
+    from pipeline.tasks.commenting import overlap
 
     names = metric or list(overlap.NAMES)
     found = overlap.of_files(candidates, references, weights, names, tokenize)
@@ -253,7 +255,7 @@ def correlate(
 
     Examples: `undertone correlate`; `undertone correlate scores.csv --grade human --group article_id`
     """
-    from pipeline.tasks import correlations
+    from pipeline.tasks.commenting import correlations
 
     if file:
         found = correlations.of_table(file, grade, by)
@@ -287,7 +289,7 @@ def train(
     --system att --set hidden=128`; `undertone train commenter --data archive.jsonl -o model/ --from bart/`
     """
     from pipeline.collect import columns
-    from pipeline.tasks import commenters
+    from pipeline.tasks.commenting import commenters
 
     given = changes_of(changes or [])
     if data is None and (out or mapping or start):
@@ -337,7 +339,7 @@ def comment(
     Examples: `undertone comment --model model/ --title "新桥通车" --content "……"`; `undertone comment --file a.csv
     -o c.csv --method sample --count 3`
     """
-    from pipeline.tasks import commenters
+    from pipeline.tasks.commenting import commenters
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
@@ -373,24 +375,24 @@ def train_quality(
     Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
     `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
     """
-    from pipeline.tasks import quality
+    from pipeline.tasks.commenting import scorer
 
     given = changes_of(changes or [])
     if (data is None) != (out is None):
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     if data and out:
         with console.working("training"):
-            found = quality.train_file(quality.read(data, target), target, out, profile, given)
+            found = scorer.train_file(scorer.read(data, target), target, out, profile, given)
         told: dict[str, object] = {"model": str(out)}
     else:
         warehouse.create()
         with console.working("training"):
             model_id = again(
-                partial(quality.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
+                partial(scorer.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
             )
         mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
         found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
-    tell(quality.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    tell(scorer.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
     if not found.height:
         console.say("it could not be measured: too few articles for a test part; of the tables, it is not in force")
     console.say(f"model {told['model']}")
@@ -406,10 +408,10 @@ def evaluate_quality(
 
     Example: `undertone evaluate quality --data test.csv --model scorer/`
     """
-    from pipeline.tasks import quality
+    from pipeline.tasks.commenting import scorer
 
-    found = quality.evaluate(quality.read(data, target), target, model)
-    tell(quality.overview(found), {"numbers": found.to_dicts()}, as_json)
+    found = scorer.evaluate(scorer.read(data, target), target, model)
+    tell(scorer.overview(found), {"numbers": found.to_dicts()}, as_json)
 
 
 def score_quality(
@@ -429,12 +431,12 @@ def score_quality(
     Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
     `undertone score quality --day 2026-11-19`
     """
-    from pipeline.tasks import quality
+    from pipeline.tasks.commenting import scorer
 
     if file is None:
         warehouse.create()
-        count = again(partial(quality.score_day, day or today(), target, model, this_run()))
+        count = again(partial(scorer.score_day, day or today(), target, model, this_run()))
         console.say(f"{count:,} comments scored")
         return
     given = files.texts(file, text_column, encoding)
-    files.put((quality.frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)
+    files.put((scorer.frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)

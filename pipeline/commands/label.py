@@ -7,10 +7,10 @@ import polars as pl
 import typer
 
 from pipeline import settings, warehouse
-from pipeline.commands import console
-from pipeline.commands.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import Missing
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 app = typer.Typer(no_args_is_help=True, help="Labels of comments, in two stages.")
 
@@ -48,16 +48,16 @@ def export(
     `undertone label export -o tasks/`
     """
     from pipeline.label.selection import Rules
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
     warehouse.create()
     if day:
         rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
-        if not again(lambda: labels.select(project, day, rules)):
-            raise labels.nothing_selected(project, day)
-    where = out or labels.folder_of(project, labels.STEPS[0])
-    tasks, _ = labels.asked(project, labels.STEPS[0])
-    labels.export(where, tasks, None, sheet or ())
+        if not again(lambda: csd.select(project, day, rules)):
+            raise csd.nothing_selected(project, day)
+    where = out or csd.folder_of(project, csd.STEPS[0])
+    tasks, _ = csd.asked(project, csd.STEPS[0])
+    csd.export(where, tasks, None, sheet or ())
     told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
     show(told, as_json)
 
@@ -72,11 +72,11 @@ def import_(
 
     Example: `undertone label import anna.xlsx ben.xlsx chen.xlsx`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
     warehouse.create()
-    again(lambda: labels.bring(project, files, this_run()))
-    show(labels.status(project), as_json)
+    again(lambda: csd.bring(project, files, this_run()))
+    show(csd.status(project), as_json)
 
 
 @app.command()
@@ -85,9 +85,9 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
 
     Example: `undertone label status`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
-    show(labels.status(project), as_json)
+    show(csd.status(project), as_json)
 
 
 @app.command()
@@ -108,14 +108,14 @@ def adjudicate(
 
     Example: `undertone label adjudicate --sheet dora`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
     found = []
-    for step in labels.STEPS[1:]:
-        tasks, seen = labels.asked(project, step)
+    for step in csd.STEPS[1:]:
+        tasks, seen = csd.asked(project, step)
         if tasks.height:
-            where = (out / labels.folder_of(project, step).name) if out else labels.folder_of(project, step)
-            labels.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
+            where = (out / csd.folder_of(project, step).name) if out else csd.folder_of(project, step)
+            csd.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
             found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
     told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
     if not told.height:
@@ -129,15 +129,15 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
 
     Examples: `undertone label collect --tool label_studio`; `undertone label collect --tool simulated`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
     warehouse.create()
-    step = labels.waiting_step(project)
+    step = csd.waiting_step(project)
     if step:
-        at = labels.studio()
-        again(lambda: labels.push(project, step, tool, at))
-        again(lambda: labels.collect(project, step, tool, at, this_run()))
-    show(labels.status(project), as_json)
+        at = csd.studio()
+        again(lambda: csd.push(project, step, tool, at))
+        again(lambda: csd.collect(project, step, tool, at, this_run()))
+    show(csd.status(project), as_json)
 
 
 @app.command()
@@ -150,10 +150,10 @@ def agreement(
 
     Example: `undertone label agreement labels.csv`
     """
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd
 
-    found = labels.agreement_of_file(file) if file else labels.agreement(labels.decided(project))
-    show(found if as_json else labels.short(found), as_json)
+    found = csd.agreement_of_file(file) if file else csd.agreement(csd.decided(project))
+    show(found if as_json else csd.short(found), as_json)
 
 
 @app.command()
@@ -171,7 +171,7 @@ def release(
 
     Example: `undertone label release --licence CC-BY-4.0`
     """
-    from pipeline.tasks import release as work
+    from pipeline.tasks.labelling import release as work
 
     where = again(lambda: work.release(project, name, required or work.REQUIRED, licence, day or today(), this_run()))
     count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
@@ -189,7 +189,7 @@ def withdraw(
 
     Example: `undertone label withdraw 0f3a5c7e91b2d486`
     """
-    from pipeline.tasks import release as work
+    from pipeline.tasks.labelling import release as work
 
     show(again(lambda: work.withdraw(row_ids, this_run())), as_json)
 
@@ -200,7 +200,7 @@ def page(project: Project = "csd", day: Day = "") -> None:
 
     Example: `undertone label page`
     """
-    from pipeline.tasks import release as work
+    from pipeline.tasks.labelling import release as work
 
     with console.working("drawing"):
         typer.echo(work.page(project, day or today()))
@@ -215,7 +215,7 @@ def guidelines(
 
     Example: `undertone label guidelines --lang en -o guidelines.html`
     """
-    from pipeline.report import guidelines
+    from pipeline.report.labelling import guidelines
 
     path = out or settings.reports() / f"guidelines-{lang}.html"
     if not path.parent.is_dir() and out:

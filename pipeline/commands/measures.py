@@ -9,11 +9,11 @@ import polars as pl
 import typer
 
 from pipeline import left_out
-from pipeline.commands import console, files
 from pipeline.commands.models import default_groups
-from pipeline.commands.options import Encoding, Json, Model, tell
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Encoding, Json, Model, tell
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
 
@@ -36,14 +36,14 @@ def score_implicitness(
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
     """
-    from pipeline.tasks import score
+    from pipeline.tasks.impscore import scoring
 
     blank = []
 
     def scored() -> Iterator[pl.DataFrame]:
         for frame, column in files.texts(file, text_column, encoding):
             with console.progress(f"scoring {file.name}", frame.height) as done:
-                found = score.frame(frame, column, model, done)
+                found = scoring.add_scores(frame, column, model, done)
             blank.append(found["implicitness"].null_count())
             yield found
 
@@ -57,7 +57,7 @@ def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) 
 
     Example: `undertone score day 2026-11-19`
     """
-    from pipeline.tasks import score
+    from pipeline.tasks.daily import score
 
     with console.progress("scoring") as done:
         rows = again(partial(score.run, day, done))
@@ -80,8 +80,8 @@ def rank(
 
     Examples: `undertone rank`; `undertone rank --groups mine.jsonl --model model/ --json`
     """
-    from pipeline.examples.groups import read
-    from pipeline.tasks import rank as work
+    from pipeline.examples.impscore.groups import read
+    from pipeline.tasks.impscore import rank as work
 
     sentences, learnt = (read(groups), None) if groups else default_groups()
     with console.progress("ranking", sentences.height) as done:
@@ -102,9 +102,9 @@ def agree(
 
     Example: `undertone agree --ratings ratings.jsonl --groups groups.jsonl`
     """
-    from pipeline.examples.groups import read, read_ratings
-    from pipeline.report import model_figures
-    from pipeline.tasks import rank as work
+    from pipeline.examples.impscore.groups import read, read_ratings
+    from pipeline.report.impscore import model_figures
+    from pipeline.tasks.impscore import rank as work
 
     sentences = read(groups)
     found = work.agreement(sentences, read_ratings(ratings, sentences), model)
@@ -134,8 +134,8 @@ def choose(
 
     Examples: `undertone choose`; `undertone choose --questions mine.jsonl --json`
     """
-    from pipeline.examples.questions import from_groups, read
-    from pipeline.tasks import rank as work
+    from pipeline.examples.impscore.questions import from_groups, read
+    from pipeline.tasks.impscore import rank as work
 
     asked = read(questions) if questions else from_groups(default_groups()[0]).drop("group")
     with console.progress("choosing") as done:
@@ -164,8 +164,8 @@ def distance(
 
     Example: `undertone distance --pairs pairs.csv --out distances.csv`
     """
-    from pipeline.collect.rows import chunks
-    from pipeline.tasks import rank as work
+    from pipeline.io.rows import chunks
+    from pipeline.tasks.impscore import rank as work
 
     def measured() -> Iterator[pl.DataFrame]:
         for chunk in chunks(pairs, encoding):

@@ -9,11 +9,12 @@ import polars as pl
 import typer
 
 from pipeline import sample, warehouse
-from pipeline.commands import console, pairs
-from pipeline.commands.options import Day, Json, Model, tell, today
+from pipeline.commands import pairs
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, Model, tell, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 train_app = typer.Typer(no_args_is_help=True, help="Train models.")
 evaluate_app = typer.Typer(no_args_is_help=True, help="Measure models.")
@@ -55,16 +56,16 @@ def train_impscore(
     `undertone train impscore --pairs mine.csv --out model/ --profile paper`;
     `undertone train impscore --set gamma_implicitness=0.7 --set features=32`
     """
-    from pipeline.tasks import impscore
+    from pipeline.tasks.impscore import train
 
     given = {"epochs": epochs, "seed": seed, "tune": tune}
     changes = {**changes_of(set_ or []), **{name: value for name, value in given.items() if value is not None}}
     if out:
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
-        rows = pairs.given(pairs_file, impscore.split_of(profile)) if pairs_file else pairs.given(None)
+        rows = pairs.given(pairs_file, train.split_of(profile)) if pairs_file else pairs.given(None)
         with console.progress("encoding") as done:
-            model_id, numbers = impscore.train_file(rows, out, profile, changes, groups, done)
+            model_id, numbers = train.train_file(rows, out, profile, changes, groups, done)
         where = str(out)
     else:
         if pairs_file or groups:
@@ -73,10 +74,10 @@ def train_impscore(
         where = model_id
     final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
     if as_json:
-        first = {"model": where, "model_id": model_id, **impscore.headline(final)}
+        first = {"model": where, "model_id": model_id, **train.headline(final)}
         typer.echo(json.dumps({**first, "rows": final.to_dicts()}, ensure_ascii=False))
         return
-    console.table(impscore.overview(final), wide=("subset",))
+    console.table(train.overview(final), wide=("subset",))
     typer.echo(where)
 
 
@@ -96,16 +97,16 @@ def changes_of(given: list[str]) -> dict[str, object]:
 def _into_registry(
     day: str, profile: str, changes: dict[str, object], *, use_sample: bool, promote: bool
 ) -> tuple[str, pl.DataFrame]:
-    from pipeline.tasks import impscore
-    from pipeline.tasks import pairs as work
+    from pipeline.tasks.impscore import pairs as work
+    from pipeline.tasks.impscore import train
 
     warehouse.create()
     if use_sample:
         for source in again(partial(work.play, day)):
-            count = again(partial(work.build, source, day, impscore.split_of(profile), None))
+            count = again(partial(work.build, source, day, train.split_of(profile), None))
             console.say(f"{source}: {count} pairs")
     with console.progress("encoding") as done:
-        model_id = again(lambda: impscore.train(day, profile=profile, changes=changes, promote=promote, done=done))
+        model_id = again(lambda: train.train(day, profile=profile, changes=changes, promote=promote, done=done))
     numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
         "kind", "day", "model_id"
     )
@@ -124,17 +125,17 @@ def evaluate_impscore(
 
     Example: `undertone evaluate impscore --pairs mine.csv --model model/`
     """
-    from pipeline.tasks import impscore
+    from pipeline.tasks.impscore import in_force, train
 
-    rows = pairs.given(pairs_file, impscore.split_of(impscore.opened(model).config["profile"]))
+    rows = pairs.given(pairs_file, train.split_of(in_force.load_model(model).config["profile"]))
     with console.progress("encoding") as done:
-        numbers = impscore.evaluate(rows, model, done)
-    tell(impscore.overview(numbers), {**impscore.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
+        numbers = train.evaluate(rows, model, done)
+    tell(train.overview(numbers), {**train.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
 
 
 def default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The shipped English groups that the shipped model was not trained on, and those it was."""
-    from pipeline.examples import groups
+    from pipeline.examples.impscore import groups
 
     every = groups.with_split(groups.read(sample.GROUPS["en"]))
     is_test = pl.col("split") == "test"

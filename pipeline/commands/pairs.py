@@ -9,11 +9,11 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands import console, files
 from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask
-from pipeline.commands.options import Day, Json, named, show, this_run, today
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Day, Json, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
 
@@ -25,8 +25,8 @@ Sources = Annotated[list[str] | None, typer.Option("--source", help="One source;
 
 def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
     """Pairs of a file, or of the table."""
-    from pipeline.examples import pairs
-    from pipeline.tasks import pairs as work
+    from pipeline.examples.impscore import pairs
+    from pipeline.tasks.impscore import pairs as work
 
     if path:
         return pairs.read(path, split)
@@ -56,7 +56,7 @@ def import_(
     Examples: `undertone pairs import latent_hatred implicit-hate-corpus/`;
     `undertone pairs import forum sentences.csv --own`
     """
-    from pipeline.tasks import pairs as work
+    from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
     kept = again(lambda: work.bring(source, str(path), day or today(), own=own))
@@ -74,7 +74,7 @@ def play(
 
     Example: `undertone pairs play`
     """
-    from pipeline.tasks import pairs as work
+    from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
     found = again(lambda: work.play(day or today(), str(cassette) if cassette else None))
@@ -156,7 +156,7 @@ def build(
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
     from pipeline.examples.splits import shares_of
-    from pipeline.tasks import pairs as work
+    from pipeline.tasks.impscore import pairs as work
 
     shares_of(split)
     warehouse.create()
@@ -180,7 +180,7 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
 
     Example: `undertone pairs stats`
     """
-    from pipeline.examples import pairs as examples
+    from pipeline.examples.impscore import pairs as examples
 
     show(examples.statistics(given(pairs)), as_json)
 
@@ -196,9 +196,9 @@ def audit(
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    from pipeline.examples import groups as graded
-    from pipeline.metrics import artefacts
-    from pipeline.report import model_figures
+    from pipeline.examples.impscore import groups as graded
+    from pipeline.metrics.impscore import artefacts
+    from pipeline.report.impscore import model_figures
 
     if groups and (pairs or figure):
         raise BadInput("--groups goes without --pairs and --figure")
@@ -239,7 +239,7 @@ def sample(
 
     Example: `undertone pairs sample judge.csv key.csv`
     """
-    from pipeline.examples import quality
+    from pipeline.examples.impscore import quality
 
     if out.resolve() == key.resolve():
         raise BadInput(f"{key}: the key should be another file than the one for the judge")
@@ -260,6 +260,6 @@ def rate(
 
     Example: `undertone pairs rate judge.csv key.csv`
     """
-    from pipeline.examples import quality
+    from pipeline.examples.impscore import quality
 
     show(quality.rate(quality.judged(judged, key)), as_json)

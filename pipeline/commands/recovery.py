@@ -7,10 +7,10 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands import console
 from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
-from pipeline.commands.options import Json, show, tell, this_run
 from pipeline.commands.pairs import table_writer
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Json, show, tell, this_run
 from pipeline.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def recover(
     Examples: `undertone recover comments.csv --ask gpt-4o-mini -o meanings.csv`;
     `undertone recover comments.csv --model model/`
     """
-    from pipeline.tasks import recovery as work
+    from pipeline.tasks.subtext import recovery as work
 
     rows = work.read_comments(file).head(limit or 10**9)
     writer = table_writer(out) if out else None
@@ -57,7 +57,7 @@ def _recovered(
 ) -> "tuple[pl.DataFrame, Summary]":
     """The comments with their meanings, and what asking for them came to."""
     from pipeline.llm.summary import Summary
-    from pipeline.tasks import recovery as work
+    from pipeline.tasks.subtext import recovery as work
 
     if (ask is None) == (model is None):
         raise BadInput("say whom to ask (--ask) or which fitted model to use (--model)")
@@ -91,7 +91,7 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --ask gpt-4o-mini --limit 200`
     """
-    from pipeline.tasks import recovery as work
+    from pipeline.tasks.subtext import recovery as work
 
     if (references is None) == (choices is None):
         raise BadInput("give --references or --choices")
@@ -137,7 +137,7 @@ def train(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
-    from pipeline.tasks import recovery as work
+    from pipeline.tasks.subtext import recovery as work
 
     rows = work.with_split(work.read(references))
     with console.working("training"):

@@ -9,12 +9,12 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands import console
 from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
-from pipeline.commands.options import Day, Json, Model, show, this_run, today
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput, Refused
-from pipeline.tasks.again import again
-from pipeline.text.lines import lines
+from pipeline.io.lines import lines
+from pipeline.tasks.record.retry import again
 
 app = typer.Typer(
     no_args_is_help=True, help="Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7."
@@ -51,7 +51,7 @@ def sensitivity(
 
 
 def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) -> None:
-    from pipeline.tasks import studies
+    from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
     every = studies.cells(study, runs)
@@ -77,7 +77,7 @@ def data_sets(
 
     Example: `undertone study data-sets`
     """
-    from pipeline.tasks import studies
+    from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
     with console.progress("scoring") as done:
@@ -109,7 +109,7 @@ def detection(
 
     Example: `undertone study detection --ask gpt-4o-mini --source toxigen --limit 500`
     """
-    from pipeline.tasks import studies
+    from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
     how, summary = how_to_ask(asked, max_cost, cache_only)
@@ -143,7 +143,7 @@ def page(day: Day = "", model: Model = None) -> None:
 
     Example: `undertone study page`
     """
-    from pipeline.tasks import study_page
+    from pipeline.tasks.studies import page as study_page
 
     with console.working("drawing"):
         typer.echo(study_page.write(day or today(), model))
@@ -214,8 +214,8 @@ def check_groups(
 
 
 def _check(path: Path, as_json: bool = False) -> bool:
-    from pipeline.examples import groups as graded
-    from pipeline.llm.graded import balance
+    from pipeline.examples.impscore import groups as graded
+    from pipeline.llm.questions.graded import balance
 
     found = balance(graded.read(path))
     show(found.checks, as_json)

@@ -8,13 +8,13 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands import console
 from pipeline.commands.models import changes_of
-from pipeline.commands.options import Day, Json, show, tell, this_run, today
 from pipeline.commands.pairs import table_writer
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 
 Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
@@ -42,7 +42,7 @@ def train(
 
     Examples: `undertone train subtext`; `undertone train subtext --data tosarcasm/ --source tosarcasm --by-topic -o m/`
     """
-    from pipeline.tasks import subtext
+    from pipeline.tasks.subtext import recogniser
 
     given = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
@@ -51,18 +51,20 @@ def train(
         if out is None or release or day:
             raise BadInput("--data wants --out, the folder of the model, and neither --release nor --day")
         with console.working("training"):
-            found = subtext.train_file(subtext.read(data, source, by_topic=by_topic), out, profile, given, vectors)
+            found = recogniser.train_file(
+                recogniser.read(data, source, by_topic=by_topic), out, profile, given, vectors
+            )
         told: dict[str, object] = {"model": str(out)}
     else:
         warehouse.create()
         with console.working("training"):
             model_id = again(
-                lambda: subtext.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
+                lambda: recogniser.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
             )
-        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == subtext.KIND)
+        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == recogniser.KIND)
         found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
         told = {"model": model_id}
-    tell(subtext.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    tell(recogniser.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
 
 
 def evaluate(
@@ -76,11 +78,11 @@ def evaluate(
 
     Example: `undertone evaluate subtext --data test.csv --model model/`
     """
-    from pipeline.tasks import subtext
+    from pipeline.tasks.subtext import recogniser
 
-    rows = subtext.read(data, source, by_topic=by_topic) if data else subtext.released()
-    found = subtext.evaluate(rows, model)
-    tell(subtext.overview(found), {"numbers": found.to_dicts()}, as_json)
+    rows = recogniser.read(data, source, by_topic=by_topic) if data else recogniser.released()
+    found = recogniser.evaluate(rows, model)
+    tell(recogniser.overview(found), {"numbers": found.to_dicts()}, as_json)
 
 
 def score(
@@ -95,15 +97,15 @@ def score(
     Examples: `undertone score subtext comments.csv --model model/ -o scored.csv`;
     `undertone score subtext --day 2026-11-19`
     """
-    from pipeline.tasks import recovery, subtext
+    from pipeline.tasks.subtext import recogniser, recovery
 
     if file is None:
         warehouse.create()
-        count = again(partial(subtext.score_day, day or today(), model, this_run()))
+        count = again(partial(recogniser.score_day, day or today(), model, this_run()))
         console.say(f"{count:,} comments scored")
         return
     writer = table_writer(out) if out else None
-    scored = subtext.frame(recovery.read_comments(file), model)
+    scored = recogniser.frame(recovery.read_comments(file), model)
     if writer:
         with writer:
             writer.write(scored)

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline import left_out
-from pipeline.collect.anonymise import scrub_id
-from pipeline.collect.particulars import scrub
-from pipeline.collect.rows import CHUNK, Chunk, chunks
+from pipeline.collect.privacy.anonymise import scrub_id
+from pipeline.collect.privacy.particulars import scrub
 from pipeline.errors import BadInput, Missing
+from pipeline.io.lines import UTF8
+from pipeline.io.rows import CHUNK, Chunk, chunks
+from pipeline.io.spreadsheets import defused, plain
+from pipeline.io.visible import hidden, visible
 from pipeline.label import schema
 from pipeline.label.schema import CSD, Form
 from pipeline.label.stages import AGAIN, DELETE
 from pipeline.tables import Labels
-from pipeline.text.lines import UTF8
-from pipeline.text.spreadsheets import defused, plain
-from pipeline.text.visible import hidden, visible
 
 COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""

@@ -23,9 +23,9 @@ from xml.etree import ElementTree as ET  # written, never read
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.lines import json_value, whole
 from pipeline.label import exchange, schema, stages
 from pipeline.label.schema import CSD, Form
-from pipeline.text.lines import json_value, whole
 
 TOOL = "label_studio"
 RATERS = {1: stages.RATERS, 2: 1}

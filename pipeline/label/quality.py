@@ -209,7 +209,7 @@ def _check(labels: pl.DataFrame) -> None:
 
 
 def codes(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
-    """Grades as `metrics.agreement.weighted_kappa` takes them: [items, raters], from 0, -1 for none.
+    """Grades as `metrics.labelling.agreement.weighted_kappa` takes them: [items, raters], from 0, -1 for none.
 
     Args:
         grades: rows of `grades`; columns are those of the raters' ids in order, and never fewer than two.

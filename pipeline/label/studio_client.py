@@ -19,7 +19,7 @@ import httpx
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.label.exchange import number_of
 from pipeline.label.label_studio import RATERS, marker
-from pipeline.text.masked import masked
+from pipeline.text.redact import masked
 
 log = logging.getLogger(__name__)
 

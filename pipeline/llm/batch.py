@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Retry
-from pipeline.llm import connection, cost, ledger, limits, owners, replies
 from pipeline.llm.client import blamed
-from pipeline.llm.connection import Endpoint
-from pipeline.llm.cost import Price
-from pipeline.llm.ledger import BATCH, Call
-from pipeline.llm.ledger_tables import batches
-from pipeline.llm.replies import Reply
+from pipeline.llm.ledger import answers, cost, owners
+from pipeline.llm.ledger.answers import BATCH, Call
+from pipeline.llm.ledger.cost import Price
+from pipeline.llm.ledger.tables import batches
 from pipeline.llm.request import Request
+from pipeline.llm.service import connection, limits, replies
+from pipeline.llm.service.connection import Endpoint
+from pipeline.llm.service.replies import Reply
 
 if TYPE_CHECKING:
     import openai
@@ -112,7 +113,7 @@ def import_(path: Path, requests: Iterable[Request], engine: sa.Engine, *, run_i
         for key, reply in lines_read
         if key in wanted
     ]
-    ledger.record(engine, calls, "import", run_id)
+    answers.record(engine, calls, "import", run_id)
     answered = len({call.key for call in calls if call.reply.outcome == "answered"})
     detail = f"{len(lines_read) - len(calls)} lines to other requests, or to such as have an answer"
     return Batch(str(path), "import", len(wanted), answered, len(wanted) - answered, detail)
@@ -127,8 +128,8 @@ def _counted(request: Request, reply: Reply) -> Reply:
 
 def _unanswered(requests: Iterable[Request], engine: sa.Engine) -> dict[str, Request]:
     left: dict[str, Request] = {}
-    for part in ledger.parts(requests):
-        known = ledger.answers(engine, part)
+    for part in answers.parts(requests):
+        known = answers.answers(engine, part)
         left.update((key, request) for key, request in part.items() if key not in known)
     return left
 
@@ -167,15 +168,15 @@ def _claimed(
     """A new batch's row with its claims, and the ids of other batches that hold requests of the part."""
     id_ = uuid.uuid4().hex
     row = {"id": id_, "run_id": run_id, "owner": owners.me(), "model": next(iter(part.values())).model}
-    with ledger.writing(engine) as con:
+    with answers.writing(engine) as con:
         con.execute(sa.insert(batches).values(**row, state="preparing", requests=0, changed_at=time.time()))
-    claimed, _ = ledger.claim(
+    claimed, _ = answers.claim(
         engine, part, reserved, BATCH + id_, run_id, LEASE, limit=max_cost, keep_requests=True
     )  # fmt: skip
     others = [owner.removeprefix(BATCH) for owner in claimed.others.values() if owner.startswith(BATCH)]
     if claimed.over or not claimed.mine:
-        with ledger.writing(engine) as con:
-            ledger.free(con, BATCH + id_)
+        with answers.writing(engine) as con:
+            answers.free(con, BATCH + id_)
             con.execute(sa.delete(batches).where(batches.c.id == id_))
     if claimed.over:
         most = sum(reserved[key] for key in [*claimed.mine, *claimed.over])
@@ -193,7 +194,7 @@ def _hand_over(
 
     with _said(endpoint):
         try:
-            file_id = _upload(client, id_, ledger.held(engine, BATCH + id_), output_tokens)
+            file_id = _upload(client, id_, answers.held(engine, BATCH + id_), output_tokens)
             _change(engine, id_, state="creating", file_id=file_id)
             _create(engine, client, id_, file_id, run_id, settle)
         except openai.OpenAIError as why:  # there is no batch: no file went up, or the request was turned down
@@ -277,10 +278,10 @@ def _collect(
             with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
                 lines = iter(lambda: file.readline(limits.ANSWER_BYTES), "")
                 open_ += _bring_in(engine, endpoint, lines, owner, row.run_id, table, output_tokens)
-    left = ledger.held(engine, owner)
+    left = answers.held(engine, owner)
     now = time.time()
     nothing = Reply("failed", detail=f"the batch is {state.status} and has no answer to it", began_at=now, ended_at=now)
-    ledger.record(engine, [Call(k, r, nothing, 0.0, "batch") for k, r in left.items()], owner, row.run_id)
+    answers.record(engine, [Call(k, r, nothing, 0.0, "batch") for k, r in left.items()], owner, row.run_id)
     said = "; ".join(error.message or "" for error in (state.errors.data if state.errors else None) or [])
     detail = endpoint.clean(said) or None
     _change(engine, row.id, state="collected", detail=f"{state.status}: {detail}" if detail else state.status)
@@ -293,7 +294,7 @@ def _bring_in(
     output_tokens: int | None,
 ) -> int:  # fmt: skip
     """Record a file's replies to what its batch still holds; return how many are no answers. Broken lines are left."""
-    held = ledger.held(engine, owner)
+    held = answers.held(engine, owner)
     calls: list[Call] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -306,7 +307,7 @@ def _bring_in(
             reply = reply._replace(input_tokens=bill.input_tokens, output_tokens=bill.output_tokens)
             calls.append(Call(key, request, reply, bill.cost_usd, "batch", bill.guess))
     calls = blamed(calls, set())
-    ledger.record(engine, calls, owner, run_id)
+    answers.record(engine, calls, owner, run_id)
     return sum(made.reply.outcome != "answered" for made in calls)
 
 
@@ -334,21 +335,21 @@ def _rows(engine: sa.Engine, state: str) -> list[Any]:
 
 
 def _change(engine: sa.Engine, id_: str, **values: Any) -> None:
-    with ledger.writing(engine) as con:
+    with answers.writing(engine) as con:
         con.execute(sa.update(batches).where(batches.c.id == id_).values(**values, changed_at=time.time()))
 
 
 def _adopt(engine: sa.Engine, row: Any) -> bool:
     """Put our name on another's unfinished batch; whether nobody was faster. Its time stays."""
     mine = sa.update(batches).where(batches.c.id == row.id, batches.c.owner == row.owner, batches.c.state == row.state)
-    with ledger.writing(engine) as con:
+    with answers.writing(engine) as con:
         return con.execute(mine.values(owner=owners.me())).rowcount == 1
 
 
 def _drop(engine: sa.Engine, id_: str, why: str) -> None:
     """Free a batch's requests, of which none is with the provider."""
-    with ledger.writing(engine) as con:
-        ledger.free(con, BATCH + id_)
+    with answers.writing(engine) as con:
+        answers.free(con, BATCH + id_)
         con.execute(
             sa.update(batches)
             .where(batches.c.id == id_)

@@ -13,10 +13,11 @@ import polars as pl
 
 from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.llm import explicit, prompt
+from pipeline.io.lines import json_lines
+from pipeline.llm import prompt
+from pipeline.llm.questions import explicit
 from pipeline.llm.request import as_json, completion_id
 from pipeline.tables import SOURCE, empty
-from pipeline.text.lines import json_lines
 
 _FIELDS = ("source", "model", "prompt", "input", "response")
 

@@ -19,12 +19,14 @@ from typing import Literal, NamedTuple
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing, Refused, Retry, UndertoneError
-from pipeline.llm import connection, cost, ledger, limits, owners, replies
-from pipeline.llm.connection import Endpoint
-from pipeline.llm.cost import Price
-from pipeline.llm.ledger import Answer, Call
-from pipeline.llm.replies import Reply
+from pipeline.llm.ledger import answers as ledger
+from pipeline.llm.ledger import cost, owners
+from pipeline.llm.ledger.answers import Answer, Call
+from pipeline.llm.ledger.cost import Price
 from pipeline.llm.request import Request, as_json
+from pipeline.llm.service import connection, limits, replies
+from pipeline.llm.service.connection import Endpoint
+from pipeline.llm.service.replies import Reply
 
 POLL = 0.5  # seconds between two looks at what other processes are asking
 

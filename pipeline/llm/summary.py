@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pipeline.errors import Refused, Retry, UndertoneError
 from pipeline.llm.client import Asked
-from pipeline.llm.cost import usd
+from pipeline.llm.ledger.cost import usd
 from pipeline.llm.request import Request
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput
-from pipeline.text.lines import lines
+from pipeline.io.lines import lines
 
 Vectors = npt.NDArray[np.float32]
 

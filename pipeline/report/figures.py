@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from pipeline.text.visible import visible
+from pipeline.io.visible import visible
 
 Floats = npt.NDArray[np.floating]
 

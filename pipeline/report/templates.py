@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pipeline.text.visible import visible
+from pipeline.io.visible import visible
 
 
 def templates() -> Environment:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.correlation import DRAWS, SEED, correlate
+from pipeline.metrics.commenting.correlation import DRAWS, SEED, correlate
 from pipeline.metrics.ndd.distance import DIVERGENCES, Divergence, divergences
 from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
 

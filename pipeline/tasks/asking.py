@@ -12,14 +12,18 @@ import polars as pl
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import batch as batches
-from pipeline.llm import client, cost, explicit, given_up, graded, ledger, problematic, prompt
+from pipeline.llm import client, prompt
 from pipeline.llm.client import Asked, Miss
-from pipeline.llm.connection import Endpoint
-from pipeline.llm.cost import Estimate
+from pipeline.llm.ledger import answers as ledger
+from pipeline.llm.ledger import cost, given_up
+from pipeline.llm.ledger.cost import Estimate
+from pipeline.llm.questions import explicit, graded, problematic
 from pipeline.llm.request import MODERATION, Request, as_json
+from pipeline.llm.service.connection import Endpoint
 from pipeline.llm.summary import Summary
 from pipeline.tables import empty
-from pipeline.tasks import funnel, pairs
+from pipeline.tasks.impscore import pairs
+from pipeline.tasks.record import runs
 from pipeline.text.language import language
 
 Mode = Literal["live", "cache-only"]
@@ -104,7 +108,7 @@ def ask(
         Retry: some requests failed for now; those answered are kept.
         Refused: the service refused, or no request has an answer.
     """
-    began, todo = funnel.start(), requests(source, how, limit)
+    began, todo = runs.start(), requests(source, how, limit)
     every = list(todo.values())
     first = dict(todo)
     missing: list[Miss] = []
@@ -218,7 +222,7 @@ def put(
 
     With a `day` a row of `runs` tells of it.
     """
-    began = funnel.start()
+    began = runs.start()
     found = _ask(every, how, done, run_id)
     pairs.add(source, _rows(source, every, found), run_id)
     _conclude(every, found, how)
@@ -228,7 +232,7 @@ def put(
 
 
 def _tell(
-    source: str, day: str, how: How, every: Sequence[Request], missing: Sequence[Miss], run_id: str, began: funnel.Start
+    source: str, day: str, how: How, every: Sequence[Request], missing: Sequence[Miss], run_id: str, began: runs.Start
 ) -> None:
     """Tell of an asking: requests, those that stay without an answer, and what all tries of the run spent on them."""
     first = {request.key: request.prompt for request in every if not request.attempt}
@@ -241,7 +245,7 @@ def _tell(
     origin = f"{how.model}: {', '.join(sorted(set(first.values())))}"
     config = {"model": how.model, "revision": how.revision, "params": dict(how.params), "mode": how.mode}
     taken = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
-    funnel.tell(source, day, origin, "ask", len(first) - gone.height, gone, config, run_id, began, taken)
+    runs.tell(source, day, origin, "ask", len(first) - gone.height, gone, config, run_id, began, taken)
 
 
 def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.text.lines import lines
+from pipeline.io.lines import lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)

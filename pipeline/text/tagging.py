@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput, Missing
+from pipeline.io.lines import json_object, lines, whole
 from pipeline.text import wordnet
-from pipeline.text.lines import json_object, lines, whole
 
 UPOS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
         "SYM", "VERB", "X")  # fmt: skip

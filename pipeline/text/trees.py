@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput, Missing
+from pipeline.io.lines import lines
 from pipeline.text import tagging
-from pipeline.text.lines import lines
 
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray

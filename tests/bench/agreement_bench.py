@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from pipeline.metrics.agreement import MEASURES, cohen_kappa, fleiss_kappa, interval
+from pipeline.metrics.labelling.agreement import MEASURES, cohen_kappa, fleiss_kappa, interval
 from tests.bench.run import against, cpu
 
 LABELS = 1_000_000

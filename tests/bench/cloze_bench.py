@@ -27,8 +27,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import polars as pl
 
-from pipeline.examples import building, summaries, targets
-from pipeline.examples.targets import Filter, Pair, Rule
+from pipeline.examples.recam import building, summaries, targets
+from pipeline.examples.recam.targets import Filter, Pair, Rule
 from pipeline.text import concreteness, senses, tagging, wordnet
 from tests.bench.run import against, cpu
 from tests.text.senses_test import OURS, plain
@@ -69,7 +69,7 @@ def _renamed(text: str, turn: int) -> str:
 
 def trained(vectors: Any) -> Any:
     """A scorer of abstractness on the list that is shipped."""
-    from pipeline.training import abstractness
+    from pipeline.training.recam import abstractness
 
     done = abstractness.fit(concreteness.embedded(), vectors, abstractness.PROFILES["undertone"])
     return partial(abstractness.predict, abstractness.load(done.tensors, done.config, vectors))
@@ -85,7 +85,8 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
 
 def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
     """Find the targets of so many articles, a Parquet file for each shard; counts, CPU seconds, memory in MB."""
-    from pipeline.models import contextual, encoder, word_features
+    from pipeline.models import encoder
+    from pipeline.models.recam import contextual, word_features
 
     by = encoder.load(threads=1)
     near: list[Filter] = [targets.similar_in_passage(word_features.static(by))]

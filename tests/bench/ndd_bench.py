@@ -25,7 +25,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import numpy as np
 import torch
 
-from pipeline.models import masked_lm, pretrained_reader
+from pipeline.models.ndd import masked_lm
+from pipeline.models.recam import pretrained_reader
 from pipeline.score.compress import scorers, spans
 from tests.bench.run import cpu
 

@@ -71,7 +71,7 @@ def bench_import(texts: list[str]) -> None:
     import pyarrow.parquet as pq
 
     from pipeline import warehouse
-    from pipeline.tasks import collect
+    from pipeline.tasks.daily import collect
 
     warehouse.create()
     path = HOME / "bench.jsonl"
@@ -106,10 +106,10 @@ def bench_anonymise(texts: list[str]) -> None:
     """Anonymising: precision and recall of each kind on the table of examples, and texts a second."""
     import polars as pl
 
-    from pipeline.collect.particulars import scrub_column
+    from pipeline.collect.privacy.particulars import scrub_column
 
     sys.path.append(str(Path(__file__).resolve().parents[2]))
-    from tests.collect.personal_data import examples, measure
+    from tests.collect.privacy.personal_data import examples, measure
 
     rows = examples()
     for kind, counts in measure(rows)[0].items():
@@ -186,13 +186,13 @@ def bench_train(triples: int) -> None:
     import polars as pl
     import torch
 
-    from pipeline.examples import pairs as examples
+    from pipeline.examples.impscore import pairs as examples
     from pipeline.llm import cassette
     from pipeline.models import encoder as encoders
     from pipeline.models.impscore import ImpScore, loss
     from pipeline.sample import COMPLETIONS
     from pipeline.tables import empty
-    from pipeline.training import heads, impscore
+    from pipeline.training.impscore import fit, heads
 
     rows, _ = examples.build(empty("sentences"), cassette.read(COMPLETIONS))
     rows = rows.filter(pl.col("lang") == "en").head(triples)
@@ -215,7 +215,7 @@ def bench_train(triples: int) -> None:
 
     def ours() -> None:
         folder = Path(tempfile.mkdtemp(dir=HOME))  # no embeddings from an earlier round
-        head = heads.fit(train, None, impscore.recipe_of("paper"), encoder, folder)
+        head = heads.fit(train, None, fit.recipe_of("paper"), encoder, folder)
         i1, i2, i3 = (head.triples[name].to_numpy() for name in ("i1", "i2", "i3"))
         accuracies.append(float(np.mean(np.r_[i1 > i2, i1 > i3])))
 
@@ -228,9 +228,9 @@ def bench_grid(triples: int) -> None:
     import polars as pl
     import torch
 
-    from pipeline.training import impscore
-    from pipeline.training.corpus import Corpus
-    from pipeline.training.embedding import Frozen
+    from pipeline.training.impscore import fit
+    from pipeline.training.impscore.corpus import Corpus
+    from pipeline.training.impscore.embedding import Frozen
 
     texts = 2 * triples
     vectors = torch.nn.functional.normalize(torch.randn(texts, 384), dim=1).numpy()
@@ -238,7 +238,7 @@ def bench_grid(triples: int) -> None:
     split = pl.Series(["train"] * (8 * triples // 10) + ["validation"] * (triples - 8 * triples // 10))
     none = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
     corpus = Corpus([""] * texts, pl.DataFrame({"split": split}), rows, none, torch.empty(0, dtype=torch.int64))
-    seconds = cpu(lambda: impscore.fit(corpus, Frozen(vectors), impscore.recipe_of("paper")))
+    seconds = cpu(lambda: fit.fit(corpus, Frozen(vectors), fit.recipe_of("paper")))
     print(f"{'one training of the grid':34} {triples:,} triples: {seconds:.1f} cpu-s; 360 of them on 2 cores: "
           f"{360 * seconds / 2 / 60:.0f} minutes", flush=True)  # fmt: skip
 
@@ -280,7 +280,7 @@ def peak(rows: int) -> float:
         "import resource, sys\n"
         "from tests.bench.run import generated\n"
         "from pipeline import warehouse\n"
-        "from pipeline.tasks import collect\n"
+        "from pipeline.tasks.daily import collect\n"
         "warehouse.create()\n"
         "path = generated(int(sys.argv[1]))\n"
         "collect.import_files([path], 'bench', '2026-11-19', key=b'k')\n"

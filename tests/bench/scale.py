@@ -70,7 +70,7 @@ def drawn(rows: int) -> Iterator[dict[str, Any]]:
 
 def stage_import(rows: int) -> None:
     """A file of comments to the five tables of a collection."""
-    from pipeline.tasks import collect
+    from pipeline.tasks.daily import collect
 
     path = Path(os.environ["UNDERTONE_HOME"]) / "scale.jsonl"
     collect.import_files([path], "scale", DAY, key=b"scale")
@@ -89,14 +89,14 @@ def stage_deduplicate(rows: int) -> None:
 
 def stage_tokenize(rows: int, chinese: str = "jieba") -> None:
     """Cut in shards and publish."""
-    from pipeline.tasks import segment
+    from pipeline.tasks.daily import tokenize
 
-    segment.run(DAY, chinese)
+    tokenize.run(DAY, chinese)
 
 
 def stage_score(rows: int) -> None:
     """Implicitness by the shipped model, in shards, and publish."""
-    from pipeline.tasks import score
+    from pipeline.tasks.daily import score
 
     score.run(DAY)
 
@@ -164,8 +164,8 @@ def stage_commits(rows: int) -> None:
     from pipeline import warehouse
     from pipeline.warehouse import upkeep
 
-    sys.path.append(str(Path(__file__).parents[1]))
-    from filled import filled
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.support.filled import filled
 
     seconds = []
     for n in range(SLICES):

@@ -19,15 +19,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 from typer.testing import CliRunner
 
-from canaries.search import find
-from filled import filled
 from pipeline import cli, settings, warehouse
-from pipeline.collect import fetch, netease
+from pipeline.collect import fetch
+from pipeline.collect.sites import netease
 from pipeline.errors import UndertoneError
-from pipeline.llm import ledger
+from pipeline.llm.ledger import answers
 from pipeline.sample import DAY
 from pipeline.sample.site import Site
-from pipeline.tasks import pairs
+from pipeline.tasks.impscore import pairs
+from tests.support.filled import filled
+from tests.support.search import find
 
 CONNECTIONS = {name: f"kanarienvogel/{name}+0042" for name in ("user_key", "netease", "llm", "label_studio")}
 SETTINGS = {
@@ -161,7 +162,7 @@ def test_an_address_that_is_none(name: str, address: str, monkeypatch: pytest.Mo
     """A database's address that cannot be read is refused; nothing of it is repeated, nor by causes."""
     monkeypatch.setenv(name, address)
     asked = {
-        "UNDERTONE_CATALOG": warehouse.create, "UNDERTONE_LLM_LEDGER": lambda: ledger.opened(settings.llm_ledger()),
+        "UNDERTONE_CATALOG": warehouse.create, "UNDERTONE_LLM_LEDGER": lambda: answers.opened(settings.llm_ledger()),
         "UNDERTONE_SPOOL": lambda: fetch.Spool(settings.spool_uri()),
     }[name]  # fmt: skip
     with pytest.raises(Exception) as caught:  # noqa: PT011
@@ -183,7 +184,7 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_driver_that_repeats_the_address(talkative: None) -> None:
     """What a driver says of an address ledger and spool tell without its password, in error and causes."""
-    for asked in (lambda: ledger.opened(FULL), lambda: fetch.Spool(FULL)):
+    for asked in (lambda: answers.opened(FULL), lambda: fetch.Spool(FULL)):
         with pytest.raises(UndertoneError) as caught:
             asked()
         assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaries.search import find
-from filled import DAY, filled
 from pipeline import warehouse
-from pipeline.text.masked import masked
+from pipeline.text.redact import masked
+from tests.support.filled import DAY, filled
+from tests.support.search import find
 
 CANARY = 'kanarienvogel/+="0042'
 

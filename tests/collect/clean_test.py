@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.collect.clean import MAX_CHARACTERS, clean, normalised, text_hash
-from pipeline.collect.record import Comment, comment_frame
+from pipeline.collect.sites.record import Comment, comment_frame
 
 FAMILY = "👨‍👩‍👧"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.collect import dedupe
 from pipeline.collect.dedupe import deduplicate
-from pipeline.collect.record import COMMENT_SCHEMA
+from pipeline.collect.sites.record import COMMENT_SCHEMA
 
 LONG = "今天的蛋挞又小了一圈我都要用镊子夹着吃了真不容易"  # 24 characters, 22 trigrams
 NEAR = LONG + "啊"  # shares 22 of 23 trigrams: 0.957

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipeline.collect import anonymise, fetch
-from pipeline.collect.adapters import ADAPTERS, adapter
+from pipeline.collect import fetch
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.adapters import ADAPTERS, adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.sample import pages_of
 from pipeline.sample.site import Answer, Request, Site

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from pipeline.collect import anonymise
 from pipeline.collect.importers import Batch, read
-from pipeline.collect.record import Article, Comment
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
 from pipeline.sample import pages_of
 

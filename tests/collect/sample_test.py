@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pipeline.collect.importers import Batch, read
-from pipeline.collect.record import Comment
+from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
 from pipeline.sample import COMPLETIONS, DEVICES, pages_of, sources
 

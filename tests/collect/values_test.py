@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import xlsxwriter
 
-from pipeline.collect.formats import chunk
 from pipeline.collect.importers import LeftOut, read
-from pipeline.collect.record import Comment
-from pipeline.collect.rows import chunks
+from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
+from pipeline.io.formats import chunk
+from pipeline.io.rows import chunks
 
 
 def _csv(path: Path, row: dict[str, Any]) -> None:

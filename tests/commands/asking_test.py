@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from commands.conftest import Run
-from llm.server import Server
+from tests.commands.conftest import Run
+from tests.support.llm_server import Server
 
 TEXTS = ["Nice hat.", "Is it five already?", "Some of us get up early."]
 HTML = b"<html>no model here</html>"

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from commands.conftest import Run
 from pipeline import cli, left_out, sample
-from pipeline.collect import rows
 from pipeline.errors import UndertoneError
+from pipeline.io import rows
+from tests.commands.conftest import Run
 
 DAY = sample.DAY
 COMMANDS = ["init", "import", "collect", "tokenize", "rank", "choose", "distance", "tables", "query", "check", "report",
@@ -155,7 +155,7 @@ def test_doctor_names_what_is_missing() -> None:
 def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
     two_at_a_time = partial(rows.chunks, size=2)
-    monkeypatch.setattr("pipeline.commands.files.chunks", two_at_a_time)
+    monkeypatch.setattr("pipeline.commands.terminal.files.chunks", two_at_a_time)
     file, out = tmp_path / "r.csv", tmp_path / "out.csv"
     file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")
     undertone("score", "implicitness", str(file), "-o", str(out))
@@ -180,7 +180,7 @@ def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
     run = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
     told = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    [step] = [one for one in told if one["logger"] == "pipeline.tasks.funnel"]
+    [step] = [one for one in told if one["logger"] == "pipeline.tasks.record.runs"]
     assert (step["step"], step["source"], step["day"], step["read_count"]) == ("collect", "forum", DAY, 1)
     tables = {one["table"]: one["rows"] for one in told if "table" in one}
     assert tables == {"comments": 1, "raw_pages": 0, "articles": 0, "dropped": 0, "runs": 1}

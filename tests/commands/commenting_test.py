@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.conftest import Run
 from pipeline import sample, warehouse
+from tests.commands.conftest import Run
 
 DAY = sample.DAY
 MAPPING = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())

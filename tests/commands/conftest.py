@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from pipeline import cli, sample
-from pipeline.commands import console
+from pipeline.commands.terminal import console
 
 
 class Told(NamedTuple):
@@ -59,12 +59,12 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model_dir(pairs_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model trained on them with the paper's profile for two epochs, on the tiny encoder."""
-    from pipeline.examples import pairs
-    from pipeline.tasks import impscore
+    from pipeline.examples.impscore import pairs
+    from pipeline.tasks.impscore import train
 
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(folder / "home"))
         patch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
-        impscore.train_file(pairs.read(pairs_file), folder / "model", "paper", {"epochs": 2})
+        train.train_file(pairs.read(pairs_file), folder / "model", "paper", {"epochs": 2})
     return folder / "model"

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from filled import filled
 from pipeline import sample, warehouse
 from pipeline.label import schema
+from tests.support.filled import filled
 
 Run = Callable[..., Any]
 

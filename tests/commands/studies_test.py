@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm.server import Server, chat
 from pipeline import sample, warehouse
-from pipeline.tasks import impscore, pairs
+from pipeline.tasks.impscore import pairs, train
+from tests.support.llm_server import Server, chat
 
 Run = Callable[..., Any]
 
@@ -57,8 +57,8 @@ def with_pairs(tables: Path) -> Path:
 @pytest.fixture
 def few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the shipped groups six are drawn: the page is about the command, not about them."""
-    groups = impscore.shipped_groups("en").head(30).with_columns(split=pl.lit("test"))
-    monkeypatch.setattr(impscore, "shipped_groups", lambda _: groups)
+    groups = train.shipped_groups("en").head(30).with_columns(split=pl.lit("test"))
+    monkeypatch.setattr(train, "shipped_groups", lambda _: groups)
 
 
 def lines(out: str) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def test_ablation(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: p
 def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`study sensitivity` trains the grid, here of one margin each; runs of a setting are put together."""
     grid = {"gamma_implicitness": (0.5, 1.0), "gamma_pragmatics": (0.7,), "alpha": (1.0,)}
-    monkeypatch.setattr("pipeline.tasks.studies.GRID", grid)
+    monkeypatch.setattr("pipeline.tasks.studies.rows.GRID", grid)
     done = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
     assert done.code == 0, done.err
     told = lines(done.out)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dag_run import DAGS, dag_run, prepared
+from tests.support.dag_run import DAGS, dag_run, prepared
 
 
 @pytest.fixture(scope="session")

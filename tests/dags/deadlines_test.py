@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from conftest import load
 from pipeline import alerts
+from tests.dags.conftest import load
 
 PROBE = """
 from airflow.sdk import dag
-from house import HOUSE, every, in_time
+from dag_defaults import HOUSE, every, in_time
 @dag(dag_id="probe", schedule=every("0 0 * * *"), deadline=in_time(), **HOUSE)
 def probe():
     pass
@@ -106,7 +106,7 @@ def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> No
 
 def test_a_lost_worker_is_told(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:
     """The DAG processor tells of a task whose worker was lost, and has no exception to name."""
-    from house import tell_failure
+    from dag_defaults import tell_failure
 
     tell_failure({"ti": SimpleNamespace(dag_id="score", task_id="publish", run_id="r", try_number=4)})
     told = json.loads(caplog.messages[-1])

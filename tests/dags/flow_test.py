@@ -13,12 +13,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from distributed.cluster import missing
 from pipeline import sample, warehouse
-from pipeline.collect import fetch, netease
+from pipeline.collect import fetch
+from pipeline.collect.sites import netease
 from pipeline.sample.site import Answer, Site
 from pipeline.tables import PROVENANCE
-from pipeline.tasks import abstractness, cloze, impscore, pairs
+from pipeline.tasks.impscore import in_force, pairs
+from pipeline.tasks.recam import abstractness, targets
+from tests.distributed.cluster import missing
 
 DAY = sample.DAY
 THREADS = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
@@ -124,7 +126,7 @@ def test_score_without_a_model_of_ones_own(run: Run) -> None:
     done = run("score", day=DAY)
     assert done.state == "success", states(done)
     rows = warehouse.scan("scores").collect()
-    assert rows["model_id"].unique().to_list() == [impscore.opened(None).model_id]
+    assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height
 
 
@@ -190,7 +192,7 @@ def test_summaries_to_readers(
 ) -> None:
     """Articles with summaries become items, readers, a 2 x 2 matrix and a page."""
     monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
-    monkeypatch.setattr(cloze, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
+    monkeypatch.setattr(targets, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
     path = home.parent / "news.jsonl"
     path.write_text(
         "".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)[:12]), encoding="utf-8"
@@ -284,7 +286,7 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     assert [before[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
     assert before["models"].select("is_promoted").rows() == [(True,)]
     assert {"implicitness_accuracy", "length_baseline"} <= set(before["evaluations"]["metric"])
-    assert impscore.model_for(DAY) == before["models"]["model_id"][0]
+    assert in_force.model_for(DAY) == before["models"]["model_id"][0]
 
 
 def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
@@ -304,7 +306,7 @@ def test_a_language_model_is_asked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Named in the form, a model is asked for what is missing, once; its key shows nowhere, its answers train."""
-    from llm.server import Server
+    from tests.support.llm_server import Server
 
     key = "kanarienvogel-llm-0042"
     path = tmp_path / "own.csv"

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from dag_run import DAGS
 from pipeline import lineage, sample
-from pipeline.tasks import funnel
+from pipeline.tasks.record import runs
 from pipeline.warehouse import written
+from tests.support.dag_run import DAGS
 
 DAY = sample.DAY
 CANARY = "quoted-words-of-somebody"
 # a process of its own, since the provider reads its settings once; a run that succeeds, and one that fails
 RUN = f"""
 import sys
-sys.path += {[str(DAGS), str(DAGS.parent / "tests")]!r}
+sys.path += {[str(DAGS), str(DAGS.parent)]!r}
 from pathlib import Path
-from dag_run import dag_run
+from tests.support.dag_run import dag_run
 from pipeline import warehouse
 warehouse.create()
 for conf in ({{"source": "weibo", "path": "sample"}}, {{"{CANARY}": "x"}}):
@@ -93,7 +93,7 @@ def test_outputs_are_what_the_task_wrote(monkeypatch: pytest.MonkeyPatch) -> Non
         {"table": "tokens", "rows": 4, "bytes": 20, **mine}, {"table": "scores", "rows": 9, "bytes": 9, **other},
     ]  # fmt: skip
     monkeypatch.setattr(written, "WRITTEN", wrote)
-    monkeypatch.setattr(funnel, "TOLD", [{"step": "tokenize", **mine}, {"step": "score", **other}])
+    monkeypatch.setattr(runs, "TOLD", [{"step": "tokenize", **mine}, {"step": "score", **other}])
     assets = [SimpleNamespace(uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens")]
     operator = SimpleNamespace(inlets=[assets[0], SimpleNamespace(uri="s3://elsewhere/x")], outlets=[assets[1]])
     task = SimpleNamespace(dag_id="d", task_id="mine", run_id="r")

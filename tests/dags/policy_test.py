@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conftest import load
-from dag_run import DAGS
+from tests.dags.conftest import load
+from tests.support.dag_run import DAGS
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
 IDS = {
@@ -71,7 +71,7 @@ def test_name_hides_nothing(file: Any) -> None:
     assert file.stem not in sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f.stem != "house"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", [f for f in FILES if f.stem != "dag_defaults"], ids=lambda path: path.stem)
 def test_holds_no_logic(file: Any) -> None:
     """A DAG file wires: no while loops, no classes, no task longer than 20 lines."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ def test_holds_no_logic(file: Any) -> None:
 
 def test_house_rules(bag: Any) -> None:
     """Every DAG has docs with triage notes, an owner, tags of the enum, retries, the retry policy and no start date."""
-    from house import Tag
+    from dag_defaults import Tag
 
     for dag in bag.dags.values():
         assert "**Triage.**" in dag.doc_md, dag.dag_id
@@ -144,7 +144,7 @@ def test_reducers_run_on_empty_days(bag: Any) -> None:
 
 def test_final_errors_are_not_retried(airflow_db: None) -> None:
     """The retry policy fails at once on bad input and its kin, and leaves Retry to be retried."""
-    from house import HOUSE
+    from dag_defaults import HOUSE
     from pipeline import errors
 
     policy = HOUSE["default_args"]["retry_policy"]
@@ -156,7 +156,7 @@ def test_final_errors_are_not_retried(airflow_db: None) -> None:
 
 def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks mapped side by side do not overtake each other; a later try of the same one does."""
-    from house import begin
+    from dag_defaults import begin
     from pipeline import settings
 
     monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
@@ -185,7 +185,7 @@ def test_params_explain_themselves(bag: Any) -> None:
 
 def test_profiles_on_the_form_are_those_there_are(bag: Any) -> None:
     """The form of `impscore` offers the profiles of the library, ours first."""
-    from pipeline.training.impscore import PROFILES
+    from pipeline.training.impscore.fit import PROFILES
 
     schema = bag.dags["impscore"].params.get_param("profile").schema
     assert schema["enum"][0] == bag.dags["impscore"].params["profile"] == "undertone"

@@ -17,12 +17,12 @@ import polars as pl
 import psutil
 import pytest
 
-from distributed import cluster as made
-from distributed.cluster import WORKERS, Cluster
-from distributed.equality_test import embedded, start, unequal
-from distributed.steps import DAY, Step
-from faults.disturbed import every_row
 from pipeline import warehouse
+from tests.distributed import cluster as made
+from tests.distributed.cluster import WORKERS, Cluster
+from tests.distributed.equality_test import embedded, start, unequal
+from tests.distributed.steps import DAY, Step
+from tests.faults.disturbed import every_row
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
 SEED = int(os.environ.get("FAULTS_SEED", "8"))

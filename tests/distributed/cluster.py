@@ -28,8 +28,8 @@ from typing import Any, Self
 import httpx
 import psutil
 
-from pipeline.commands import demo, stack
-from pipeline.commands.rest import Rest
+from pipeline.commands.operate import demo, stack
+from pipeline.commands.operate.airflow_api import Rest
 
 SETTINGS = Path(__file__).resolve().parents[2] / "docker" / "airflow.env"
 STORES = ("postgres", "redis", "s3")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from distributed import cluster as made
 from pipeline import warehouse
+from tests.distributed import cluster as made
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import sys
 import time
 from typing import Any
 
-from dag_run import DAGS, dag_run, prepared
 from pipeline import warehouse
+from tests.support.dag_run import DAGS, dag_run, prepared
 
 
 def main(steps: list[list[Any]]) -> None:

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from distributed import steps as given
-from distributed.cluster import UPKEEP, Cluster
-from distributed.steps import DAY, REAL, Step
 from pipeline import warehouse
-from pipeline.commands import stack
+from pipeline.commands.operate import stack
 from pipeline.slices import parse_day
 from pipeline.tables import PROVENANCE
+from tests.distributed import steps as given
+from tests.distributed.cluster import UPKEEP, Cluster
+from tests.distributed.steps import DAY, REAL, Step
 
 OWN = (*PROVENANCE, "row_id")  # the last is random, so that nobody can tell who wrote a comment
 """Columns in which two runs may differ. Everything else is equal, to the last bit."""
@@ -77,11 +77,11 @@ def embedded(folder: Path, told: str, resources: str) -> "subprocess.Popen[bytes
     env = {
         **own, "UNDERTONE_HOME": str(folder / "home"), "UNDERTONE_RESOURCES": resources,
         "AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[1]),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[2]),
     }  # fmt: skip
     folder.mkdir()
     with (folder / "embedded.log").open("wb") as log:
-        asked = [sys.executable, "-m", "distributed.embedded", told]
+        asked = [sys.executable, "-m", "tests.distributed.embedded", told]
         return subprocess.Popen(asked, env=env, cwd=folder, stdout=log, stderr=log)
 
 

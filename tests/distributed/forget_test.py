@@ -13,15 +13,15 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from canaries.search import find
-from distributed.cluster import BUCKET, DATABASES, Cluster
-from distributed.range_test import CHAIN, quiet, settled
 from pipeline import settings, warehouse
-from pipeline.collect import anonymise
 from pipeline.collect.clean import text_hash
-from pipeline.llm import ledger
+from pipeline.collect.privacy import anonymise
+from pipeline.llm.ledger import answers
 from pipeline.llm.request import Request
 from pipeline.slices import parse_day
+from tests.distributed.cluster import BUCKET, DATABASES, Cluster
+from tests.distributed.range_test import CHAIN, quiet, settled
+from tests.support.search import find
 
 DAY, OTHER = "2026-09-01", "2026-09-02"  # of no other test of the cluster
 SOURCE = "letters"
@@ -120,9 +120,9 @@ def bring_in(cluster: Cluster) -> None:
     rest.trigger("collect", DAY, {"source": SOURCE})
     settled(cluster, [DAY])
     asked = Request("m", [{"role": "user", "content": ALONE["a1"]}], "explicit_en", "1", {})
-    reply = ledger.Reply("answered", response="what is meant by it", ended_at=1.0)
-    ledger.record(ledger.opened(settings.llm_ledger()), [ledger.Call(asked.key, asked, reply, 0.5)], "me", "test")
-    ledger.close()
+    reply = answers.Reply("answered", response="what is meant by it", ended_at=1.0)
+    answers.record(answers.opened(settings.llm_ledger()), [answers.Call(asked.key, asked, reply, 0.5)], "me", "test")
+    answers.close()
 
 
 def until_one_is_at_work(home: Path, timeout: float = 300) -> None:

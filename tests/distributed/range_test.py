@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from distributed.cluster import Cluster
 from pipeline import warehouse
 from pipeline.slices import parse_day
 from pipeline.tables import PROVENANCE
-from pipeline.tasks import backfill, score
+from pipeline.tasks.daily import backfill, score
+from tests.distributed.cluster import Cluster
 
 DAYS = ("2026-10-05", "2026-10-06", "2026-10-07")  # of no other test of the cluster
 CHAIN = ("collect", "tokenize", "score")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from distributed import cluster
+from tests.distributed import cluster
 
 TOLD = cluster.settings()
 UNDOCUMENTED = {"AIRFLOW__SCHEDULER__NUM_STUCK_IN_QUEUED_RETRIES"}  # read by scheduler_job_runner.py all the same

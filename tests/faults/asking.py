@@ -39,16 +39,18 @@ def requests(count: int) -> "Iterator[Request]":
 def main() -> None:
     """Ask until all is answered."""
     sys.path[:0] = [str(ROOT)]
-    from pipeline.llm import client, connection, ledger
-    from pipeline.llm.cost import Price
+    from pipeline.llm import client
+    from pipeline.llm.ledger import answers
+    from pipeline.llm.ledger.cost import Price
+    from pipeline.llm.service import connection
 
     uri, url, count, concurrency, *limit = sys.argv[1:]
     asked = client.ask(
-        requests(int(count)), ledger.opened(uri), connection.Endpoint(url, "key"), run_id="run",
+        requests(int(count)), answers.opened(uri), connection.Endpoint(url, "key"), run_id="run",
         concurrency=int(concurrency), timeout=10.0, max_cost=float(limit[0]) if limit else None,
         prices={"m": Price(1.0, 2.0, dt.date(2026, 1, 1))}, output_tokens=200,
     )  # fmt: skip
-    ledger.close()
+    answers.close()
     sys.stdout.write(f"{len(asked.answers)} answers, {asked.calls_sent} calls\n")
 
 

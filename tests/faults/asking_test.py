@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from llm.biller import Biller
-from llm.server import Faults, Server
-from pipeline.llm import ledger
-
-from .asking import requests, start
+from pipeline.llm.ledger import answers
+from tests.faults.asking import requests, start
+from tests.support.biller import Biller
+from tests.support.llm_server import Faults, Server
 
 COUNT, CONCURRENCY, KILLS = 1_200, 8, 5
 
@@ -83,8 +82,8 @@ def test_two_processes_pay_once(server: Server, tmp_path: Path) -> None:
     calls = [int(line.split()[2]) for line in said]
     assert (server.paid, server.sent_after_success) == (0, [])
     assert sum(calls) == 200 + server.kinds["malformed"] + server.kinds["broken"]
-    assert len(ledger.answers(ledger.opened(uri), [r.key for r in requests(200)])) == 200
-    ledger.close()
+    assert len(answers.answers(answers.opened(uri), [r.key for r in requests(200)])) == 200
+    answers.close()
 
 
 def test_the_other_goes_on_where_one_is_killed(server: Server, tmp_path: Path) -> None:
@@ -110,8 +109,8 @@ def test_processes_of_one_run_keep_its_limit_through_a_kill(tmp_path: Path) -> N
             child.communicate(timeout=300)
         for child in [start(uri, server.url, 400, 16, limit) for _ in range(2)]:
             child.communicate(timeout=300)
-    spent = ledger.spending(ledger.opened(uri), "run")
-    ledger.close()
+    spent = answers.spending(answers.opened(uri), "run")
+    answers.close()
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
         assert con.execute("select count(*) from claims").fetchone() == (0,)
         lost = con.execute("select coalesce(sum(cost_usd), 0) from calls where outcome = 'lost'").fetchone()[0]

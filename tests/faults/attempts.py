@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PRELOADED = [
-    "faults.whole", "polars", "pyarrow.dataset", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "psycopg2", "torch",
-    "sklearn.linear_model", "nltk", "jieba", "openai", "duckdb", "matplotlib.figure", "pipeline.tasks.commenters",
-    "pipeline.tasks.impscore", "pipeline.training.impscore", "pipeline.training.evaluation",
-    "pipeline.models.encoder", "pipeline.models.seq2seq", "pipeline.training.retrieval", "pipeline.training.readers",
+    "tests.faults.whole", "polars", "pyarrow.dataset", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "psycopg2",
+    "torch", "sklearn.linear_model", "nltk", "jieba", "openai", "duckdb", "matplotlib.figure",
+    "pipeline.tasks.commenting.commenters", "pipeline.tasks.impscore.train", "pipeline.training.impscore.fit",
+    "pipeline.training.impscore.evaluation", "pipeline.models.encoder", "pipeline.models.subtext.seq2seq",
+    "pipeline.training.commenting.retrieval", "pipeline.training.recam.readers",
 ]  # fmt: skip
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(PRELOADED)
@@ -32,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 class Attempt:
-    """One attempt at a task: `faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
+    """One attempt at a task: `tests.faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
 
     def __init__(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], env: Mapping[str, str]) -> None:
         self.task = task

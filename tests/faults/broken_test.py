@@ -16,29 +16,35 @@ from typing import Any
 import pytest
 from polars.testing import assert_frame_equal
 
-from llm.server import Faults, Server
 from pipeline import warehouse
-from warehouse.postgres_test import server
-
-from . import whole
-from .disturbed import Run, calm, every_row
-from .proxy import Proxy
+from tests.faults import whole
+from tests.faults.disturbed import Run, calm, every_row
+from tests.faults.proxy import Proxy
+from tests.support.llm_server import Faults, Server
+from tests.warehouse.postgres_test import server
 
 postgres = server  # a fixture under another name
 Break = Callable[[], AbstractContextManager[None]]
-TASKS = {"collect.run", "segment.publish", "pairs.play", "pairs.build", "faults.whole:select", "faults.whole:look"}
+TASKS = {
+    "daily.collect.run",
+    "daily.tokenize.publish",
+    "impscore.pairs.play",
+    "impscore.pairs.build",
+    "tests.faults.whole:select",
+    "tests.faults.whole:look",
+}
 
 
 def small(do: whole.Do) -> None:
     """A flow that writes eleven tables and takes seconds."""
-    do("collect.run", "weibo", whole.DAY, path="sample", run_id=whole.RUN)
-    pinned = do("segment.pins")
-    staged = [do("segment.cut", shard) for shard in do("segment.plan", whole.DAY, pinned)]
-    do("segment.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
-    do("pairs.play", whole.DAY, "sample", whole.RUN)
-    do("pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)
-    do("faults.whole:select", "csd")
-    do("faults.whole:look", "csd", [1, 1])
+    do("daily.collect.run", "weibo", whole.DAY, path="sample", run_id=whole.RUN)
+    pinned = do("daily.tokenize.pins")
+    staged = [do("daily.tokenize.cut", shard) for shard in do("daily.tokenize.plan", whole.DAY, pinned)]
+    do("daily.tokenize.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
+    do("impscore.pairs.play", whole.DAY, "sample", whole.RUN)
+    do("impscore.pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)
+    do("tests.faults.whole:select", "csd")
+    do("tests.faults.whole:look", "csd", [1, 1])
 
 
 class Broken(Run):
@@ -222,8 +228,8 @@ def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Pat
     with Server(Faults(too_many=0.1, broken=0.1, malformed=0.1, seconds=0.02)) as server:
         with Proxy("127.0.0.1", int(server.url.split(":")[2].partition("/")[0])) as relay:
             run = Run(home, {})
-            run.do("pairs.bring", "mine", str(tmp_path / "given" / "own.csv"), whole.DAY, whole.RUN, own=True)
-            attempt = run.start("faults.whole:ask", ("mine", f"http://127.0.0.1:{relay.port}/v1"), {})
+            run.do("impscore.pairs.bring", "mine", str(tmp_path / "given" / "own.csv"), whole.DAY, whole.RUN, own=True)
+            attempt = run.start("tests.faults.whole:ask", ("mine", f"http://127.0.0.1:{relay.port}/v1"), {})
             limit = time.monotonic() + 60
             while server.served.total() < 8 and time.monotonic() < limit:
                 time.sleep(0.01)
@@ -231,7 +237,7 @@ def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Pat
             time.sleep(1.0)
             relay.mode = "pass"
             assert run.ended(attempt).word in ("done", "Retry")
-            run.do("faults.whole:ask", "mine", f"http://127.0.0.1:{relay.port}/v1")
+            run.do("tests.faults.whole:ask", "mine", f"http://127.0.0.1:{relay.port}/v1")
         assert server.paid <= 4  # what was in flight when the line was cut
         assert len(server.served) == 40
     rows = warehouse.scan("completions").collect()

@@ -14,14 +14,13 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.tables import PROVENANCE, TABLES
-
-from .attempts import Attempt, Outcome
+from tests.faults.attempts import Attempt, Outcome
 
 LIMIT = 300.0  # seconds after which an attempt is taken to hang
 TRIES = 4  # as the DAGs': a first one and three retries
 OWN = {*PROVENANCE, "row_id"}  # the last is random, so that nobody can tell who wrote a comment
 RECEIPTS = {"erasures", "model_erasures"}  # their ids are random, and a kill takes the count of one store with it
-UNSEEN = {"faults.whole:forget", "faults.whole:rebuild"}
+UNSEEN = {"tests.faults.whole:forget", "tests.faults.whole:rebuild"}
 """Tasks beside which no table is read: an erasure removes the states that a reader is held to, and a rebuild begins
 without a catalog."""
 

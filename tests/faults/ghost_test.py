@@ -8,11 +8,10 @@ import pytest
 
 from pipeline import settings, warehouse
 from pipeline.errors import Retry
+from tests.faults.attempts import Attempt
+from tests.faults.whole import DAY
 
-from .attempts import Attempt
-from .whole import DAY
-
-TASK = "collect.collect_source"
+TASK = "daily.collect.collect_source"
 
 
 def attempt(path: Path, home: Path, began: int, *, waits: bool) -> Attempt:
@@ -21,7 +20,7 @@ def attempt(path: Path, home: Path, began: int, *, waits: bool) -> Attempt:
         "UNDERTONE_HOME": str(home), "FAULTS_LOG": str(home.parent / "log"), "POLARS_MAX_THREADS": "2",
         "UNDERTONE_ATTEMPT": f"{TASK} 2026-11-20T00:00:{began:02}+00:00",
     }  # fmt: skip
-    return Attempt("faults.whole:bring", (str(path),), {"waits": waits}, env)
+    return Attempt("tests.faults.whole:bring", (str(path),), {"waits": waits}, env)
 
 
 def say(path: Path, text: str) -> None:
@@ -48,7 +47,7 @@ def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -
 @pytest.fixture
 def write(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Overwrites a slice of `comments` as an attempt at a task that began at that second of the day."""
-    from filled import filled
+    from tests.support.filled import filled
 
     def overwrites(task: str | None, second: int, text: str, source: str = "weibo") -> int:
         monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end

@@ -37,113 +37,116 @@ def files(folder: Path) -> None:
 
 def collect(do: Do, *, is_whole: bool) -> None:
     """DAGs collect and tokenize; two sources, or all and the articles that are commented on."""
-    sources = do("collect.sources", "all", "sample")
+    sources = do("daily.collect.sources", "all", "sample")
     for source in sources if is_whole else sources[:2]:
-        do("collect.run", source, DAY, path="sample", run_id=RUN)
+        do("daily.collect.run", source, DAY, path="sample", run_id=RUN)
     if is_whole:
         columns = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
-        do("collect.run", "sample_news", DAY, path=str(sample.THREADS), mapping=columns, run_id=RUN)
-    pinned = do("segment.pins")
-    shards = do("segment.plan", DAY, pinned, rows=700)
-    do("segment.publish", [do("segment.cut", shard) for shard in shards], DAY, pinned, run_id=RUN)
+        do("daily.collect.run", "sample_news", DAY, path=str(sample.THREADS), mapping=columns, run_id=RUN)
+    pinned = do("daily.tokenize.pins")
+    shards = do("daily.tokenize.plan", DAY, pinned, rows=700)
+    do("daily.tokenize.publish", [do("daily.tokenize.cut", shard) for shard in shards], DAY, pinned, run_id=RUN)
 
 
 def impscore(do: Do, folder: Path, url: str) -> None:
     """DAG impscore, with a language model that is asked."""
-    do("pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
-    do("pairs.play", DAY, "sample", RUN)
+    do("impscore.pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
+    do("impscore.pairs.play", DAY, "sample", RUN)
     for source in do("asking.wanted"):
-        do("faults.whole:ask", source, url)
-    for source in do("pairs.ready"):
-        do("pairs.build", source, DAY, run_id=RUN)
-    do("impscore.train", DAY, profile="paper", changes={"epochs": 1}, run_id=RUN)
+        do("tests.faults.whole:ask", source, url)
+    for source in do("impscore.pairs.ready"):
+        do("impscore.pairs.build", source, DAY, run_id=RUN)
+    do("impscore.train.train", DAY, profile="paper", changes={"epochs": 1}, run_id=RUN)
 
 
 def score(do: Do) -> None:
     """DAG score."""
-    pinned = do("score.pin", DAY)
-    shards = do("score.plan", DAY, pinned, 700)
-    staged = [do("score.implicitness", shard, pinned["model_id"]) for shard in shards]
-    do("score.publish", staged, DAY, pinned, RUN)
+    pinned = do("daily.score.pin", DAY)
+    shards = do("daily.score.plan", DAY, pinned, 700)
+    staged = [do("daily.score.implicitness", shard, pinned["model_id"]) for shard in shards]
+    do("daily.score.publish", staged, DAY, pinned, RUN)
 
 
 def csd(do: Do) -> None:
     """DAG csd, by simulated raters and approved."""
-    do("faults.whole:select", "csd")
+    do("tests.faults.whole:select", "csd")
     for step in ((1, 1), (1, 2), (2, 1), (2, 2)):
-        do("labels.push", "csd", step, "files")
-        do("faults.whole:look", "csd", step)
-    approved = do("release.summary", "csd", DAY)
-    do("release.release", "csd", day=DAY, run_id=RUN, approved=approved)
+        do("labelling.csd.push", "csd", step, "files")
+        do("tests.faults.whole:look", "csd", step)
+    approved = do("labelling.release.summary", "csd", DAY)
+    do("labelling.release.release", "csd", day=DAY, run_id=RUN, approved=approved)
 
 
 def commenting(do: Do) -> None:
     """DAG commenting, with simulated grades."""
-    parts = do("threads.plan", 30)
-    do("faults.whole:corpus", [do("threads.cut", part) for part in parts])
+    parts = do("commenting.corpus.plan", 30)
+    do("tests.faults.whole:corpus", [do("commenting.corpus.cut", part) for part in parts])
     small: dict[str, Any] = {"hidden": 4, "embedding": 4, "epochs": 1}
     numbers = {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}}
     for system in COMMENTERS:
-        model_id = do("commenters.train", DAY, system, changes=numbers[system], run_id=RUN)
-        do("commenters.generate", DAY, system, ref=model_id, run_id=RUN)
-    do("commenters.generate", DAY, "human", run_id=RUN)
+        model_id = do("commenting.commenters.train", DAY, system, changes=numbers[system], run_id=RUN)
+        do("commenting.commenters.generate", DAY, system, ref=model_id, run_id=RUN)
+    do("commenting.commenters.generate", DAY, "human", run_id=RUN)
     for kind in ("references", "candidates"):
-        do("grading.give", kind, DAY, "simulated", run_id=RUN)
-        do("grading.look", kind, "simulated", run_id=RUN)
-    do("overlap.measure", DAY, "s/5", run_id=RUN)
-    do("correlations.correlations", DAY, RUN)
-    do("commenting_page.write", DAY)
+        do("commenting.grades.give", kind, DAY, "simulated", run_id=RUN)
+        do("commenting.grades.look", kind, "simulated", run_id=RUN)
+    do("commenting.overlap.measure", DAY, "s/5", run_id=RUN)
+    do("commenting.correlations.correlations", DAY, RUN)
+    do("commenting.page.write", DAY)
 
 
 def ndd(do: Do) -> None:
     """DAG ndd, by counts."""
-    do("masked_lm.count_all", DAY, None, RUN)
-    systems = do("ndd.systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
-    do("context_shift.score_day", DAY, None, RUN)
-    do("faults.whole:relate")
-    do("faults.whole:publish", [do("ndd.stage", system, "sample", DAY) for system in systems])
-    do("faults.whole:measure")
-    do("faults.whole:thresholds")
+    do("ndd.masked_lm.count_all", DAY, None, RUN)
+    systems = do("ndd.compressions.systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
+    do("ndd.context_shift.score_day", DAY, None, RUN)
+    do("tests.faults.whole:relate")
+    do("tests.faults.whole:publish", [do("ndd.compressions.stage", system, "sample", DAY) for system in systems])
+    do("tests.faults.whole:measure")
+    do("tests.faults.whole:thresholds")
     for study in ("similarity", "pruning", "predicates"):
-        do("faults.whole:test", study)
-    do("ndd_page.write", DAY)
+        do("tests.faults.whole:test", study)
+    do("ndd.page.write", DAY)
 
 
 def recam(do: Do, folder: Path) -> None:
     """DAG recam on a few articles; needs WordNet."""
-    do("collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
+    do("daily.collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
     vectors = str(folder / "vectors.txt")
     given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv"), "vectors": vectors}
-    by = do("cloze.settled", DAY, given, None, RUN)
-    found = [do("faults.whole:find", part, by) for part in do("cloze.plan", 6, "news")]
-    do("faults.whole:targets", found, by)
-    proposals = [do("faults.whole:propose", job, vectors) for job in do("choosing.jobs")]
+    by = do("recam.targets.settled", DAY, given, None, RUN)
+    found = [do("tests.faults.whole:find", part, by) for part in do("recam.targets.plan", 6, "news")]
+    do("tests.faults.whole:targets", found, by)
+    proposals = [do("tests.faults.whole:propose", job, vectors) for job in do("recam.options.jobs")]
     for subtask in SUBTASKS:
-        do("faults.whole:choose", subtask, proposals, by)
+        do("tests.faults.whole:choose", subtask, proposals, by)
     for subtask in SUBTASKS:
-        model_id = do("faults.whole:train", subtask, vectors)
+        model_id = do("tests.faults.whole:train", subtask, vectors)
         for other in SUBTASKS:
-            do("readers.cross", DAY, subtask, other, model_id, RUN)
-    do("cloze_page.write", DAY)
+            do("recam.readers.cross", DAY, subtask, other, model_id, RUN)
+    do("recam.page.write", DAY)
 
 
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
-    staged = [{"study": "data_sets", **do("studies.data_set", source, DAY)} for source in do("studies.sources")]
-    do("studies.publish_all", staged, DAY, RUN)
-    do("study_page.write", DAY)
+    staged = [
+        {"study": "data_sets", **do("impscore.studies.data_set", source, DAY)}
+        for source in do("impscore.studies.sources")
+    ]
+    do("impscore.studies.publish_all", staged, DAY, RUN)
+    do("impscore.page.write", DAY)
 
 
 def find(part: Any, by: Any) -> Any:
     """The task `find` of recam."""
-    from pipeline.tasks import cloze
+    from pipeline.tasks.recam import targets as cloze
 
     return cloze.find(part, cloze.rules(by))
 
 
 def targets(staged: Any, by: Any) -> Any:
     """The task `targets` of recam."""
-    from pipeline.tasks import cloze
+    from pipeline.tasks.recam import targets as cloze
 
     return cloze.publish_targets(staged, DAY, cloze.rules(by), RUN)
 
@@ -153,38 +156,39 @@ _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabula
 
 def propose(job: Any, vectors: str) -> Any:
     """The task `propose` of recam."""
-    from pipeline.tasks import choosing
+    from pipeline.tasks.recam import options
 
-    return choosing.propose(job, choosing.of({"rule": "paper", "numbers": _SMALL, "vectors": vectors}))
+    return options.propose(job, options.of({"rule": "paper", "numbers": _SMALL, "vectors": vectors}))
 
 
 def choose(subtask: str, proposals: Any, by: Any) -> int:
     """The task `items` of recam."""
-    from pipeline.tasks import choosing, cloze
+    from pipeline.tasks.recam import options
+    from pipeline.tasks.recam import targets as cloze
 
-    return choosing.choose(
-        subtask, proposals, DAY, choosing.of({"rule": "paper", "numbers": _SMALL}), cloze.rules(by), RUN
+    return options.choose(
+        subtask, proposals, DAY, options.of({"rule": "paper", "numbers": _SMALL}), cloze.rules(by), RUN
     )
 
 
 def train(subtask: str, vectors: str) -> str:
     """The task `train` of recam."""
-    from pipeline.tasks import readers
+    from pipeline.tasks.recam import readers
 
     return readers.train(DAY, subtask, changes=_SMALL, path=Path(vectors), run_id=RUN)
 
 
 def report(do: Do, *, is_whole: bool) -> None:
     """DAGs report, heal and maintain; two checks, or all and the page of the labels."""
-    checks = do("faults.whole:checks")
+    checks = do("tests.faults.whole:checks")
     for name in checks if is_whole else checks[:2]:
-        do("report.check", name, DAY)
-    do("report.write", DAY)
+        do("daily.report.check", name, DAY)
+    do("daily.report.write", DAY)
     if is_whole:
-        do("release.page", "csd", DAY)
-    do("heal.holes")
+        do("labelling.release.page", "csd", DAY)
+    do("daily.heal.holes")
     for name in ("comments", "tokens", "scores", "labels"):
-        do("faults.whole:maintain", name)
+        do("tests.faults.whole:maintain", name)
 
 
 def upkeep(do: Do, *, is_whole: bool) -> None:
@@ -193,15 +197,15 @@ def upkeep(do: Do, *, is_whole: bool) -> None:
 
     comments = warehouse.scan("label_tasks").filter(project="csd").select("source", "comment_id").collect()
     source, comment = comments.sort("source", "comment_id").row(0)
-    do("faults.whole:forget", source, [comment])
+    do("tests.faults.whole:forget", source, [comment])
     for name in TABLES if is_whole else ("comments", "dropped"):
-        do("faults.whole:maintain", name)
-    do("faults.whole:rebuild")
+        do("tests.faults.whole:maintain", name)
+    do("tests.faults.whole:rebuild")
 
 
 def ask(source: str, url: str) -> dict[str, object]:
     """The task `answers` of impscore."""
-    from pipeline.llm.connection import Endpoint
+    from pipeline.llm.service.connection import Endpoint
     from pipeline.tasks import asking
 
     return asking.ask(source, asking.How(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
@@ -209,53 +213,53 @@ def ask(source: str, url: str) -> dict[str, object]:
 
 def select(project: str) -> int:
     """The task `select` of csd."""
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd as labels
 
     return labels.select(project, DAY, labels.rules({"limit": 6}), RUN)
 
 
 def look(project: str, step: list[int]) -> dict[str, int]:
     """The sensor `collect` of csd, by simulated raters."""
-    from pipeline.tasks import labels
+    from pipeline.tasks.labelling import csd as labels
 
     return labels.collect(project, labels.step_of(step), "simulated", run_id=RUN)
 
 
 def corpus(staged: Any) -> dict[str, int]:
     """The task `corpus` of commenting."""
-    from pipeline.tasks import threads
+    from pipeline.tasks.commenting import corpus as threads
 
     return threads.publish(staged, DAY, threads.rules({}), RUN)
 
 
 def relate() -> int:
     """The task `relate` of ndd."""
-    from pipeline.tasks import context_shift
-    from pipeline.tasks import ndd as tasks
+    from pipeline.tasks.ndd import compressions as tasks
+    from pipeline.tasks.ndd import context_shift
 
     return tasks.put("context_shift", context_shift.related(DAY, None), DAY, RUN)
 
 
 def publish(staged: Any) -> int:
     """The task `publish` of ndd."""
-    from pipeline.tasks import integrity
-    from pipeline.tasks import ndd as tasks
+    from pipeline.tasks.ndd import compressions as tasks
+    from pipeline.tasks.ndd import grades
 
     count = tasks.publish(staged, "sample", DAY, RUN)
-    integrity.publish("sample", DAY, RUN)
+    grades.publish("sample", DAY, RUN)
     return count
 
 
 def measure() -> int:
     """The task `measure` of ndd."""
-    from pipeline.tasks import ndd as tasks
+    from pipeline.tasks.ndd import compressions as tasks
 
     return tasks.put("compression", tasks.measured("sample", DAY), DAY, RUN, tasks.MEASURED.format("sample"))
 
 
 def thresholds() -> int:
     """The task `thresholds` of ndd, on a few sentences of the sample."""
-    from pipeline.tasks import ndd as tasks
+    from pipeline.tasks.ndd import compressions as tasks
 
     found = tasks.ratios(tasks.items()[::10], "sample", DAY)
     return tasks.put("compression", found, DAY, RUN, tasks.TRIED.format("sample"))
@@ -263,8 +267,8 @@ def thresholds() -> int:
 
 def test(study: str) -> int:
     """The task `test` of ndd."""
-    from pipeline.tasks import distance
-    from pipeline.tasks import ndd as tasks
+    from pipeline.tasks.ndd import compressions as tasks
+    from pipeline.tasks.ndd import distance
 
     return tasks.put(study, distance.study_rows(study, DAY, None, None, None, 8), DAY, RUN)
 
@@ -304,7 +308,7 @@ def rebuild() -> Any:
 
 def bring(path: str, *, waits: bool) -> int:
     """Import a file; if it waits, it says when it has read it (`.read` beside it), and goes on when told to (`.go`)."""
-    from pipeline.tasks import collect
+    from pipeline.tasks.daily import collect
 
     def wait(_: int) -> None:
         Path(path).with_suffix(".read").touch()

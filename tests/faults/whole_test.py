@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from llm.server import Faults, Server
 from pipeline import warehouse
 from pipeline.errors import Missing
-
-from . import whole
-from .disturbed import Fault, Flow, Run, calm, every_row, planned
-from .whole import Do
+from tests.faults import whole
+from tests.faults.disturbed import Fault, Flow, Run, calm, every_row, planned
+from tests.faults.whole import Do
+from tests.support.llm_server import Faults, Server
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
 SEED = int(os.environ.get("FAULTS_SEED", "8"))
@@ -86,7 +85,7 @@ def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(tmp_path: P
         "ghost": max(3, KILLS // 10),
     }
     faults = planned(SEED, undisturbed, kinds)
-    asking = [call for call, (task, _) in enumerate(undisturbed.took) if task == "faults.whole:ask"]
+    asking = [call for call, (task, _) in enumerate(undisturbed.took) if task == "tests.faults.whole:ask"]
     faults[asking[0]] += [Fault("kill", share) for share in (0.9, 0.8, 0.7)]  # chance may leave it out
     with Server(slow) as server:
         run = Run(home_at(tmp_path / "disturbed"), {}, faults, undisturbed)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import corpus
+from tests.fuzz import corpus
 
 FEW = (
     ".csv ampersands in ampersands 40 kB",

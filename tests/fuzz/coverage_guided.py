@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 try:
     import atheris  # type: ignore[import-not-found]
@@ -19,12 +19,13 @@ except ImportError:
     sys.exit(0)
 
 with atheris.instrument_imports(include=["pipeline", "json", "html"]):
-    from pipeline.collect import anonymise
-    from pipeline.collect.adapters import ADAPTERS, next_url, parse
-    from pipeline.collect.markup import text_of
-    from pipeline.llm import explicit, graded, problematic, recovery, replies
-    from pipeline.text.lines import parsed
-    from pipeline.text.spreadsheets import defused, plain
+    from pipeline.collect.privacy import anonymise
+    from pipeline.collect.sites.adapters import ADAPTERS, next_url, parse
+    from pipeline.collect.sites.markup import text_of
+    from pipeline.io.lines import parsed
+    from pipeline.io.spreadsheets import defused, plain
+    from pipeline.llm.questions import explicit, graded, problematic, recovery
+    from pipeline.llm.service import replies
 
 from pipeline.errors import UndertoneError  # noqa: E402
 

@@ -13,17 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz import run
-from fuzz.run import Finding, fuzz
-from fuzz.targets import TARGETS, Target
-from pipeline.collect import anonymise, importers
-from pipeline.collect.adapters import parse
-from pipeline.collect.markup import text_of
-from pipeline.collect.rows import chunks
+from pipeline.collect import importers
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.adapters import parse
+from pipeline.collect.sites.markup import text_of
 from pipeline.errors import BadInput, SchemaDrift
-from pipeline.text.lines import DEEPEST, Limits, json_value, lines, parsed, whole
-from pipeline.text.spreadsheets import defused, plain
-from pipeline.text.visible import hidden, visible
+from pipeline.io.lines import DEEPEST, Limits, json_value, lines, parsed, whole
+from pipeline.io.rows import chunks
+from pipeline.io.spreadsheets import defused, plain
+from pipeline.io.visible import hidden, visible
+from tests.fuzz import run
+from tests.fuzz.run import Finding, fuzz
+from tests.fuzz.targets import TARGETS, Target
 
 INPUTS = 4_000  # over all targets
 

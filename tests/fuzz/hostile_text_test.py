@@ -11,17 +11,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fuzz.hostile import INJECTION
-from llm.server import Server
-from pipeline.commands import console, files
+from pipeline.commands.terminal import console, files
 from pipeline.errors import BadInput, Missing, UndertoneError
-from pipeline.llm import client, connection, explicit, graded, ledger, problematic, prompt, recovery
+from pipeline.io.spreadsheets import defused, plain
+from pipeline.llm import client, prompt
+from pipeline.llm.ledger import answers
+from pipeline.llm.questions import explicit, graded, problematic, recovery
 from pipeline.llm.request import Request
+from pipeline.llm.service import connection
 from pipeline.report import figures
 from pipeline.report.templates import templates
 from pipeline.sample import DAY
-from pipeline.tasks import collect, impscore, labels, release
-from pipeline.text.spreadsheets import defused, plain
+from pipeline.tasks.daily import collect
+from pipeline.tasks.impscore import in_force
+from pipeline.tasks.labelling import csd, release
+from tests.fuzz.hostile import INJECTION
+from tests.support.llm_server import Server
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 
@@ -34,9 +39,9 @@ def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[
     version = prompt.load("recover_en").version
     wanted = [Request("m", recovery.messages(text, None, "en"), "recover_en", version, {}) for text in texts]
     with Server() as server:
-        engine = ledger.opened(f"sqlite:///{tmp_path}/{len(texts)}.db")
+        engine = answers.opened(f"sqlite:///{tmp_path}/{len(texts)}.db")
         done = client.ask(wanted, engine, connection.Endpoint(server.url, "key"), run_id="r", concurrency=1)
-        ledger.close()
+        answers.close()
     sent = sorted(server.requests, key=lambda body: str(body["messages"]))
     return sent, {text: done.answers[r.key].response for text, r in zip(texts, wanted, strict=True)}
 
@@ -174,9 +179,9 @@ def test_names_become_no_paths(tmp_path: Path, tables: Path) -> None:
     own.write_text("nice hat\n", encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
     acts: list[Callable[[str], object]] = [
-        lambda name: collect.import_files([own], name, DAY), lambda name: labels.folder_of(name, (1, 1)),
+        lambda name: collect.import_files([own], name, DAY), lambda name: csd.folder_of(name, (1, 1)),
         release.page_of, lambda name: release.release(name or "../x"), prompt.load,
-        lambda name: impscore.opened(name or "../x"),
+        lambda name: in_force.load_model(name or "../x"),
     ]  # fmt: skip
     for act in acts:
         for name in NAMES:

@@ -7,19 +7,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fuzz.run import within
 from pipeline.collect import importers
 from pipeline.collect.clean import normalised
-from pipeline.collect.markup import text_of
-from pipeline.collect.particulars import scrub
+from pipeline.collect.privacy.particulars import scrub
+from pipeline.collect.sites.markup import text_of
 from pipeline.errors import BadInput
 from pipeline.examples.sources import opinion
+from pipeline.io.lines import parsed
+from pipeline.io.visible import hidden, visible
 from pipeline.label import schema
-from pipeline.llm import answer, explicit, graded, problematic, recovery
+from pipeline.llm.questions import answer, explicit, graded, problematic, recovery
 from pipeline.text import segment, sentences, trees
 from pipeline.text.language import language
-from pipeline.text.lines import parsed
-from pipeline.text.visible import hidden, visible
+from tests.fuzz.run import within
 
 SIZES = (10_000, 100_000, 1_000_000)  # characters
 MOST = 30  # times the CPU seconds for ten times the text; the square takes a hundred times

@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import psutil
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
-from fuzz import corpus  # noqa: E402
-from fuzz.targets import TARGETS, One  # noqa: E402
 from pipeline.errors import UndertoneError  # noqa: E402
-from pipeline.tasks.bounded_child import limit_memory  # noqa: E402
+from pipeline.tasks.daily.bounded_child import limit_memory  # noqa: E402
+from tests.fuzz import corpus  # noqa: E402
+from tests.fuzz.targets import TARGETS, One  # noqa: E402
 
 LONGEST = 10.0  # CPU seconds of one input
 MEMORY = 1_000_000_000  # bytes of a worker that are resident

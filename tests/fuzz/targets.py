@@ -18,28 +18,36 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from fuzz import damaged, hostile
 from pipeline import sample, settings
-from pipeline.collect import anonymise, columns, importers
-from pipeline.collect.adapters import ADAPTERS, next_url, parse
+from pipeline.collect import columns, importers
 from pipeline.collect.clean import clean, normalised
 from pipeline.collect.dedupe import deduplicate
-from pipeline.collect.markup import text_of
-from pipeline.collect.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, article_frame, comment_frame
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.adapters import ADAPTERS, next_url, parse
+from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, article_frame, comment_frame
 from pipeline.collect.threads import refuse_circles, with_context
-from pipeline.commands import files
+from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
-from pipeline.examples import cloze, compression, groups, questions, recovery, similar, sources, summaries
+from pipeline.examples import sources
+from pipeline.examples.impscore import groups, questions
+from pipeline.examples.ndd import compression, similar
+from pipeline.examples.recam import items as cloze
+from pipeline.examples.recam import summaries
+from pipeline.examples.subtext import recovery
+from pipeline.io.lines import json_value
+from pipeline.io.spreadsheets import defused, plain
 from pipeline.label import compression as grading
 from pipeline.label import exchange, label_studio, questionnaire
-from pipeline.llm import batch, cassette, cost, explicit, graded, problematic, prompt
-from pipeline.llm import recovery as recovering
-from pipeline.llm import replies as llm_replies
+from pipeline.llm import batch, cassette, prompt
+from pipeline.llm.ledger import cost
+from pipeline.llm.questions import explicit, graded, problematic
+from pipeline.llm.questions import recovery as recovering
+from pipeline.llm.service import replies as llm_replies
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.text import concreteness, trees
-from pipeline.text.lines import json_value
-from pipeline.text.spreadsheets import defused, plain
+from tests.fuzz import damaged, hostile
 
 One = Callable[[random.Random], object]
 KEY = b"0123456789abcdef"
@@ -661,7 +669,7 @@ def _whole(rows: int, found: Any) -> None:
 
 
 def _count(path: Path) -> int:
-    from pipeline.text.lines import json_lines
+    from pipeline.io.lines import json_lines
 
     return sum(1 for _ in json_lines(path))
 

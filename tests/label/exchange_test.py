@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filled import filled
 from pipeline.errors import BadInput
+from pipeline.io.visible import visible
 from pipeline.label import exchange, schema
 from pipeline.tables import Labels
-from pipeline.text.visible import visible
+from tests.support.filled import filled
 
 IDS = [f"{n:032x}" for n in range(1, 4)]
 TEXTS = ["你可真准时，才迟到一小时", "=1+1", "Lovely weather\nfor ducks"]

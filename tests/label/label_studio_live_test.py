@@ -9,9 +9,9 @@ import httpx
 import polars as pl
 import pytest
 
-from label.studio import result
 from pipeline.errors import Refused
 from pipeline.label import exchange, label_studio, schema, studio_client
+from tests.support.studio import result
 
 ADDRESS, TOKEN = (os.environ.get(f"UNDERTONE_LABEL_STUDIO{name}", "") for name in ("", "_TOKEN"))
 TEXTS = ["😀你可真准时，才迟到一小时", "Lovely weather & <b>rain</b> $text {{x}}", "=1+1\n这话谁说的"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from label.studio import result
 from pipeline.errors import BadInput
 from pipeline.label import exchange, label_studio, schema
+from tests.support.studio import result
 
 TEXT = "😀你可真准时，才迟到一小时"
 TASK = "0" * 31 + "1"

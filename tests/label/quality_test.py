@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 from pipeline.errors import BadInput
 from pipeline.label import assignment, exchange, label_studio, quality, schema, simulated
 from pipeline.label.quality import FORM, PAPER, codes, grades, summary
-from pipeline.metrics import agreement
+from pipeline.metrics.labelling import agreement
 
 ITEMS = pl.DataFrame(
     {

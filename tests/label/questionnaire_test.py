@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from label.studio import TOKEN, Studio
 from pipeline.errors import BadInput
-from pipeline.examples import quality_control
+from pipeline.examples.recam import quality_control
 from pipeline.label import exchange, label_studio, questionnaire, schema, simulated, studio_client
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
+from tests.support.studio import TOKEN, Studio
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]

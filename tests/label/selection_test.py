@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filled import filled
 from pipeline.errors import BadInput
 from pipeline.label.selection import Rules, select, task_id, tasks
+from tests.support.filled import filled
 
 PLAIN = {"lang": "zh", "context": "一段视频的标题", "text": "这也太快了吧", "like_count": 5}
 

@@ -10,9 +10,9 @@ import httpx
 import polars as pl
 import pytest
 
-from label.studio import PERSONAL, TOKEN, Studio
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.label import exchange, label_studio, schema, studio_client
+from tests.support.studio import PERSONAL, TOKEN, Studio
 
 TITLE = "subtext 2026"
 SAID = dict.fromkeys(schema.FIELDS, "1") | {"emotion": "joy"}

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from llm.server import Server, chat
 from pipeline.errors import BadInput, Refused, Retry
-from pipeline.llm import batch, client, ledger, ledger_tables, limits, owners
-from pipeline.llm.connection import Endpoint
-from pipeline.llm.cost import Price
+from pipeline.llm import batch, client
+from pipeline.llm.ledger import answers, owners, tables
+from pipeline.llm.ledger.cost import Price
 from pipeline.llm.request import Request
+from pipeline.llm.service import limits
+from pipeline.llm.service.connection import Endpoint
+from tests.support.llm_server import Server, chat
 
 PRICES = {"m": Price(1.0, 2.0, date(2026, 1, 1), batch=0.5)}
 
@@ -22,8 +24,8 @@ PRICES = {"m": Price(1.0, 2.0, date(2026, 1, 1), batch=0.5)}
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     """A ledger of its own."""
-    yield ledger.opened(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.close()
+    yield answers.opened(f"sqlite:///{tmp_path}/ledger.db")
+    answers.close()
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def live(wanted: list[Request], engine: sa.Engine, server: Server) -> client.Ask
 def states(engine: sa.Engine) -> list[str]:
     """The states of all batches."""
     with engine.connect() as con:
-        return sorted(con.execute(sa.select(ledger_tables.batches.c.state)).scalars())
+        return sorted(con.execute(sa.select(tables.batches.c.state)).scalars())
 
 
 def claims(engine: sa.Engine) -> int:
@@ -79,9 +81,9 @@ def test_there_and_back(engine: sa.Engine, server: Server) -> None:
     assert next(iter(server.batches.values()))["metadata"] == {"undertone": id_, "run_id": "run"}
     assert collect(engine, server) == [batch.Batch(id_, "completed", 7, 7, 0)]
     assert collect(engine, server) == []
-    found = ledger.answers(engine, [wanted.key])[wanted.key]
+    found = answers.answers(engine, [wanted.key])[wanted.key]
     assert (found.response, found.mode) == ("answer to 提示 0", "batch")
-    assert ledger.spending(engine, "run") == ledger.Spending(7, 7, 7, 70, 35, pytest.approx(7 * 0.00001))
+    assert answers.spending(engine, "run") == answers.Spending(7, 7, 7, 70, 35, pytest.approx(7 * 0.00001))
     assert claims(engine) == 0
     assert live(requests(4), engine, server).calls_sent == 0
 
@@ -135,11 +137,11 @@ def test_what_a_provider_quotes_of_erased_texts_goes(engine: sa.Engine, server: 
     submit(requests(1), engine, server)
     submit(requests(1, "other"), engine, server)
     with engine.begin() as con:
-        words = sa.case((ledger_tables.batches.c.model == "m", "line 1: her words"), else_="line 1: too long")
-        con.execute(sa.update(ledger_tables.batches).values(detail=words))
-    ledger.forget(engine, [], lambda texts: ["her words" in text for text in texts])
+        words = sa.case((tables.batches.c.model == "m", "line 1: her words"), else_="line 1: too long")
+        con.execute(sa.update(tables.batches).values(detail=words))
+    answers.forget(engine, [], lambda texts: ["her words" in text for text in texts])
     with engine.connect() as con:
-        assert set(con.execute(sa.select(ledger_tables.batches.c.detail)).scalars()) == {None, "line 1: too long"}
+        assert set(con.execute(sa.select(tables.batches.c.detail)).scalars()) == {None, "line 1: too long"}
 
 
 def test_one_file_a_model_and_size(engine: sa.Engine, server: Server) -> None:
@@ -180,8 +182,8 @@ def test_a_submission_that_was_killed_is_finished(
     with pytest.raises(MemoryError):
         submit(requests(3), engine, server)
     monkeypatch.setattr(batch, "_change", change)
-    with ledger.writing(engine) as con:  # as a kill would have left it
-        con.execute(sa.update(ledger_tables.batches).values(owner=owners.me().replace(":", ":9", 1)))
+    with answers.writing(engine) as con:  # as a kill would have left it
+        con.execute(sa.update(tables.batches).values(owner=owners.me().replace(":", ":9", 1)))
     assert states(engine) == ["creating"]
     assert len(server.batches) == arrived
     ids = submit(requests(3), engine, server)
@@ -194,12 +196,12 @@ def test_a_submission_that_was_killed_is_finished(
 def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: Server) -> None:
     """Claims of a process that died before it sent anything are given back."""
     dead = owners.me().replace(":", ":9", 1)
-    with ledger.writing(engine) as con:
-        con.execute(sa.insert(ledger_tables.batches).values(
+    with answers.writing(engine) as con:
+        con.execute(sa.insert(tables.batches).values(
             id="1", run_id="r", owner=dead, model="m", state="preparing", requests=0, changed_at=0.0
         ))  # fmt: skip
     wanted = {r.key: r for r in requests(2)}
-    ledger.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "batch:1", "r", batch.LEASE, keep_requests=True)
+    answers.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "batch:1", "r", batch.LEASE, keep_requests=True)
     submit(requests(2), engine, server)
     assert states(engine) == ["dropped", "submitted"]
     assert collect(engine, server)[0].answered == 2
@@ -207,12 +209,12 @@ def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: 
 
 def test_a_living_submission_is_left_alone(engine: sa.Engine, server: Server) -> None:
     """What another process is just handing over is neither freed nor handed over."""
-    with ledger.writing(engine) as con:
-        con.execute(sa.insert(ledger_tables.batches).values(
+    with answers.writing(engine) as con:
+        con.execute(sa.insert(tables.batches).values(
             id="1", run_id="r", owner=owners.me(), model="m", state="preparing", requests=0, changed_at=9e9
         ))  # fmt: skip
     wanted = {r.key: r for r in requests(2)}
-    ledger.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "batch:1", "r", batch.LEASE, keep_requests=True)
+    answers.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "batch:1", "r", batch.LEASE, keep_requests=True)
     assert submit(requests(2), engine, server) == ["1"]
     assert server.batches == {}
 
@@ -256,7 +258,7 @@ def test_files_carried_by_hand(engine: sa.Engine, server: Server, tmp_path: Path
     found = batch.import_(back, requests(4), engine, run_id="hand")
     assert found[1:5] == ("import", 3, 2, 1)
     assert found.detail == "1 lines to other requests, or to such as have an answer"
-    assert ledger.answers(engine, [requests(2)[1].key])[requests(2)[1].key].mode == "import"
+    assert answers.answers(engine, [requests(2)[1].key])[requests(2)[1].key].mode == "import"
     assert batch.import_(back, requests(4), engine, run_id="hand").answered == 0
     assert batch.export(out, requests(4), engine) == 1
     assert live(requests(4), engine, server).calls_sent == 1
@@ -271,6 +273,6 @@ def test_a_broken_line_stops_an_import(engine: sa.Engine, tmp_path: Path, line: 
     back.write_text(f"{json.dumps(good)}\n{line}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"back\.jsonl, line 2: should be a line"):
         batch.import_(back, wanted, engine, run_id="r")
-    assert ledger.spending(engine).calls == 0
+    assert answers.spending(engine).calls == 0
     with pytest.raises(BadInput, match="cannot be read"):
         batch.import_(tmp_path / "absent", wanted, engine, run_id="r")

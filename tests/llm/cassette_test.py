@@ -9,7 +9,8 @@ import pytest
 
 from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.llm import cassette, explicit, prompt
+from pipeline.llm import cassette, prompt
+from pipeline.llm.questions import explicit
 from pipeline.tables import TABLES
 
 CALL: dict[str, Any] = {

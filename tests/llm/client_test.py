@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from llm.server import Faults, Server, chat
 from pipeline.errors import BadInput, Missing, Refused, Retry
-from pipeline.llm import client, cost, ledger, replies
+from pipeline.llm import client
 from pipeline.llm.client import ask
-from pipeline.llm.connection import Endpoint
-from pipeline.llm.cost import Price
+from pipeline.llm.ledger import answers, cost
+from pipeline.llm.ledger.cost import Price
 from pipeline.llm.request import MODERATION, Request
+from pipeline.llm.service import replies
+from pipeline.llm.service.connection import Endpoint
+from tests.support.llm_server import Faults, Server, chat
 
 KEY = "sk-a-secret-that-must-not-leak"
 PRICES = {"m": Price(1.0, 2.0, date(2026, 1, 1), batch=0.5)}  # a call of the server's 10 and 5 tokens costs $0.00002
@@ -87,7 +89,7 @@ def test_what_an_answer_says(engine: sa.Engine, served: Callable[..., Server]) -
     wanted = request("Nice hat.", params={"temperature": 0.5, "max_tokens": 9}, revision="r1", attempt=2)
     server = served()
     asked = live([wanted], engine, server)
-    assert asked.answers[wanted.key] == ledger.Answer(
+    assert asked.answers[wanted.key] == answers.Answer(
         wanted.key, "answer to Nice hat.", "live", "served-model-1", "stop", 10, 5
     )
     assert server.requests == [{"model": "m", "messages": wanted.messages, "temperature": 0.5, "max_tokens": 9}]
@@ -115,14 +117,14 @@ def test_requests_are_taken_as_they_are_needed(engine: sa.Engine, served: Callab
         return complete(body)
 
     def stream() -> Iterator[Request]:
-        for i in range(ledger.PART + 20):
+        for i in range(answers.PART + 20):
             taken.append(i)
             yield request(f"hint {i}")
 
     server.completion = watched  # type: ignore[method-assign]
     asked = live(stream(), engine, server, concurrency=4)
-    assert len(asked.answers) == ledger.PART + 20
-    assert max(ahead) <= ledger.PART
+    assert len(asked.answers) == answers.PART + 20
+    assert max(ahead) <= answers.PART
 
 
 def test_over_the_limit_all_the_rest_is_named(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -362,7 +364,7 @@ def test_the_run_goes_on_under_its_limit_of_cost(engine: sa.Engine, served: Call
     estimated = cost.reserve(allowed[0], PRICES["m"])
     reached = "the limit of $0.0006 on all of run run is reached"
     asked = live(allowed, engine, server, max_cost=0.0006, concurrency=4)
-    spent = ledger.spending(engine, "run").cost_usd
+    spent = answers.spending(engine, "run").cost_usd
     assert 0.0006 - max(estimated, 0.00002) < spent <= 0.0006
     assert asked.cost_usd == pytest.approx(spent)
     assert (asked.stopped or "").startswith(f"{reached}: the next request may cost $0.00040")
@@ -378,7 +380,7 @@ def test_a_limit_needs_a_price(engine: sa.Engine, served: Callable[..., Server])
     server = served()
     asked = live(requests(2), engine, server, prices={})
     assert (asked.cost_usd, asked.input_tokens) == (None, 20)
-    assert ledger.spending(engine) == ledger.Spending(2, 2, 0, 20, 10, 0.0)
+    assert answers.spending(engine) == answers.Spending(2, 2, 0, 20, 10, 0.0)
     with pytest.raises(BadInput, match=r"no price for the model 'n'.*UNDERTONE_LLM_PRICES.*\[\"n\"\] input"):
         live([request("x", model="n")], engine, server, prices={}, max_cost=1.0)
     assert server.sent.total() == 2
@@ -440,7 +442,7 @@ def test_the_key_is_written_nowhere(
     with pytest.raises(Retry) as raised:
         asked.check()
     assert KEY not in str(raised.value)
-    ledger.close()
+    answers.close()
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
@@ -490,7 +492,7 @@ def test_an_interruption_loses_no_answer(engine: sa.Engine, served: Callable[...
 
     with pytest.raises(KeyboardInterrupt):
         live(requests(50), engine, server, concurrency=8, done=interrupted)
-    assert ledger.spending(engine).answered == server.served.total() > 0
+    assert answers.spending(engine).answered == server.served.total() > 0
     with engine.connect() as con:
         assert con.exec_driver_sql("select count(*) from claims").scalar() == 0
 

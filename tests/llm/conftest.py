@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from llm.server import Faults, Server
-from pipeline.llm import ledger
+from pipeline.llm.ledger import answers
+from tests.support.llm_server import Faults, Server
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     """A ledger of its own."""
-    yield ledger.opened(f"sqlite:///{tmp_path}/ledger.db")
-    ledger.close()
+    yield answers.opened(f"sqlite:///{tmp_path}/ledger.db")
+    answers.close()
 
 
 @pytest.fixture

@@ -15,13 +15,15 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llm.biller import HTML, PRICE, Biller
-from llm.server import Server, chat
 from pipeline.errors import BadInput, Refused
-from pipeline.llm import batch, cost, given_up, ledger, limits
+from pipeline.llm import batch
 from pipeline.llm.client import Asked, ask
-from pipeline.llm.connection import Endpoint
+from pipeline.llm.ledger import answers, cost, given_up
 from pipeline.llm.request import Request
+from pipeline.llm.service import limits
+from pipeline.llm.service.connection import Endpoint
+from tests.support.biller import HTML, PRICE, Biller
+from tests.support.llm_server import Server, chat
 
 PRICES = {"m": PRICE, "gpt-5": PRICE}
 
@@ -61,7 +63,7 @@ def test_a_run_never_costs_more_than_its_limit(
     server = Biller(chance=random.Random(seed), shares=shares, usages=usages)
     with tempfile.TemporaryDirectory() as folder, server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "PAUSE", 0.01)
-        engine = ledger.opened(f"sqlite:///{folder}/ledger.db")
+        engine = answers.opened(f"sqlite:///{folder}/ledger.db")
         wanted = requests(60)
         for _ in range(tries):
             options = {"concurrency": concurrency, "max_cost": cap, "output_tokens": output_tokens, "max_retries": 2}
@@ -73,8 +75,8 @@ def test_a_run_never_costs_more_than_its_limit(
                 thread.start()
             for thread in threads:
                 thread.join()
-        booked = ledger.spending(engine, "run").cost_usd
-        ledger.close()
+        booked = answers.spending(engine, "run").cost_usd
+        answers.close()
     assert server.billed_usd <= booked + 1e-12
     assert booked <= cap + 1e-12
 
@@ -177,7 +179,7 @@ def test_counts_that_cannot_be_are_flagged(
     assert (len(asked.answers), asked.error) == (20, None)
     assert all(reason.startswith(guess) for reason in asked.guesses)
     assert asked.guesses.total() == 20
-    spent = ledger.spending(engine)
+    spent = answers.spending(engine)
     assert spent.answered == 20
     assert 0 < spent.cost_usd == spent.guessed_usd <= 20 * cost.reserve(requests(20)[-1], PRICES["m"])
     assert asked.guessed_usd == pytest.approx(spent.guessed_usd)
@@ -196,7 +198,7 @@ def test_an_error_that_may_hide_an_answer_is_booked(
     server = served(errors={"提示 0": (status, {"error": {"message": "later"}})})
     asked_of(server, wanted, engine, max_cost=10 * most, max_retries=2)
     assert server.sent.total() == 3
-    assert ledger.spending(engine).cost_usd == pytest.approx(booked * most)
+    assert answers.spending(engine).cost_usd == pytest.approx(booked * most)
     again = asked_of(server, wanted, engine, max_cost=1.5 * most, max_retries=2, run_id="other")
     assert (server.sent.total() - 3, again.is_limited) == ((1, True) if booked else (3, False))
 
@@ -208,7 +210,7 @@ def test_a_server_that_makes_more_than_it_may_stops_a_run_with_a_limit(
     server = with_usage(served(), {"prompt_tokens": 10, "completion_tokens": 3000})
     asked = asked_of(server, requests(100), engine, max_cost=5.0, concurrency=4)
     assert (asked.stopped or "").startswith("the service does not keep to its limits")
-    assert len(asked.answers) == server.served.total() == ledger.spending(engine).answered < 10
+    assert len(asked.answers) == server.served.total() == answers.spending(engine).answered < 10
 
 
 def wrong(server: Server, body: bytes = HTML) -> Server:
@@ -264,12 +266,12 @@ def test_what_was_given_up_can_be_asked_again(engine: sa.Engine, served: Callabl
     server = served()
     assert asked_of(server, requests(4), engine).calls_sent == 0
     assert given_up.entries(engine, model="other") == given_up.entries(engine, reason="%") == []
-    spent = ledger.spending(engine)
+    spent = answers.spending(engine)
     assert given_up.forgive(engine, reason="TOO LONG") == 1
     assert asked_of(server, requests(4), engine).calls_sent == 1
     assert given_up.forgive(engine, model="m", is_clearing=True) == 3
     assert given_up.entries(engine) == []
-    left = ledger.spending(engine)
+    left = answers.spending(engine)
     assert (spent.guessed_usd > 0, left.guessed_usd) == (True, 0.0)
     assert left.cost_usd == pytest.approx(4 * 0.00002 - 0.00002)
     assert asked_of(server, requests(4), engine).calls_sent == 1
@@ -278,14 +280,14 @@ def test_what_was_given_up_can_be_asked_again(engine: sa.Engine, served: Callabl
 def test_a_ledger_of_an_earlier_version_stays_valid(tmp_path: Path, served: Callable[..., Server]) -> None:
     """The column for guesses is added, and answers that are there are not asked for again."""
     uri = f"sqlite:///{tmp_path}/ledger.db"
-    asked_of(served(), requests(3), ledger.opened(uri))
-    ledger.close()
+    asked_of(served(), requests(3), answers.opened(uri))
+    answers.close()
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
         con.execute("alter table calls drop column guess")
     server = served()
-    assert asked_of(server, requests(4), ledger.opened(uri)).cached == 3
+    assert asked_of(server, requests(4), answers.opened(uri)).cached == 3
     assert server.sent.total() == 1
-    ledger.close()
+    answers.close()
 
 
 def test_a_batch_is_capped_by_what_it_can_cost(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -300,4 +302,4 @@ def test_a_batch_is_capped_by_what_it_can_cost(engine: sa.Engine, served: Callab
     lines = [json.loads(line)["body"] for line in next(iter(server.files.values())).splitlines()]
     assert {line["max_tokens"] for line in lines} == {limits.OUTPUT_TOKENS}
     assert batch.collect(engine, endpoint, prices=PRICES)[0].answered == 10
-    assert 0 < ledger.spending(engine, "run").cost_usd <= most
+    assert 0 < answers.spending(engine, "run").cost_usd <= most

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.examples import recovery as examples
+from pipeline.examples.subtext import recovery as examples
 from pipeline.metrics.recovery import (
     choice_accuracy,
     choice_baselines,

@@ -9,7 +9,7 @@ import torch
 
 from pipeline.models.adapter import RANK, SCALE, LowRank, adapt, adapted
 from pipeline.models.encoder import Encoder, encode, load
-from pipeline.training.embedding import Tuned
+from pipeline.training.impscore.embedding import Tuned
 
 TEXTS = ["nice hat", "close the door, please.", "what a day it was", "今天自然是好的", "cold in here"]
 POOLINGS = ("model", "layers")

@@ -14,8 +14,8 @@ from pipeline.models import characters
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
 from pipeline.score.implicitness import Head, distances, implicitness
-from pipeline.tasks.impscore import shipped_groups
-from pipeline.training.embedding import Tuned
+from pipeline.tasks.impscore.train import shipped_groups
+from pipeline.training.impscore.embedding import Tuned
 
 TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗碗呢[doge]", "请把门关上。"]
 

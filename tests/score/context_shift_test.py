@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.errors import BadInput
-from pipeline.models.count_lm import CountLM, fit, with_cache
+from pipeline.models.ndd.count_lm import CountLM, fit, with_cache
 from pipeline.score import context_shift as shift
 from pipeline.score.context_shift import by_word, context_shift, related
 

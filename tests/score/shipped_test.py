@@ -6,11 +6,12 @@ import polars as pl
 import pytest
 
 from pipeline import sample
-from pipeline.examples.questions import from_groups
+from pipeline.examples.impscore.questions import from_groups
 from pipeline.models.encoder import load
 from pipeline.score.implicitness import Head, distances, heads_from, implicitness
-from pipeline.tasks.impscore import KIND, PROFILE, SHIPPED, shipped_groups
-from pipeline.tasks.rank import choose, rank
+from pipeline.tasks.impscore.in_force import KIND, SHIPPED
+from pipeline.tasks.impscore.rank import choose, rank
+from pipeline.tasks.impscore.train import PROFILE, shipped_groups
 from pipeline.training import registry
 
 ENCODERS = {"en": "embedded", "zh": "characters"}  # Apache-2.0, shipped as a package; a list of our own

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from filled import DAY, NEXT, digest, filled
+from tests.support.filled import DAY, NEXT, digest, filled
 
 CHECKS = Path(__file__).parents[2] / "sql" / "checks"
 Open = Callable[..., duckdb.DuckDBPyConnection]

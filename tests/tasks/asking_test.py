@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm.server import Faults, Server, chat
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, Retry
-from pipeline.tasks import asking, pairs
+from pipeline.tasks import asking
+from pipeline.tasks.impscore import pairs
+from tests.support.llm_server import Faults, Server, chat
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from filled import filled
 from pipeline import sample, warehouse
-from pipeline.tasks import collect, commenters, grading, impscore, labels, pairs, score, segment, threads
+from pipeline.tasks.commenting import commenters, grades
+from pipeline.tasks.commenting import corpus as threads
+from pipeline.tasks.daily import collect, score, tokenize
+from pipeline.tasks.impscore import in_force, pairs, train
+from pipeline.tasks.labelling import csd
+from tests.support.filled import filled
 
 DAY = sample.DAY
 TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
@@ -38,10 +42,10 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
             pairs.build(source, DAY)
         with pytest.MonkeyPatch.context() as small:
             small.setenv("UNDERTONE_ENCODER", str(tiny_folder))
-            impscore.train(DAY, profile="paper", changes={"epochs": 5})
+            train.train(DAY, profile="paper", changes={"epochs": 5})
         warehouse.close()
         shutil.copytree(place, imported)
-        segment.run(DAY)
+        tokenize.run(DAY)
         score.run(DAY)
         warehouse.close()
         shutil.copytree(place, scored)
@@ -78,7 +82,7 @@ def corpus_stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         patch.setenv("UNDERTONE_HOME", str(place))
         warehouse.create()
         collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
-        segment.run(DAY)
+        tokenize.run(DAY)
         threads.build(DAY, threads.Rules(share=0.25))
         warehouse.close()
         shutil.copytree(place, copy)
@@ -103,7 +107,7 @@ def graded(corpus: Path) -> Path:
                 rows.append(f"{article['article_id']},{comment['comment_id']},{rater},{grade}")
     path = corpus.parent / "grades.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
-    grading.bring(path, "sample")
+    grades.bring(path, "sample")
     return corpus
 
 
@@ -140,12 +144,12 @@ def enlist(tiny_folder: Path) -> Enlist:
             "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, "seed": seed},
         }  # fmt: skip
         config = {
-            "kind": impscore.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
+            "kind": in_force.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
         }  # fmt: skip
         tensors = {f"any.{name}": value for name, value in model.state_dict().items()}
         model_id = registry.keep(settings.models(), tensors, config)
         numbers = empty("evaluations").drop("kind", "day", "model_id")
-        impscore.publish(day, model_id, config, numbers, "test", is_promoted=is_promoted)
+        train.publish(day, model_id, config, numbers, "test", is_promoted=is_promoted)
         return model_id
 
     return keep
@@ -156,7 +160,7 @@ def project(tables: Path) -> str:
     """Three comments given to a project."""
     rows = filled("comments", *({"text": text, "context": "标题", "lang": "zh"} for text in TEXTS))
     warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
-    labels.select("csd", DAY, labels.Rules())
+    csd.select("csd", DAY, csd.Rules())
     return "csd"
 
 
@@ -166,10 +170,10 @@ def simulated_stock(stock: tuple[Path, Path, Path], tmp_path_factory: pytest.Tem
     copy = tmp_path_factory.mktemp("simulated") / "copy"
     with pytest.MonkeyPatch.context() as patch:
         for _ in put_back(stock[0], stock[1], patch):
-            labels.select("csd", DAY, labels.Rules(limit=12))
-            for step in labels.STEPS:
-                labels.push("csd", step, "simulated")
-                assert labels.collect("csd", step, "simulated")["waiting"] == 0
+            csd.select("csd", DAY, csd.Rules(limit=12))
+            for step in csd.STEPS:
+                csd.push("csd", step, "simulated")
+                assert csd.collect("csd", step, "simulated")["waiting"] == 0
         shutil.copytree(stock[0], copy)
     return copy
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks import impscore, pairs
+from pipeline.tasks.impscore import in_force, pairs, train
 
 DAY = sample.DAY
 MOST = 400  # lines of a file
@@ -50,8 +50,8 @@ def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
     for step in ("sentences", "pairs"):
         runs = warehouse.scan("runs", pl.col("step") == step).collect()
         assert (runs["read_count"] == runs["kept_count"] + runs["dropped_count"]).all()
-    model_id = impscore.train(DAY, profile="paper", changes={"epochs": 15})
-    assert impscore.model_for(DAY) == model_id  # people wrote these pairs
+    model_id = train.train(DAY, profile="paper", changes={"epochs": 15})
+    assert in_force.model_for(DAY) == model_id  # people wrote these pairs
     numbers = warehouse.scan("evaluations", (pl.col("split") == "test") & (pl.col("epoch") == 0)).collect()
     found = {(row["metric"], row["subset"]): row for row in numbers.iter_rows(named=True)}
     assert found["implicitness_accuracy", "all"]["value"] > 0.8

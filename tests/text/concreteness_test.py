@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples import cloze
+from pipeline.examples.recam import items as cloze
 from pipeline.text.concreteness import LIST, embedded, is_content_word, is_imperceptible, read
 
 # in the layout of MRC's lists; the ratings are ours, the least and the greatest those of section 3.2

@@ -229,7 +229,7 @@ set break good sharp fine dry well hard back paper school party man time state h
 def test_wordnet_itself(shared_wordnet: Path) -> None:
     """On the real WordNet the choices are those of the reference, and our banks and basses those of a reader."""
     with real():
-        folder = shared_wordnet / f"senses-{wordnet.version()}"  # as `tasks.cloze` has it
+        folder = shared_wordnet / f"senses-{wordnet.version()}"  # as `tasks.recam.targets` has it
         senses.build(folder)
         store = senses.load(folder)
         targets = [(lemma, pos) for lemma in _COMMON.split() for pos in "nvar"]

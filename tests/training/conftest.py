@@ -6,14 +6,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.examples import groups as graded
-from pipeline.examples import pairs as examples
+from pipeline.examples.impscore import groups as graded
+from pipeline.examples.impscore import pairs as examples
 from pipeline.llm import cassette
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.sample import COMPLETIONS, GROUPS
 from pipeline.tables import empty
-from pipeline.training.corpus import Corpus
-from pipeline.training.embedding import Frozen
+from pipeline.training.impscore.corpus import Corpus
+from pipeline.training.impscore.embedding import Frozen
 
 Embed = Callable[[Corpus], Frozen]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
+from tests.support.filled import DAY, filled
 
 
 def test_create_makes_every_table_once(home: Path) -> None:

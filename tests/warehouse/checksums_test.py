@@ -10,14 +10,13 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from filled import DAY, NEXT, filled
 from pipeline import warehouse
 from pipeline.cli import app
 from pipeline.errors import BadInput
-from pipeline.tasks.tables import counts
+from pipeline.tasks.record.table_counts import counts
 from pipeline.warehouse import check, checksums, upkeep
-
-from .held import age, data_files
+from tests.support.filled import DAY, NEXT, filled
+from tests.support.held import age, data_files
 
 EAGER = upkeep.Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1, weeks=1)
 

@@ -15,11 +15,10 @@ from pyiceberg.manifest import ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.snapshots import Snapshot
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
-
-from .held import age, data_files, held
+from tests.support.filled import DAY, filled
+from tests.support.held import age, data_files, held
 
 SECRET = "zq-the-erased-words"
 erasing = sys.modules["pipeline.warehouse.erase"]  # the package has a function of this name

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
+from tests.support.filled import DAY, filled
 
 pytest.importorskip("psycopg2", reason="the extra `distributed` is not installed")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from filled import DAY, filled
 from pipeline import warehouse
-from pipeline.commands import files
+from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.tables import TABLES
+from tests.support.filled import DAY, filled
 
 NAMES = warehouse.checks()
 VIEWS = {

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.warehouse import catalog, checksums, recovery, upkeep
-
-from .held import age
+from tests.support.filled import DAY, filled
+from tests.support.held import age
 
 EAGER = upkeep.Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import empty
 from pipeline.warehouse import upkeep
+from tests.support.filled import DAY, filled
 
 WHERE = warehouse.slice_of(source="weibo", day=DAY)
 

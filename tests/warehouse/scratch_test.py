@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from filled import DAY, digest, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged
+from tests.support.filled import DAY, digest, filled
 
 WHERE = warehouse.slice_of(source="weibo", day=DAY)
 

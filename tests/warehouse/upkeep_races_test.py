@@ -15,13 +15,13 @@ from polars.testing import assert_frame_equal
 from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.types import StringType
 
-from filled import DAY, NEXT, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks import upkeep as runs
-from pipeline.tasks.again import again
+from pipeline.tasks.record.retry import again
 from pipeline.warehouse import lineage, upkeep, write
 from pipeline.warehouse.files import path_of
+from tests.support.filled import DAY, NEXT, filled
 
 NOW = timedelta(0)
 EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1, manifests=2)

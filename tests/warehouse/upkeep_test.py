@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from filled import DAY, NEXT, filled
 from pipeline import settings, warehouse
 from pipeline.tables import TABLES
 from pipeline.warehouse import upkeep
-
-from .held import age, data_files, held
+from tests.support.filled import DAY, NEXT, filled
+from tests.support.held import age, data_files, held
 
 NOW = timedelta(0)
 EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1)

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from filled import DAY, NEXT, filled
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES, empty
+from tests.support.filled import DAY, NEXT, filled
 
 WEIBO = warehouse.slice_of(source="weibo", day=DAY)
 ZHIHU = warehouse.slice_of(source="zhihu", day=DAY)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from filled import DAY, filled
 from pipeline import warehouse
 from pipeline.tables import empty
 from pipeline.warehouse import written
+from tests.support.filled import DAY, filled
 
 
 def test_bytes_add_up_in_a_thread() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline import left_out
 from pipeline.errors import BadInput
-from pipeline.text.lines import json_lines, lines
+from pipeline.io.lines import json_lines, lines
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, elements, find, table
 from pipeline.examples.sources.layout import Read, choice, finish
-from pipeline.text.lines import json_lines, json_object, lines, whole
+from pipeline.io.lines import json_lines, json_object, lines, whole
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 

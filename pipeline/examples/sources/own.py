@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.collect.anonymise import scrub_ids
-from pipeline.collect.particulars import scrub_column
+from pipeline.collect.privacy.anonymise import scrub_ids
+from pipeline.collect.privacy.particulars import scrub_column
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.sources.layout import Read, choice, filled, finish, refuse
 from pipeline.text.language import language

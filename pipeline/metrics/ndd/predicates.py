@@ -28,7 +28,7 @@ Bools = npt.NDArray[np.bool_]
 MASK = "[MASK]"
 """What stands in place of a masked word unless a caller says otherwise: to a model one more word, that no sentence has.
 
-`models.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `scores`.
+`models.ndd.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `scores`.
 """
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""

@@ -25,10 +25,10 @@ import sqlalchemy as sa
 from pipeline import settings
 from pipeline.collect.clean import normalised
 from pipeline.errors import Retry
-from pipeline.llm import ledger
+from pipeline.io.lines import parsed
+from pipeline.llm.ledger import answers
 from pipeline.tasks.erasure.pages import cut, cut_text, has_mark, is_meant
 from pipeline.tasks.erasure.rules import Gone, is_short
-from pipeline.text.lines import parsed
 
 _NAMED = re.compile("text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE)
 _NUMBER = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # of a text, not one itself
@@ -43,7 +43,7 @@ def from_ledger(gone: Gone) -> int:
     uri = settings.llm_ledger()
     if not _is_there(uri):
         return 0
-    count = ledger.forget(ledger.opened(uri), set(gone.completions), is_meant(gone))
+    count = answers.forget(answers.opened(uri), set(gone.completions), is_meant(gone))
     _vacuum(uri)
     return count
 

@@ -15,10 +15,10 @@ import polars as pl
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import ERASED, TABLES
-from pipeline.tasks.again import again
 from pipeline.tasks.erasure import retraining
 from pipeline.tasks.erasure.files import remove_folder
 from pipeline.tasks.erasure.rules import Gone, one_of
+from pipeline.tasks.record.retry import again
 from pipeline.training import registry
 
 REMOVED, FLAGGED, ABSENT = "removed", "flagged", "absent"
@@ -244,7 +244,7 @@ def summary(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, A
         is_needed = row["day"] is None or row["model_id"] == newest.get(row["kind"])
         model = {name: row[name] for name in columns}
         model["train_again"] = retraining.command(row) if is_needed and row["action"] != ABSENT else None
-        model["in_force"] = retraining.in_force(row["kind"]) if row["day"] else None
+        model["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
         model["problem"] = problems.get(row["model_id"])
         summaries.append(model)
     return summaries

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.collect import adapters, importers
+from pipeline.collect import importers
 from pipeline.collect.clean import normalised
+from pipeline.collect.sites import adapters
 from pipeline.errors import UndertoneError
 from pipeline.tasks.erasure.rules import Gone, quotes
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.collect import anonymise
 from pipeline.collect.clean import text_hash
-from pipeline.collect.rows import chunks
+from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput
+from pipeline.io.rows import chunks
 from pipeline.tables import SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells

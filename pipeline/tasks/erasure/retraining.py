@@ -10,8 +10,14 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks import commenters, impscore, masked_lm, quality, readers, shelf, subtext
-from pipeline.tasks.again import again
+from pipeline.tasks.commenting import commenters, scorer
+from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import train as impscore
+from pipeline.tasks.ndd import masked_lm
+from pipeline.tasks.recam import readers
+from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.retry import again
+from pipeline.tasks.subtext import recogniser
 
 _COUNTS = tuple(map(masked_lm.kind_of, masked_lm.LANGS))
 _BY_HAND = "by the command that made it, on a file without what is erased"
@@ -28,21 +34,21 @@ def recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     Returns:
         profile, changes and, where they matter, release and source; None for a kind that cannot be trained again.
     """
-    from pipeline.training import impscore as heads
-    from pipeline.training import quality as scorers
-    from pipeline.training import subtext as recognisers
+    from pipeline.training.commenting import quality as scorers
+    from pipeline.training.impscore import fit as heads
+    from pipeline.training.subtext import recogniser as recognisers
 
     system = kind.removeprefix("commenter_")
     if kind in _COUNTS:
         return {"profile": None, "changes": {}}
     profile, numbers = config.get("profile"), config
     try:
-        if kind == impscore.KIND:
+        if kind == in_force.KIND:
             own = [head["recipe"] for head in config["heads"].values()]
             base: Any = heads.recipe_of(profile or impscore.PROFILE)
             numbers = max(own, key=lambda one: one.get("tune", "none") != "none")
-        elif kind == subtext.KIND:
-            base = recognisers.recipe_of(profile or subtext.PROFILE)
+        elif kind == recogniser.KIND:
+            base = recognisers.recipe_of(profile or recogniser.PROFILE)
         elif kind in ("quality", "upvotes"):
             base = scorers.recipe_of("upvotes" if kind == "upvotes" else "undertone")
         elif kind.startswith("commenter_"):
@@ -88,7 +94,7 @@ def command(row: Mapping[str, Any]) -> str:
     options = {"--profile": training["profile"], "--release": training.get("release"), "--from": training.get("source")}
     words += [word for name, value in options.items() if value for word in (name, str(value))]
     words += [word for name, value in training["changes"].items() for word in ("--set", f"{name}={json.dumps(value)}")]
-    words += ["--promote"] if kind == impscore.KIND and row["is_promoted"] else []
+    words += ["--promote"] if kind == in_force.KIND and row["is_promoted"] else []
     return shlex.join(["undertone", "train", *words, "--day", str(row["day"])])
 
 
@@ -110,22 +116,22 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
             raise Missing("no text is left in this language")
         return model_id
     options = {**profile, "changes": training["changes"], "run_id": run_id}
-    if kind == impscore.KIND:
+    if kind == in_force.KIND:
         return again(lambda: impscore.train(day, promote=bool(row["is_promoted"]), **options))
-    if kind == subtext.KIND:
-        return again(lambda: subtext.train(day, training.get("release"), **options))
+    if kind == recogniser.KIND:
+        return again(lambda: recogniser.train(day, training.get("release"), **options))
     if kind.startswith("commenter_"):
         return again(lambda: commenters.train(day, kind.removeprefix("commenter_"), **options))
     if kind.startswith("reader_"):
         return again(lambda: readers.train(day, kind.removeprefix("reader_"), **options))
-    return again(lambda: quality.train(day, kind, **options))
+    return again(lambda: scorer.train(day, kind, **options))
 
 
-def in_force(kind: str) -> str:
+def describe_model(kind: str) -> str:
     """What answers for a kind now, in words."""
-    if model_id := shelf.model_for(kind, None):
+    if model_id := model_registry.model_for(kind, None):
         return f"model {model_id[:12]}"
-    if kind == impscore.KIND:
+    if kind == in_force.KIND:
         return "the model shipped with Undertone"
     return "counts of the shipped sample" if kind in _COUNTS else "none"
 

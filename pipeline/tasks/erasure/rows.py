@@ -8,9 +8,9 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.tables import ERASED, TABLES
-from pipeline.tasks.again import again
 from pipeline.tasks.erasure.pages import cut_text, page_id
 from pipeline.tasks.erasure.rules import RULES, Gone, among, one_of
+from pipeline.tasks.record.retry import again
 
 
 def select_rows(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:

@@ -24,13 +24,13 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks import release
-from pipeline.tasks.again import again
 from pipeline.tasks.erasure import models
 from pipeline.tasks.erasure.files import clean, from_ledger, from_spool
 from pipeline.tasks.erasure.request import Request, Wanted, resolve, wanted
 from pipeline.tasks.erasure.rows import recount, select_rows
 from pipeline.tasks.erasure.rules import RULES, Gone
+from pipeline.tasks.labelling import release
+from pipeline.tasks.record.retry import again
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import SOURCES, dialogue, read
-
-from .writing import jsonl, labels, reasons, table, text
+from tests.examples.sources.writing import jsonl, labels, reasons, table, text
 
 
 def test_the_worked_example_of_table_7(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import hate, read
-
-from .writing import labels, read_count, reasons, table
+from tests.examples.sources.writing import labels, read_count, reasons, table
 
 TOXIGEN = ("target_group", "intent", "toxicity_human", "text")  # not in the published order
 

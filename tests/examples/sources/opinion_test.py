@@ -7,8 +7,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import opinion, read
-
-from .writing import jsonl, labels, reasons, text
+from tests.examples.sources.writing import jsonl, labels, reasons, text
 
 HEADER = "Tweet index\tLabel\tTweet text\n"
 

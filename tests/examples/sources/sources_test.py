@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.sources import SOURCES, files, read, read_own
 from pipeline.tables import Sentences
-
-from .writing import jsonl, labels, read_count, reasons, table, text
+from tests.examples.sources.writing import jsonl, labels, read_count, reasons, table, text
 
 FOLDERS = {
     "toxigen": "toxigen_annotated_en",

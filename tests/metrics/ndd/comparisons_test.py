@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.metrics.ndd import comparisons
-from tests.masked import Drawn
+from tests.support.masked import Drawn
 
 
 class Told(Drawn):

@@ -14,7 +14,7 @@ from sacrebleu.metrics import BLEU
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import batches
-from tests.metrics.overlap.cases import drawn, seeds, whole
+from tests.support.overlap_cases import drawn, seeds, whole
 
 SMOOTHINGS = ["none", "floor", "add_k", "exp"]
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it advises effective_order with every sentence

@@ -13,7 +13,7 @@ from pipeline.metrics.overlap.cider import cider
 from pipeline.metrics.overlap.frequencies import document_frequencies
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import batches
-from tests.metrics.overlap.cases import Case, drawn, seeds, whole
+from tests.support.overlap_cases import Case, drawn, seeds, whole
 
 Grams = Counter[tuple[str, ...]]
 

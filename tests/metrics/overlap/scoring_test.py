@@ -13,7 +13,7 @@ from pipeline.metrics.overlap import METRICS, of
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.metric import mean, signature
 from pipeline.metrics.overlap.scoring import measure, paired, segment_scores
-from tests.metrics.overlap.cases import Case, drawn, seeds
+from tests.support.overlap_cases import Case, drawn, seeds
 
 
 def halves(count: int, right: int) -> Case:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.segments import batches, firsts, left, owners
-from tests.metrics.overlap.cases import drawn, seeds
+from tests.support.overlap_cases import drawn, seeds
 
 
 def test_a_batch_by_hand() -> None:

@@ -7,7 +7,7 @@ import torch
 from pipeline.metrics.ndd import weights
 from pipeline.metrics.ndd.distance import DIVERGENCES
 from pipeline.score.compress import scorers, spans
-from tests.masked import Drawn
+from tests.support.masked import Drawn
 
 SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
 SPANS = [spans.every(len(words), 3) for words in SENTENCES]

@@ -1,0 +1,1 @@
+"""Anonymising: private particulars in a text become typed tokens."""

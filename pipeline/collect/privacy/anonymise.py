@@ -1,0 +1,177 @@
+"""Anonymising on the way in (CSD-08): nothing that names a private person is ever written.
+
+User ids become keyed HMACs, or are dropped where no key is set: an unkeyed hash of a numeric id is undone by trying
+all ids. Nicknames, avatars and regions are cut out of raw pages before they are stored. Phones, cards, mails and the
+like become typed tokens in texts (`particulars`), and surrogates in ids and file names, which must stay different.
+Names of public persons stay: the papers need them. There is no name recogniser: a private name written as plain text
+survives, and the data card must say so.
+"""
+
+import hashlib
+import hmac
+import re
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+
+from pipeline.collect.privacy.particulars import particulars, scrub
+
+
+def surrogate(source: str, user: str | None, key: bytes | None) -> str | None:
+    """HMAC-SHA256 of a user id under the installation's key, cut to 128 bits; None without id or key."""
+    if not user or not key:
+        return None
+    return hmac.new(key, f"undertone:v1:{source}:{user}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def surrogates(users: pl.Series, source: str, key: bytes | None) -> pl.Series:
+    """`surrogate` for a column."""
+    if not key:
+        return pl.Series(users.name, [None] * len(users), dtype=pl.String)
+    hashed = {user: surrogate(source, user, key) for user in users.drop_nulls().unique()}
+    return users.replace_strict(hashed, default=None, return_dtype=pl.String)
+
+
+_IN_IDS = {"EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "MENTION"}  # an address is no person's, and `qq_12` a source's
+_SURROGATE = re.compile(r"anon-[0-9a-f]{32}")
+_PLAIN_ID = re.compile(r"[0-9A-Za-z_]{1,10}|[0-9]+")
+_PERSONAL_DIGITS = re.compile(r"1[3-9][0-9]{9}|[1-9][0-9]{16}[0-9Xx]")
+_PERSONAL_ID = (  # what an id must have to be looked at: a sign of a mail, handle or address, or the digits of a number
+    r"[@＠%]|[:.].*[:.].*[:.]|(?:[0-9][^0-9]{0,3}){7}|[^\x00-\x7f]"
+)
+
+
+def scrub_id(value: str, source: str, key: bytes | None) -> str:
+    """The id; a surrogate where it is or holds a mail, @handle, telephone, card, account number or IP address.
+
+    The surrogate is the same wherever the id stands, so that answers still meet what they answer. Ids of the sites we
+    have adapters for are long numbers of which some look like telephones: an id of digits alone is theirs, and stays.
+    In another source, one that is a mobile number or an identity card is replaced.
+    """
+    if _SURROGATE.fullmatch(value):
+        return value
+    if _PLAIN_ID.fullmatch(value):
+        is_personal = source not in _RULES and _PERSONAL_DIGITS.fullmatch(value) and bool(particulars(value))
+    else:
+        is_personal = any(token in _IN_IDS for text in {value, unquote(value)} for token in _tokens(text))
+    return f"anon-{_digest(source, value, key)}" if is_personal else value
+
+
+def _tokens(value: str) -> set[str]:
+    """Kinds of particulars in an id. What an address holds is looked for part by part."""
+    parts = re.split(r"[/?&=#;]+", value) if "://" in value else [value]
+    return {token for part in parts for _, _, token in particulars(part)}
+
+
+@lru_cache(maxsize=1 << 16)
+def _digest(source: str, value: str, key: bytes | None) -> str:
+    """HMAC-SHA256 under the key; without one scrypt: a millisecond each, which makes trying all slow."""
+    text = f"undertone:v1:id:{source}:{value}".encode("utf-8", "surrogatepass")
+    if key:
+        return hmac.new(key, text, hashlib.sha256).hexdigest()[:32]
+    return hashlib.scrypt(text, salt=b"undertone:v1:id", n=512, r=8, p=1, dklen=16).hex()
+
+
+def scrub_ids(ids: pl.Series, source: str, key: bytes | None) -> pl.Series:
+    """`scrub_id` for a column."""
+    rows = ids.str.contains(_PERSONAL_ID).fill_null(value=False).arg_true()
+    if not len(rows):
+        return ids
+    return ids.clone().scatter(rows, [scrub_id(value, source, key) for value in ids.gather(rows)])
+
+
+def scrub_file_name(name: str, key: bytes | None) -> str:
+    """The name of a file or folder; a surrogate with its ending where the name holds something private."""
+    path = PurePath(name)
+    is_personal = any(token in _IN_IDS | {"HANDLE"} for _, _, token in particulars(path.stem))
+    return f"anon-{_digest('file', name, key)}{path.suffix}" if is_personal else name
+
+
+def scrub_address(url: str, source: str, key: bytes | None) -> str:
+    """An address of a page, its parts scrubbed as ids: numbers stay, which say what the page is."""
+    return re.sub(r"[^/?&=#;]+", lambda part: scrub_id(part[0], source, key), url)
+
+
+class _Rule:
+    """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out.
+
+    Every other text but ids and addresses is scrubbed, whatever its key: sites add fields without telling.
+    """
+
+    def __init__(self, *, persons: str = "", ids: str = "", cut: str = "") -> None:
+        self.persons, self.ids, self.cut = frozenset(persons.split()), frozenset(ids.split()), frozenset(cut.split())
+
+
+_EVERYWHERE = (
+    "nickname nick uname screen_name user_name avatar head face signature sign gender sex birthday phone phone_number "
+    "mobile tel email mail qq wechat weixin real_name realname id_card ip ip_address ip_location ip_label location"
+)
+_RULES = {
+    "weibo": _Rule(
+        persons="user",
+        cut=f"{_EVERYWHERE} source region_name user_avatar_url",
+    ),
+    "netease": _Rule(persons="user", cut=f"{_EVERYWHERE} ipLocation userId avatarUrl timeStr"),
+    "bilibili": _Rule(
+        persons="member owner", ids="mid",
+        cut=f"{_EVERYWHERE} reply_control at_name_to_mid at_name_to_mid_str members mid_str",
+    ),
+    "zhihu": _Rule(
+        persons="author member reply_to_author",
+        cut=f"{_EVERYWHERE} comment_tag author_tag url_token address_text headline",
+    ),
+    "tencent_news": _Rule(ids="userid", cut=f"{_EVERYWHERE} userList region "
+        "area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid"),
+}  # fmt: skip
+_PERSON_IDS = ("id", "userId", "mid")
+_ID = re.compile(r"(?i)id$|id_?str$|^(?:parent|root|previous|last|first|cursor|next_offset)$")
+_ADDRESS = re.compile(r"(?i)url|uri|^(?:next|scheme)$")
+_TIME = "created_at"
+_ANCHOR = re.compile(r"<a\b[^<>]*>")
+
+
+def redact(body: Any, source: str, key: bytes | None) -> Any:
+    """A raw page without personal fields: what may be stored, and what adapters read."""
+    return _redact(body, _RULES[source], source, key)
+
+
+def _redact(node: Any, rule: _Rule, source: str, key: bytes | None) -> Any:
+    if isinstance(node, list):
+        return [
+            scrub(item, markup=True) if isinstance(item, str) else _redact(item, rule, source, key) for item in node
+        ]
+    if not isinstance(node, dict):
+        return node
+    out: dict[str, Any] = {}
+    for name, value in node.items():
+        if name in rule.cut:
+            continue
+        name = scrub_id(name, source, key)  # noqa: PLW2901  # a site may list people by their names
+        if name in rule.persons and isinstance(value, dict):
+            out[name] = _person(value, source, key)
+        elif name in rule.ids:
+            out[name] = surrogate(source, str(value), key) if value else None
+        elif isinstance(value, str):
+            out[name] = _text(name, value, source, key)
+        else:
+            out[name] = _redact(value, rule, source, key)
+    return out
+
+
+def _text(name: str, value: str, source: str, key: bytes | None) -> str:
+    if _ID.search(name):
+        return scrub_id(value, source, key)
+    if _ADDRESS.search(name):
+        return scrub_address(value, source, key)
+    return value if name == _TIME else scrub(_ANCHOR.sub("<a>", value), markup=True)
+
+
+def _person(value: dict[str, Any], source: str, key: bytes | None) -> dict[str, Any]:
+    inner = value.get("member") if isinstance(value.get("member"), dict) else value
+    for name in _PERSON_IDS:
+        if inner and inner.get(name):
+            return {name: surrogate(source, str(inner[name]), key)}
+    return {}

@@ -1,0 +1,322 @@
+"""Private particulars in a text: what is found, and the typed token that takes its place.
+
+Patterns look at the plain form (`disguises`), so a number hidden by invisible characters, odd digits or look-alike
+letters is found; replaced is the part of the original it stands for, and every other character stays as it is. Each
+pattern takes one pass over the text: the work grows with the length, whatever the text.
+"""
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import polars as pl
+
+from pipeline.collect.privacy.disguises import Form, plain_form
+from pipeline.collect.privacy.numbers import Span, find_numbers, find_spelled
+
+TOKENS = ("URL", "EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "PLATE", "HANDLE", "MENTION")
+
+# ASCII look-arounds throughout: \b and \w match Chinese letters and would swallow what stands beside a number.
+_REPLY_PREFIX = re.compile(r"(?:回复\s?@[^:：\s]{1,40}\s?[:：]\s?)+")
+_STOP = r"""\s<>"'\ue000\u3000-\u303f\u3400-\u9fff\uff00-\uffef"""
+_URL = re.compile(
+    rf"(?:(?:https?|ftp)://|(?<![A-Za-z0-9.])www\.)[^{_STOP}]+"
+    r"|(?<![A-Za-z0-9./])(?:t\.cn|b23\.tv|dwz\.cn|url\.cn|bit\.ly)/[A-Za-z0-9]+"
+    r"|(?<![A-Za-z0-9./])(?:(?:t|wa|line)\.me|weibo\.c(?:om|n)|(?:x|twitter|facebook|instagram|linkedin|github|zhihu|douyin"
+    rf"|tiktok|youtube)\.com|space\.bilibili\.com|discord\.gg)/[^{_STOP}]+",
+    re.IGNORECASE,
+)
+
+_LOCAL = r"(?<![A-Za-z0-9._%+-])(?<![A-Za-z0-9._%+-]')[A-Za-z0-9._%+-]++(?:'[A-Za-z0-9._%+-]++)*+"
+_EMAIL = re.compile(rf"{_LOCAL}@(?:[A-Za-z0-9-]++\.)+[A-Za-z]{{2,}}")
+_OPEN, _CLOSE = r"[(\[{<（【「]\s?", r"\s?[)\]}>）】」]"
+_SPELLED_EMAIL = re.compile(
+    rf"{_LOCAL}(?P<at>\s?(?:@|#|{_OPEN}(?:at|@|艾特){_CLOSE}|艾特|小老鼠|圈a)\s?|\sat\s)"
+    rf"(?P<host>[A-Za-z0-9-]++(?:\s?(?:[.。]|{_OPEN}(?:dot|点|點|\.){_CLOSE}|点|點|\sdot\s)\s?[A-Za-z0-9-]++){{0,3}}?)"
+    rf"(?P<dot>\s?(?:[.。]|{_OPEN}(?:dot|点|點|\.){_CLOSE}|点|點|\sdot\s)\s?)"
+    r"(?:com|cn|net|org|edu|gov|io|me|co|cc|tv|info|biz|uk|de|fr|jp|kr|tw|hk|us|ca|au|eu|ru|xyz|top|vip|test|example)"
+    r"(?![A-Za-z0-9-])",
+    re.IGNORECASE,
+)
+_PROVIDER = re.compile(
+    r"(?i)qq|foxmail|163|126|139|189|yeah|sina|sohu|aliyun|gmail|outlook|hotmail|live|msn|yahoo|icloud|proton|gmx|mail"
+)
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_IBAN_LENGTHS = {
+    name: int(length) for length, names in {
+        15: "NO", 16: "BE", 18: "DK FI FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK", 21: "CH CR HR LI LV",
+        22: "BG BH DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL", 24: "AD CZ ES MD PK RO SA SE SK TN VG",
+        25: "LY PT ST", 26: "IS TR", 27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HU LB NI PL SV",
+        29: "BR EG PS QA UA", 30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
+    }.items() for name in names.split()
+}  # fmt: skip
+
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IP4 = re.compile(rf"(?<![0-9A-Za-z.])(?:{_OCTET}[.。]){{3}}{_OCTET}(?![0-9A-Za-z]|\.[0-9])")
+_IP6 = re.compile(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:])")
+_VERSION = re.compile(
+    r"(?i)(?:\bv|ver|version|版本?|固件|系统|更新|升级|build|release|chrome|windows|ios|android|firefox|edge|kernel|内核"
+    r"|driver|驱动|section|§|第|chapter|章|节|条|oid|clause|rev)[\s./:：到至为是号]{0,3}$"
+)
+_ADDRESS_WORD = re.compile(r"(?i)\bip|地址|server|服务器|ping|host|dns|网关|登录|登陆|gateway")
+
+_PASSPORT = re.compile(
+    r"(?i)((?:护照|通行证|passport)(?:号码?|编号)?\s?(?:no\.?|number|#)?\s?(?:is|为|是)?[:：]?\s?)"
+    r"(?:[A-Z]{1,2}[0-9]{7,8}|[0-9]{9})(?![0-9A-Za-z])"
+)
+_PLATE = re.compile(
+    r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-HJ-NP-Z][·•\- ]?"
+    r"(?:[A-HJ-NP-Z0-9]{5}|[A-HJK][A-HJ-NP-Z0-9][0-9]{4}|[0-9]{5}[A-HJK]|[A-HJ-NP-Z0-9]{4}[学警港澳挂领])(?![A-Za-z0-9])"
+)
+
+_GAP = r"[ ._\-+*·|/]{0,2}"
+_MESSENGER = (
+    rf"微{_GAP}信|[薇威徽巍围唯维][信❤♥]|(?<![A-Za-z])[vV]{_GAP}(?:信|❤|♥)|扣扣|企鹅号?|绿泡泡|(?:加|➕|\+)\s?[vVqQ薇威](?:信|[xX])?"
+    rf"|[qQ]{_GAP}群|电报|(?<![A-Za-z])(?:q{_GAP}q|v[ ._\-]?x|w[ ._\-]?x|we?i[ -]?xin|we[ -]?chat|telegram|whats ?app"
+    r"|kakao(?: ?talk)?)"
+)
+_SITE = (
+    r"(?<![A-Za-z])(?:line|ins(?:ta(?:gram)?)?|snap(?:chat)?|signal|discord|skype|alipay|tg|tele)|飞机|抖音|快手|小红书"
+    r"|支付宝|(?<![A-Za-z0-9])[vVqQ]|[薇扣]"
+)
+_KIND = r"(?:账号|帐号|号码|号|群|id|码)"
+_UNIT = r"(?!\s?(?:元|块|万|亿|人|个|年|月|日|次|位|名|条|分|秒|家|users|people|%))"
+_HANDLE = re.compile(
+    rf"((?:{_MESSENGER})(?:\s?{_KIND}?\s*(?:[:：=➡→]|是(?!\S{{0,20}}\s?[的旗公做家出推开]))\s*|\s?{_KIND}\s*"
+    rf"|\s*(?=[A-Za-z_-]{{0,19}}[0-9])))(?:[A-Za-z0-9_-]{{5,}}+{_UNIT}|"
+    r"[0-9](?:[ -]?[0-9]){6,}+|[零〇一二三四五六七八九幺]{6,}+)",
+    re.IGNORECASE,
+)
+_NAMED_HANDLE = re.compile(  # of a site whose name is a word: with a colon or "id", and a digit in it
+    rf"((?:{_SITE})\s?(?:(?:账号|帐号|号码?|id)\s?[:：=]?|[:：])\s?)(?=[A-Za-z_.-]{{0,19}}[0-9])(?=[A-Za-z0-9_.-]{{5}})"
+    rf"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+{_UNIT}|((?:加群|群号)\s?(?:号码?)?\s?[:：]?\s?)[0-9]{{6,}}+",
+    re.IGNORECASE,
+)
+# any script and emoji; "3@5" is a price, "@ noon" no name
+_MENTION = re.compile(
+    r"(?:(?<![0-9])@(?![0-9]{1,4}(?:\W|$|[元块]))|@(?=[^\W0-9]))[\w\-·\U0001F000-\U0001FAFF\u2600-\u27BF]{1,30}"
+)
+_TAGS = re.compile(r"(?<!\U0001F3F4)[\U000E0020-\U000E007E]{5,}+")
+
+_SEEN = "\ue000"  # stands, as often as it has letters, for what was found, so that nothing else is found in it
+_ROUNDS = 6  # one or two are taken: "@one" behind a mail shows once the mail is gone
+_LAST_RESORT = re.compile(
+    r"\[(?:URL|EMAIL|ID|PHONE|CARD|IBAN|IP|PLATE|HANDLE|MENTION)\]|[^\s\u3400-\u9fff]+|[零〇一二三四五六七八九幺]+"
+)
+
+# What a text must have for a pattern to be tried, all in small letters: most texts have none of it.
+_OF_URL = (
+    "://",
+    "www.",
+    "t.cn/",
+    "b23.tv/",
+    "dwz.cn/",
+    "url.cn/",
+    "bit.ly/",
+    ".me/",
+    "weibo.c",
+    ".com/",
+    "discord.gg/",
+)
+_OF_SPELLED_EMAIL = (
+    "@", "#", "艾特", "小老鼠", "圈a", *(f"{bracket}{blank}at" for bracket in "([{<（【「" for blank in ("", " ")),
+)  # fmt: skip
+_OF_HANDLE = (
+    "信", "❤", "♥", "扣扣", "企鹅", "绿泡泡", "加", "➕", "+", "qq", "群", "电报", "vx", "wx", "xin", "chat",
+    "telegram", "whats", "kakao",
+)  # fmt: skip
+_SITES = (
+    "line", "ins", "insta", "instagram", "snap", "snapchat", "signal", "discord", "skype", "alipay", "tg", "tele",
+    "飞机", "抖音", "快手", "小红书", "支付宝", "v", "q", "薇", "扣", "加", "群",
+)  # fmt: skip
+_AFTER_SITE = re.compile(r"[:：账帐号群]|\bid\b|(?<=[a-z])id(?=[:：])")
+_OF_PASSPORT = ("护照", "通行证", "passport")
+_AT_WORD = re.compile(r" at [a-z0-9-]+ ?(?:\.[a-z]|[点點(\[{（【]|dot )")
+_PARTED_NAME = re.compile(r"[qvw][ ._\-+*·|/]{1,2}[qx群]")
+_DOTTED = re.compile(r"[0-9][.。][0-9]{1,3}[.。][0-9]")
+
+_LITERALS = sorted(
+    {*_OF_URL, *_OF_SPELLED_EMAIL, *_OF_PASSPORT, *_OF_HANDLE, "＠", "抖音", "快手", "小红书", "支付宝", "飞机"}
+    - {"加", "+", "#", "群", "信"}
+)
+_MAY_HOLD = (
+    r"(?i) at [a-z0-9-]+ ?(?:\.[a-z]|[点點(\[{（【]|dot )|[a-z0-9]\s?#\s?[a-z0-9]|[微薇威徽巍围唯维v].{0,2}信"
+    r"|(?:加|\+)\s?[vq薇威]"
+    r"|(?:q.{0,2}|[加])群|群号|[qvw][ ._\-+*·|/]{1,2}[qx]|[0-9][.。][0-9]{1,3}[.。][0-9]|[0-9a-f]{0,4}:[0-9a-f]{0,4}:"
+    r"|(?:line|ins|insta|instagram|snap|snapchat|signal|discord|skype|alipay|tg|tele|[vq薇扣])\s?"
+    r"(?:账号|帐号|号|id|[:：])"
+    # what hides: marks, blanks without width, digits and letters of other kinds
+    r"|[\p{Cf}\p{Mn}\p{Me}\p{No}\x{115F}\x{1160}\x{2800}\x{3164}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}]"
+    r"|[\x{1D400}-\x{1D7FF}\x{1F110}-\x{1F18F}\x{249C}-\x{24E9}\p{Greek}\p{Cyrillic}]|[\p{Nd}&&[^0-9]]"
+    r"|[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-Z][·•\- ]?[A-Z0-9]*[0-9]"
+)
+_FEWEST_DIGITS = 7
+_DIGIT = r"[0-9零〇洞一幺壹二两贰三叁四肆五伍六陆七拐柒八捌九勾玖]"
+
+
+def particulars(text: str, *, markup: bool = False) -> list[Span]:
+    """Where private particulars stand in a text: start, end and token ("" for the prefix of a reply), in order."""
+    form = plain_form(text, markup=markup)
+    found = [(*form.span(start, end), token) for start, end, token in _in_plain(form)]
+    if form.begins is not None:
+        found += [span for tags in _TAGS.finditer(text) if (span := _in_tags(tags))]
+    return sorted(found)
+
+
+def _in_tags(tags: re.Match[str]) -> Span | None:
+    """What is spelled in tag characters, which nobody sees."""
+    spelled = "".join(chr(ord(tag) - 0xE0000) for tag in tags[0])
+    found = list(_in_plain(Form(spelled)))
+    return (*tags.span(), found[0][2]) if found else None
+
+
+def _in_plain(form: Form) -> Iterator[Span]:
+    text = form.text
+    if prefix := _REPLY_PREFIX.match(text):
+        yield *prefix.span(), ""
+        text = _hide(text, [(*prefix.span(), "")])
+    for find in _FINDERS:
+        spans = list(find(text))
+        yield from spans
+        text = _hide(text, spans) if spans else text
+
+
+def _hide(text: str, spans: list[Span]) -> str:
+    parts, place = [], 0
+    for start, end, _ in spans:
+        parts += [text[place:start], _SEEN * (end - start)]
+        place = end
+    return "".join([*parts, text[place:]])
+
+
+def _matches(pattern: re.Pattern[str], token: str, *needles: str) -> Callable[[str], Iterator[Span]]:
+    """A finder of a pattern's matches; what its groups hold stays. A text with none of the needles is not searched."""
+
+    def find(text: str) -> Iterator[Span]:
+        if not needles or _has(text.lower(), needles):
+            for match in pattern.finditer(text):
+                yield (match.end(match.lastindex) if match.lastindex else match.start()), match.end(), token
+
+    return find
+
+
+def _has(text: str, needles: Iterable[str]) -> bool:
+    return any(needle in text for needle in needles)
+
+
+def _handles(text: str) -> Iterator[Span]:
+    lowered = text.lower()
+    if _has(lowered, _OF_HANDLE) or _PARTED_NAME.search(lowered):
+        yield from _matches(_HANDLE, "HANDLE")(text)
+
+
+def _named_handles(text: str) -> Iterator[Span]:
+    lowered = text.lower()
+    marks = (mark.start() for mark in _AFTER_SITE.finditer(lowered))
+    if any(lowered[max(0, mark - 12) : mark].rstrip().endswith(_SITES) for mark in marks):
+        yield from _matches(_NAMED_HANDLE, "HANDLE")(text)
+
+
+def _spelled_emails(text: str) -> Iterator[Span]:
+    lowered = text.lower()
+    if not (_has(lowered, _OF_SPELLED_EMAIL) or _AT_WORD.search(lowered)):
+        return
+    for match in _SPELLED_EMAIL.finditer(text):
+        at, dot = match["at"], match["dot"]
+        is_plain_sign = at.strip().lower() in ("@", "#", "at")
+        is_plain_dot = dot.strip() in (".", "。")
+        if not is_plain_sign or not is_plain_dot or _PROVIDER.search(match["host"]):
+            yield *match.span(), "EMAIL"
+
+
+def _ibans(text: str) -> Iterator[Span]:
+    """International account numbers: the length of their country and the check digits of ISO 13616."""
+    for match in _IBAN.finditer(text):
+        ends = [place for place in range(*match.span()) if text[place].isalnum()]
+        length = _IBAN_LENGTHS.get(match[0][:2].upper(), 0)
+        if not 0 < length <= len(ends):
+            continue
+        end = ends[length - 1] + 1
+        value = "".join(text[place] for place in ends[:length]).upper()
+        behind = text[end : end + 1]
+        is_whole = not (behind.isascii() and behind.isalnum())
+        if is_whole and int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1:
+            yield match.start(), end, "IBAN"
+
+
+def _addresses(text: str) -> Iterator[Span]:
+    """IP addresses that could be somebody's: no version, no address of one's own machine."""
+    for match in _IP4.finditer(text) if _DOTTED.search(text) else ():
+        before = text[max(0, match.start() - 12) : match.start()]
+        octets = [int(octet) for octet in re.split("[.。]", match[0])]
+        is_number = max(octets) < 10 and not _ADDRESS_WORD.search(before)
+        is_nobodys = octets[0] in (0, 127, 255)
+        if not (is_number or is_nobodys or _VERSION.search(before)):
+            yield *match.span(), "IP"
+    for match in _IP6.finditer(text) if text.count(":") > 1 else ():
+        if _is_ip6(match[0]):
+            yield *match.span(), "IP"
+
+
+def _is_ip6(text: str) -> bool:
+    groups = [group for group in text.split(":") if group]
+    if len(groups) < 3 or not any(c.isdigit() for c in text):
+        return False
+    try:
+        return not ipaddress.IPv6Address(text).is_loopback
+    except ValueError:
+        return False
+
+
+_FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
+    _matches(_URL, "URL", *_OF_URL),
+    _matches(_EMAIL, "EMAIL", "@"),
+    _spelled_emails,
+    _addresses,
+    _ibans,
+    find_numbers,
+    find_spelled,
+    _matches(_PASSPORT, "ID", *_OF_PASSPORT),
+    _matches(_PLATE, "PLATE"),
+    _handles,
+    _named_handles,
+    _matches(_MENTION, "MENTION", "@"),
+)
+
+
+def scrub(text: str, counts: Counter[str] | None = None, *, markup: bool = False) -> str:
+    """The text with private particulars replaced by [URL], [EMAIL], [PHONE] and the other `TOKENS`."""
+    counted = counts if counts is not None else Counter()
+    for _ in range(_ROUNDS):
+        spans = particulars(text, markup=markup)
+        if not spans:
+            return text
+        text = _replaced(text, spans, counted)
+    return _LAST_RESORT.sub("[HANDLE]", text)
+
+
+def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
+    parts, place = [], 0
+    for start, end, token in spans:
+        if start >= place:
+            parts += [text[place:start], f"[{token}]" if token else ""]
+            counts[token] += bool(token)
+            place = end
+    counts.pop("", None)
+    return "".join([*parts, text[place:]])
+
+
+def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
+    """`scrub` for a column; only rows that may hold something are looked at one by one."""
+    is_suspect = (
+        (texts.str.count_matches(_DIGIT) >= _FEWEST_DIGITS)
+        | texts.to_frame("text").select(pl.col("text").str.contains_any(_LITERALS, ascii_case_insensitive=True))["text"]
+        | texts.str.contains(_MAY_HOLD)
+    )
+    rows = is_suspect.fill_null(value=False).arg_true()
+    if not len(rows):
+        return texts
+    scrubbed = [scrub(text, counts) for text in texts.gather(rows)]
+    return texts.clone().scatter(rows, scrubbed)  # a clone: scatter writes in place

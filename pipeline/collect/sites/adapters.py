@@ -1,0 +1,50 @@
+"""The five sites. An adapter is a module with `parse`, `next_url`, `ADAPTER` and `START`, all pure."""
+
+from datetime import datetime
+from types import ModuleType
+from typing import Any
+
+from pipeline.collect.sites import bilibili, netease, tencent_news, weibo, zhihu
+from pipeline.collect.sites.record import Page, refuse_odd
+from pipeline.errors import BadInput, SchemaDrift
+
+ADAPTERS: dict[str, ModuleType] = {
+    "weibo": weibo,
+    "netease": netease,
+    "bilibili": bilibili,
+    "zhihu": zhihu,
+    "tencent_news": tencent_news,
+}
+
+
+def adapter(source: str) -> ModuleType:
+    """The adapter of a site."""
+    if source not in ADAPTERS:
+        raise BadInput(f"no adapter for source {source!r}; there are {', '.join(ADAPTERS)}")
+    return ADAPTERS[source]
+
+
+# What plain indexing raises when a site changes the type of something: as much drift as a missing field.
+_ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError, OSError, RecursionError)
+
+
+def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | None) -> Page:
+    """Records of one redacted page; Refused for a refusal inside it, SchemaDrift for any other shape."""
+    try:
+        page: Page = adapter(source).parse(body, url, fetched_at)
+        for article in page.articles:
+            refuse_odd(article, source)
+        for comment in page.comments:
+            refuse_odd(comment, source)
+    except _ODD as why:
+        raise SchemaDrift(f"{source}: the page has another shape than its adapter knows ({why!r})") from why
+    return page
+
+
+def next_url(source: str, body: dict[str, Any], url: str) -> str | None:
+    """Address of the page after this one, None at the end."""
+    try:
+        after: str | None = adapter(source).next_url(body, url)
+    except _ODD as why:
+        raise SchemaDrift(f"{source}: the cursor has another shape than its adapter knows ({why!r})") from why
+    return after

@@ -1,0 +1,103 @@
+"""Bilibili: video details and four generations of comment lists. Parse only: its robots.txt disallows all.
+
+Shapes: `{code, data: {replies: [reply…] | null, hots, top_replies, upper.top, cursor | page}}`, the replies of a root
+`{data: {root, replies, page}}`, a video `{data: {aid, title, desc}}`. There is no start address here on purpose.
+"""
+
+import re
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+
+ADAPTER = "bilibili/1"
+START = None
+
+_REPLY_PREFIX = re.compile(r"^回复 (?:@[^:：]{1,40}|\[MENTION\]) ?[:：] ?")
+_REFUSALS = {
+    -101: "log-in wanted",
+    -352: "risk control",
+    -403: "no access",
+    -412: "blocked",
+    -799: "too often",
+}
+_CLOSED = 12002  # the comment section is closed
+_HIDDEN = 17
+
+
+def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
+    """One page to records; a closed section is a page without comments."""
+    code = need(body, "code", int, "bilibili")
+    if code == _CLOSED:
+        return Page(skipped=[("comments_closed", urlsplit(url).query)])
+    if code != 0:
+        raise refuse("bilibili", code, _REFUSALS.get(code, str(body.get("message"))))
+    data = need(body, "data", dict, "bilibili")
+    if "title" in data and "aid" in data:
+        return Page(
+            articles=[Article(thread_id=str(data["aid"]), title=data["title"], text=str(data.get("desc") or ""))]
+        )
+    if data.get("replies", "") is not None:
+        need(data, "replies", list, "bilibili")
+    page = Page()
+    for reply in _pinned(data):
+        _add(page, reply, hot=True)
+    for reply in data.get("hots") or []:
+        _add(page, reply, hot=True)
+    for reply in data["replies"] or []:  # null when closed or empty
+        _add(page, reply, hot=False)
+    return page
+
+
+def next_url(body: dict[str, Any], url: str) -> str | None:
+    """Address of the next page, None at the end."""
+    data = body.get("data") or {}
+    parts = urlsplit(url)
+    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    if cursor := data.get("cursor"):
+        offset = (cursor.get("pagination_reply") or {}).get("next_offset")
+        if cursor.get("is_end") or not (offset or cursor.get("next")):
+            return None
+        query["next"] = str(cursor.get("next") or offset)
+    elif listing := data.get("page"):
+        number = int(listing.get("num", 1))
+        if not data.get("replies") or number * int(listing.get("size", 20)) >= int(listing.get("count", 0)):
+            return None
+        query["pn"] = str(number + 1)
+    else:
+        return None
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _pinned(data: dict[str, Any]) -> list[dict[str, Any]]:
+    top = (data.get("upper") or {}).get("top")
+    return [*(data.get("top_replies") or []), *([top] if top else []), *([data["root"]] if data.get("root") else [])]
+
+
+def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
+    own = str(reply.get("rpid_str") or need(reply, "rpid", int, "bilibili"))
+    if reply.get("state") == _HIDDEN or reply.get("invisible"):
+        page.skipped.append(("hidden_by_site", own))
+    else:
+        page.comments.append(_comment(reply, own, hot))
+    for child in reply.get("replies") or []:
+        _add(page, child, hot=False)
+
+
+def _comment(reply: dict[str, Any], own: str, hot: bool) -> Comment:
+    content = need(reply, "content", dict, "bilibili")
+    parent = text_id(reply.get("parent_str") or reply.get("parent"))
+    return Comment(
+        thread_id=str(need(reply, "oid", (int, str), "bilibili")),
+        comment_id=own,
+        parent_id=parent,
+        root_id=text_id(reply.get("root_str") or reply.get("root")),
+        text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
+        like_count=count(reply.get("like")),
+        reply_count=count(reply.get("rcount")),
+        created_at=moment(reply.get("ctime")),
+        user=text_id(reply.get("mid")),
+        is_hot=hot,
+        row_key=own,
+    )

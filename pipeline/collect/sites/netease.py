@@ -1,0 +1,85 @@
+"""NetEase Cloud Music: song details and the comments of a song.
+
+Shape: `{code, comments, hotComments, topComments, more, total}`; hot and top comments come with offset 0 only and
+overlap with the normal list. No lyrics are kept: the context of a song is its name and artists (crawl notes, CSD-06).
+"""
+
+import re
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.errors import SchemaDrift
+
+ADAPTER = "netease/1"
+START = "https://music.163.com/api/v1/resource/comments/R_SO_4_{thread}?limit=20&offset=0"
+ARTICLE = "https://music.163.com/api/song/detail?ids=[{thread}]"
+
+_SONG = re.compile(r"R_SO_4_(\d+)")
+_LAST_OFFSET = 5000  # beyond it the site pages by time
+_REFUSALS = {-460: "too many requests", -462: "a log-in or a check is wanted", 301: "log-in wanted", 405: "too often"}
+
+
+def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
+    """One page to records."""
+    code = need(body, "code", int, "netease")
+    if code in _REFUSALS:
+        raise refuse("netease", code, _REFUSALS[code])
+    if "songs" in body:
+        return Page(articles=[_song(song) for song in body["songs"]])
+    if not (song := _SONG.search(url)):
+        raise SchemaDrift(f"netease: the address {urlsplit(url).path} names no song (R_SO_4_…)")
+    page = Page()
+    for key, hot in (("topComments", True), ("hotComments", True), ("comments", False)):
+        items = need(body, key, list, "netease") if key == "comments" else body.get(key) or []
+        for item in items:
+            if item.get("status") == -5:
+                page.skipped.append(("deleted_by_site", str(item.get("commentId"))))
+            else:
+                page.comments.append(_comment(item, song[1], hot))
+    return page
+
+
+def next_url(body: dict[str, Any], url: str) -> str | None:
+    """Address of the next page, None at the end."""
+    comments = body.get("comments") or []
+    if not body.get("more") or not comments:
+        return None
+    parts = urlsplit(url)
+    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    limit, offset = int(query.get("limit", "20")), int(query.get("offset", "0"))
+    query["offset"] = str(offset + limit)
+    if "beforeTime" in query or offset + limit > _LAST_OFFSET:
+        query |= {"offset": "0", "beforeTime": str(comments[-1]["time"])}
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _song(song: dict[str, Any]) -> Article:
+    artists = "、".join(a["name"] for a in song.get("artists") or song.get("ar") or [])
+    name = need(song, "name", str, "netease")
+    return Article(
+        thread_id=str(need(song, "id", int, "netease")),
+        title=name,
+        text=str(song.get("description") or f"{name} — {artists}"),
+        category="music",
+    )
+
+
+def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
+    answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
+    parent = text_id(item.get("parentCommentId")) or text_id(answered.get("beRepliedCommentId"))
+    own = str(need(item, "commentId", int, "netease"))
+    return Comment(
+        thread_id=song,
+        comment_id=own,
+        parent_id=parent,
+        root_id=parent,
+        context=answered.get("content"),
+        text=need(item, "content", str, "netease"),
+        like_count=count(item.get("likedCount")),
+        created_at=moment(item.get("time"), 1000),
+        user=text_id((item.get("user") or {}).get("userId")),
+        is_hot=hot,
+        row_key=own,
+    )

@@ -1,0 +1,108 @@
+"""Tencent News: articles, the comment lists of its older service (generation 1) and of its newer one (generation 2).
+
+Generation 1: `{errCode, data: {targetid, oriCommList, repCommList, userList, hasnext, last}}`. Generation 2:
+`{ret, comments: {new: [[root, reply…]…], hot}}`, of which public crawlers disagree on the text's field name
+(`reply_content`, `content`): both are read. An article: `{title, content, comment_id, catalog1}`.
+"""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.errors import SchemaDrift
+
+ADAPTER = "tencent_news/1"
+START = "https://coral.qq.com/article/{thread}/comment/v2?oriorder=o&orinum=10&cursor=0"
+
+
+def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
+    """One page to records."""
+    if "comment_id" in body and "title" in body:
+        return Page(articles=[_article(body)])
+    if "errCode" in body:
+        if body["errCode"] != 0:
+            raise refuse("tencent_news", body["errCode"], "no comments given")
+        return _first(need(body, "data", dict, "tencent_news"))
+    if "ret" in body:
+        if body["ret"] != 0:
+            raise refuse("tencent_news", body["ret"], str(body.get("info") or "no comments given"))
+        return _second(need(body, "comments", dict, "tencent_news"), url)
+    raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
+
+
+def next_url(body: dict[str, Any], url: str) -> str | None:
+    """Address of the next page, None at the end. Generation 2 is read page by page as given: its paging is unproven."""
+    data = body.get("data") or {}
+    last = data.get("last")
+    if not data.get("oriCommList") or not last or data.get("hasnext") is False:
+        return None
+    parts = urlsplit(url)
+    query = {k: v[0] for k, v in parse_qs(parts.query).items()} | {"cursor": str(last)}
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _article(body: dict[str, Any]) -> Article:
+    return Article(
+        thread_id=str(need(body, "comment_id", (int, str), "tencent_news")),
+        title=need(body, "title", str, "tencent_news"),
+        text=text_of(str(body.get("content") or "")),
+        category=body.get("catalog1"),
+    )
+
+
+def _first(data: dict[str, Any]) -> Page:
+    thread = str(need(data, "targetid", (int, str), "tencent_news"))
+    replies = data.get("repCommList") or {}  # [] when empty
+    nested = [reply for branch in replies.values() for reply in branch] if isinstance(replies, dict) else []
+    return Page(comments=[_old(item, thread) for item in [*need(data, "oriCommList", list, "tencent_news"), *nested]])
+
+
+def _old(item: dict[str, Any], thread: str) -> Comment:
+    own = need(item, "id", str, "tencent_news")
+    return Comment(
+        thread_id=thread,
+        comment_id=own,
+        parent_id=text_id(item.get("parent")),
+        root_id=text_id(item.get("rootid")),
+        text=text_of(need(item, "content", str, "tencent_news")),
+        like_count=count(item.get("up")),
+        reply_count=count(item.get("orireplynum")),
+        created_at=moment(item.get("time")),
+        user=text_id(item.get("userid")),
+        row_key=own,
+    )
+
+
+def _second(comments: dict[str, Any], url: str) -> Page:
+    thread = next(iter(parse_qs(urlsplit(url).query).get("article_id", [])), None)
+    if thread is None:
+        raise SchemaDrift("tencent_news: the address names no article (article_id=…)")
+    page = Page()
+    for key, hot in (("hot", True), ("new", False)):
+        for branch in need(comments, key, list, "tencent_news") if key == "new" else comments.get(key) or []:
+            root: str | None = None
+            for item in branch:
+                page.comments.append(_new(item, thread, root, hot))
+                root = root or page.comments[-1].comment_id
+    return page
+
+
+def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comment:
+    text = item.get("reply_content") or item.get("content")
+    if not isinstance(text, str):
+        raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
+    own = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
+    return Comment(
+        thread_id=thread,
+        comment_id=own,
+        parent_id=root,
+        root_id=root,
+        text=text_of(text),
+        like_count=count(item.get("agree_count")),
+        created_at=moment(item.get("pub_time") or item.get("time")),
+        user=text_id(item.get("userid")),
+        is_hot=hot,
+        row_key=own,
+    )

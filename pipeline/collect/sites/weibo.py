@@ -1,0 +1,101 @@
+"""Weibo: posts, hot comments, replies of a comment, and the older comment list, as its mobile pages answer them.
+
+Shapes: hotflow `{ok, data: {data: [comment…], max_id, max_id_type}}`, hotFlowChild `{ok, data: [comment…], max_id}`,
+comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, …}}` or a bare mblog.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, text_id
+from pipeline.errors import SchemaDrift
+
+ADAPTER = "weibo/1"
+START = "https://m.weibo.cn/comments/hotflow?id={thread}&mid={thread}&max_id_type=0"
+ARTICLE = "https://m.weibo.cn/statuses/show?id={thread}"
+
+_REPLY_PREFIX = re.compile(r"^回复\s*(?:@[^\s:：]{1,40}|\[MENTION\])\s*[:：]\s*")
+_AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
+
+
+def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:
+    """One page to records. A refusal inside the page raises Refused, an unknown shape SchemaDrift."""
+    _accept(body)
+    data = body.get("data", body)
+    if isinstance(data, dict) and "text" in data and "user" in data:
+        return Page(articles=[_article(data)])
+    query = parse_qs(urlsplit(url).query)
+    thread = next(iter(query.get("id") or query.get("mid") or []), None)
+    items = data if isinstance(data, list) else need(data, "data", list, "weibo")
+    page = Page()
+    for item in items:
+        mine = thread or text_id(item.get("thread_id"))
+        if mine is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
+            raise SchemaDrift(f"weibo: the address {urlsplit(url).path} names no post (id=…)")
+        page.comments.append(_comment(item, mine, None, fetched_at))
+        replies = item.get("comments") or []  # a preview, or false
+        page.comments += [_comment(reply, mine, text_id(item.get("id")), fetched_at) for reply in replies]
+    return page
+
+
+def next_url(body: dict[str, Any], url: str) -> str | None:
+    """Address of the next page, None at the end. max_id_type comes from the answer: it flips to 1 after ~15 pages."""
+    data = body.get("data")
+    cursor = data if isinstance(data, dict) else body
+    max_id = cursor.get("max_id")
+    if not max_id:
+        return None
+    parts = urlsplit(url)
+    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    query |= {"max_id": str(max_id), "max_id_type": str(cursor.get("max_id_type", 0))}
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _accept(body: dict[str, Any]) -> None:
+    if body.get("ok") in (0, -100) or body.get("login") is True:
+        raise refuse("weibo", body.get("ok"), str(body.get("msg") or "log-in wanted, or nothing to show"))
+    if "ok" not in body and "text" not in body:
+        raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
+
+
+def _article(post: dict[str, Any]) -> Article:
+    long = post.get("longTextContent") or (post.get("longText") or {}).get("longTextContent")
+    return Article(thread_id=str(need(post, "id", (int, str), "weibo")), title=None, text=text_of(long or post["text"]))
+
+
+def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:
+    own = str(need(item, "id", (int, str), "weibo"))
+    root = text_id(item.get("rootidstr") or item.get("rootid"))
+    parent = text_id(item.get("reply_id")) or parent or (root if root != own else None)
+    return Comment(
+        thread_id=thread,
+        comment_id=own,
+        parent_id=parent,
+        root_id=root if parent else None,
+        text=_REPLY_PREFIX.sub("", text_of(need(item, "text", str, "weibo"))),
+        like_count=count(item.get("like_count", item.get("like_counts"))),
+        reply_count=count(item.get("total_number")),
+        created_at=_time(item.get("created_at"), fetched_at),
+        user=text_id((item.get("user") or {}).get("id")),
+        row_key=own,
+    )
+
+
+def _time(value: object, fetched_at: datetime | None) -> datetime | None:
+    """`Thu Nov 06 10:30:00 +0800 2025`, or a time relative to the fetch (`刚刚`, `5分钟前`), or None."""
+    text = str(value or "")
+    try:
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y").astimezone(UTC)
+    except ValueError:
+        pass
+    if fetched_at is None:
+        return None
+    if text == "刚刚":
+        return fetched_at
+    if ago := _AGO.match(text):
+        unit = {"秒": "seconds", "分钟": "minutes", "小时": "hours"}[ago[2]]
+        return fetched_at - timedelta(**{unit: int(ago[1])})
+    return None

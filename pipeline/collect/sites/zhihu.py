@@ -1,0 +1,81 @@
+"""Zhihu: answers and their comments. Parse only: its robots.txt disallows all and its terms bar collection.
+
+Shapes: comment_v5 `{data: [comment…], paging: {is_end, next}}` with `child_comments` previews; an answer
+`{id, content, question: {title}}`.
+"""
+
+import re
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.errors import SchemaDrift
+
+ADAPTER = "zhihu/1"
+START = None
+
+_THREAD = re.compile(r"/(?:answers|articles|zvideos)/(\d+)/")
+_NO_COMMENTS = 404
+
+
+def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
+    """One page to records."""
+    if error := body.get("error"):
+        if error.get("code") == _NO_COMMENTS:
+            return Page(skipped=[("no_comments", urlsplit(url).path)])
+        raise refuse("zhihu", error.get("code"), str(error.get("message")))
+    if "question" in body and "content" in body:
+        return Page(articles=[_article(body)])
+    items = need(body, "data", list, "zhihu")
+    if not (thread := _THREAD.search(url)):
+        raise SchemaDrift(f"zhihu: the address {urlsplit(url).path} names no answer, article or video")
+    page = Page()
+    for item in items:
+        _add(page, item, thread[1])
+    return page
+
+
+def next_url(body: dict[str, Any], url: str) -> str | None:
+    """Address of the next page as the site gives it (its offsets are opaque), None at the end."""
+    paging = body.get("paging") or {}
+    following = paging.get("next")
+    if paging.get("is_end", True) or not body.get("data") or not following or following == url:
+        return None
+    return str(following)
+
+
+def _article(answer: dict[str, Any]) -> Article:
+    return Article(
+        thread_id=str(need(answer, "id", (int, str), "zhihu")),
+        title=str(need(need(answer, "question", dict, "zhihu"), "title", str, "zhihu")),
+        text=text_of(need(answer, "content", str, "zhihu")),
+    )
+
+
+def _add(page: Page, item: dict[str, Any], thread: str) -> None:
+    own = need(item, "id", str, "zhihu")
+    gone = next((mark for mark in ("is_delete", "collapsed", "reviewing") if item.get(mark)), None)
+    if gone:
+        page.skipped.append(({"is_delete": "deleted_by_site"}.get(gone, f"{gone}_by_site"), own))
+    else:
+        page.comments.append(_comment(item, own, thread))
+    for child in item.get("child_comments") or []:
+        _add(page, child, thread)
+
+
+def _comment(item: dict[str, Any], own: str, thread: str) -> Comment:
+    author = item.get("author") or {}
+    return Comment(
+        thread_id=thread,
+        comment_id=own,
+        parent_id=text_id(item.get("reply_comment_id")),
+        root_id=text_id(item.get("reply_root_comment_id")),
+        text=text_of(need(item, "content", str, "zhihu")),
+        like_count=count(item.get("like_count")),
+        reply_count=count(item.get("child_comment_count")),
+        created_at=moment(item.get("created_time")),
+        user=text_id(author.get("id") or (author.get("member") or {}).get("id")),
+        row_key=own,
+    )

@@ -1,0 +1,1 @@
+"""Commands about semantic distance and text compression."""

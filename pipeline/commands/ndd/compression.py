@@ -1,0 +1,34 @@
+"""Commands about sentence compression."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.commands.terminal.options import Json, show
+
+
+def evaluate(
+    data: Annotated[Path, typer.Option("--data", help="Sentences with compressions by people.")],
+    source: Annotated[str, typer.Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
+    predictions: Annotated[
+        Path | None, typer.Option(help="Compressions of the same sentences, in our own format; else baselines alone.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Part of the data, such as test; all by default.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure compressions: F1, ROUGE, BLEU, compression ratio, beside what reads no word (tables 3 and 5 of NDD).
+
+    Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
+
+    Examples: `undertone evaluate compression --data google/ --source google`;
+    `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
+    """
+    from pipeline.tasks.ndd import datasets
+    from pipeline.tasks.record import runs
+
+    found = datasets.read(data, source, split)
+    answers = datasets.predicted(predictions, found.rows) if predictions else None
+    told = datasets.measured(found.rows, answers)
+    show(told if as_json else datasets.shown(told), as_json)
+    runs.record("read", found.dropped, str(data))

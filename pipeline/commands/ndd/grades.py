@@ -1,0 +1,76 @@
+"""Commands about compressions as people grade them: out to raters, and back (NDD, appendix F)."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.label import Sheets
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.tasks.record.retry import again
+
+Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
+
+
+def rate(
+    source: Source = "sample",
+    sheet: Sheets = None,
+    systems: Annotated[
+        list[str] | None, typer.Option("--systems", help="A system, or gold; repeat it; all there are by default.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Sentences, of those that all these systems compressed.")] = 100,
+    folder: Annotated[Path | None, typer.Option(help="Where to; below UNDERTONE_LABELLING by default.")] = None,
+    lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
+    day: Day = "",
+) -> None:
+    """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
+
+    Two people grade each sentence, with all its compressions. The day is that of the compressions.
+
+    Examples: `undertone ndd-study rate --sheet anna --sheet ben --lang en`;
+    `undertone ndd-study rate --source google --systems ndd --systems fast_ndd --systems gold --count 100 --sheet anna
+    --sheet ben`
+    """
+    from pipeline.tasks.ndd import grades
+
+    warehouse.create()
+    day, out = day or today(), folder or grades.folder_of(source)
+    grades.check(out, sheet or ())  # before anything is given out
+    again(partial(grades.select, source, day, systems or (), count, this_run()))
+    given = grades.export(source, day, out, sheet or (), lang, count, systems or ())
+    console.say(f"{out}: {given:,} compressions")
+
+
+def ratings(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
+    source: Source = "sample",
+    tool: Annotated[
+        Literal["files", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
+    ] = "files",
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Take people's grades of compressions into `studies`; prints each system's means and how far raters agree.
+
+    Without files those in `labels` in the folder of the source are read.
+
+    Examples: `undertone ndd-study ratings anna.xlsx ben.xlsx`; `undertone ndd-study ratings --source google anna.xlsx`;
+    `undertone ndd-study ratings --tool simulated --json`
+    """
+    from pipeline.tasks.ndd import grades
+
+    day = day or today()
+    counts = again(partial(grades.collect, source, day, paths or (), tool, this_run()))
+    agreed, found = grades.agreement(source, day), grades.results(source, day)
+    if "simulated" in found["by"]:
+        console.say("these raters are made up: their grades say nothing about the systems")
+    if as_json:
+        tell(found, {**counts, "agreement": agreed.to_dicts()}, as_json=True)
+        return
+    show(grades.shown(source, day), as_json=False)
+    show(agreed.drop("by"), as_json=False)
+    console.say(", ".join(f"{name} {number:,}" for name, number in counts.items()))
+    console.say("…_paper: the paper's means, of 100 of Google's sentences and its own systems")

@@ -1,0 +1,1 @@
+"""Commands that operate the pipeline: Airflow on this machine, upkeep, backfill, erasure, queries."""

@@ -1,0 +1,89 @@
+"""The demo: Airflow up, the shipped sample through every DAG, and what came of it."""
+
+import time
+from typing import Any
+
+from pipeline import sample, warehouse
+from pipeline.commands.operate import stack
+from pipeline.commands.operate.airflow_api import Rest
+from pipeline.commands.terminal.console import out, say, table, working
+from pipeline.errors import UndertoneError
+from pipeline.tasks.daily import report
+from pipeline.tasks.labelling import release
+from pipeline.tasks.record.table_counts import counts
+
+ALL = (
+    "collect",
+    "tokenize",
+    "impscore",
+    "csd",
+    "recam",
+    "commenting",
+    "ndd",
+    "studies",
+    "score",
+    "report",
+    "heal",
+    "maintain",
+    "forget",
+)
+CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
+PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
+TRAINING: dict[str, Any] = {"cassette": "sample"}  # what `impscore` is asked for
+GPU_SLOTS = 2  # tasks that may use torch at once
+
+
+def up() -> stack.State:
+    """Airflow running, with tables, pools and DAGs ready; prints the address, and the password when it is new."""
+    warehouse.create()
+    secret, is_new = stack.password()
+    with working("starting Airflow"):
+        running = stack.start()
+        with Rest(running["url"]) as rest:
+            rest.pool("gpu", GPU_SLOTS)
+            rest.wait_for_dags(set(ALL))
+            if is_new:  # later, what somebody paused stays paused
+                rest.unpause(*ALL)
+    known = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
+    out.print(f"Airflow: {running['url']}  user admin, password {secret if is_new else known}", soft_wrap=True)
+    return running
+
+
+def demo() -> None:
+    """Run the sample through the pipeline and show the results. Run again, it changes no row."""
+    start = time.monotonic()
+    running = up()
+    say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
+    with Rest(running["url"]) as rest:
+        rest.unpause(*CHAIN, "impscore", "csd")
+        known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
+        rest.trigger("impscore", sample.DAY, TRAINING)
+        _await(rest, "impscore", known, start)
+        rest.trigger("collect", sample.DAY, {"path": "sample"})
+        for dag in CHAIN:
+            _await(rest, dag, known, start)
+        asked = {"tool": "simulated", "project": PROJECT, "limit": 20}
+        rest.trigger("csd", sample.DAY, asked, is_keyed=False)
+        _await(rest, "csd", known, start, approves=True)
+    _show(running)
+
+
+def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float, *, approves: bool = False) -> None:
+    with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
+        run = rest.wait_run(dag, sample.DAY, known[dag], approves=approves)
+    say(f"{time.monotonic() - start:5.0f} s  {dag}: {run['state']}")
+    if run["state"] != "success":
+        failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
+        raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")
+
+
+def _show(running: stack.State) -> None:
+    table(counts(), "\nTables")
+    most, least = report.extremes(sample.DAY)
+    columns = ("implicitness", "source", "text")
+    table(most.select(columns), "\nMost implicit")
+    table(least.select(columns), "\nLeast implicit")
+    out.print(f"\nReport   {report.path_of(sample.DAY)}", soft_wrap=True)
+    out.print(f"Labels   {release.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
+    out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
+    out.print("Stop it  make down, or undertone down")

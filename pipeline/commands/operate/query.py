@@ -1,0 +1,113 @@
+"""`undertone query`: the rows of one select, within limits of time and memory, to the terminal or a file."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import duckdb
+import polars as pl
+import psutil
+import typer
+
+from pipeline import settings, warehouse
+from pipeline.commands.terminal import console, files
+from pipeline.errors import BadInput
+
+WRITES = (".csv", ".tsv", ".jsonl", ".parquet")
+SHOWN = 1_000  # rows of a table for people
+GRACE = 1.0  # seconds for DuckDB to stop when interrupted; some of its functions do not look
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="One select in DuckDB's dialect, over tables and views.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="csv, safe for spreadsheets.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: csv, tsv, jsonl or parquet.")] = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which the query is stopped; 0: never.")] = 300,
+    memory: Annotated[float, typer.Option(min=0.1, help="Gigabytes that the query may take.")] = 3,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="All that DuckDB can do: files, network, settings. Not inside a task.")
+    ] = False,
+) -> None:
+    """Ask the tables. A query reads tables and views alone; it changes nothing.
+
+    Examples: `undertone query "select * from most_implicit order by rank limit 5"`;
+    `undertone query "select * from implicitness_by_source_day" --csv`;
+    `undertone query "select * from comments" -o comments.parquet`
+    """
+    if out and out.suffix.lower() not in WRITES:
+        raise BadInput(f"{out}: a query is written as {', '.join(WRITES)}")
+    spill = settings.scratch("duckdb") / uuid4().hex
+    connections: list[duckdb.DuckDBPyConnection] = []
+
+    def work() -> None:
+        con = warehouse.connect(sql, unsafe=unsafe, memory=f"{memory * 2000 / 3:.0f}MB", spill=spill)
+        connections.append(con)
+        frames = warehouse.read(con, sql, unsafe=unsafe)
+        if as_json or as_csv or out:
+            files.put(frames, out, as_json=as_json)
+        else:
+            _show(frames)
+        con.close()
+
+    def clean() -> None:
+        shutil.rmtree(spill, ignore_errors=True)
+        if out:
+            files.draft(out).unlink(missing_ok=True)
+
+    def interrupt() -> None:
+        for con in connections:
+            con.interrupt()
+
+    _run_limited(work, interrupt, clean, timeout, memory)
+
+
+def _show(frames: Iterator[pl.DataFrame]) -> None:
+    rows = next(frames)
+    for frame in frames:
+        rows = rows.vstack(frame)
+        if rows.height > SHOWN:
+            break
+    console.table(rows.head(SHOWN))
+    if rows.height > SHOWN:
+        console.say(f"these are the first {SHOWN:,} rows; --csv, --json or -o FILE gives all")
+
+
+def _run_limited(
+    work: Callable[[], None], interrupt: Callable[[], None], clean: Callable[[], None], seconds: float, gigabytes: float
+) -> None:
+    """Do the work in a thread, so that this one can stop it. What does not stop when told ends with the process."""
+    errors: list[BaseException] = []
+    finished = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised below, by the main thread
+            errors.append(error)
+        finished.set()
+
+    process, timer = psutil.Process(), time.monotonic()
+    memory_limit = process.memory_info().rss + gigabytes * 1e9
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not finished.wait(0.02):
+            if seconds and time.monotonic() - timer > seconds:
+                raise BadInput(f"the query ran longer than {seconds:g} s; ask for less, or give it more by --timeout")
+            if process.memory_info().rss > memory_limit:
+                raise BadInput(f"the query took more than {gigabytes:g} GB; ask for less, or give it more by --memory")
+    except BaseException as reason:  # Ctrl-C and SIGTERM, too
+        timer = time.monotonic()
+        while not finished.wait(0.05) and time.monotonic() - timer < GRACE:
+            interrupt()  # again and again: the connection may only now be made
+        if not finished.is_set():
+            clean()
+            os._exit(console.report_failure(reason, is_debug=False))
+        raise
+    if errors:
+        raise errors[0]

@@ -1,0 +1,127 @@
+"""`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
+
+import json
+from functools import partial
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Json, show
+from pipeline.errors import BadInput
+from pipeline.tasks.record.retry import again
+
+
+def maintain(
+    table: Annotated[list[str] | None, typer.Option(help="Only this one; repeat it. All by default.")] = None,
+    keep_days: Annotated[float, typer.Option(help="Days a snapshot stays after it was replaced.", min=0)] = 7,
+    grace_hours: Annotated[float, typer.Option(help="Hours under which no file is removed.", min=0)] = 24,
+    quiet_hours: Annotated[float, typer.Option(help="Hours a partition rests before it is compacted.", min=0)] = 1,
+    small_files: Annotated[int, typer.Option(help="Small files a partition may have.", min=1)] = 4,
+    target_megabytes: Annotated[int, typer.Option(help="Size of a compacted file.", min=1)] = 256,
+    gigabytes: Annotated[float, typer.Option(help="Compacted at most, a table.", min=0)] = 20,
+    footers: Annotated[bool, typer.Option(help="Open every data file in the check.")] = True,
+    verify_weeks: Annotated[
+        int, typer.Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
+    ] = 4,
+    force: Annotated[bool, typer.Option("--force", help="Take shorter limits; only while nothing else runs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count, change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check the tables, compact small files, expire replaced snapshots, sweep what nobody refers to.
+
+    A damaged table is named with partition and file and left as it is; the exit code is 2 then. The SQLite catalog is
+    copied to <home>/backups first.
+
+    Examples: `undertone maintain --dry-run`; `undertone maintain --table comments --keep-days 30`
+    """
+    from pipeline.tasks import upkeep
+
+    given = upkeep.Given(
+        keep_days=keep_days, grace_hours=grace_hours, quiet_hours=quiet_hours, small_files=small_files,
+        target_megabytes=target_megabytes, gigabytes=gigabytes, footers=footers, verify_weeks=verify_weeks,
+        force=force, dry_run=dry_run,
+    )  # fmt: skip
+    rows, damaged = [], []
+    with console.working("tidying"):
+        for name in upkeep.tables(table or [], given):
+            try:
+                rows.append({"table": name, **again(partial(upkeep.table, name, given))})
+            except BadInput as why:
+                damaged.append(str(why))
+        rows.append({"table": "(scratch)", **upkeep.scratch(given)})
+    frame = pl.DataFrame(rows)
+    counts = [c for c in frame.columns if as_json or c == "table" or frame[c].sum()]
+    show(frame.select(counts), as_json)
+    if damaged:
+        raise BadInput("\n".join(damaged))
+
+
+def check(
+    deep: Annotated[bool, typer.Option("--deep", help="Compare every file with its checksum instead.")] = False,
+) -> None:
+    """Run the data checks of sql/checks; with --deep look for damaged files. Exit code 1 if something does not hold.
+
+    Examples: `undertone check`; `undertone check --deep`
+    """
+    from pipeline import warehouse
+    from pipeline.tasks import upkeep
+
+    if deep:
+        with console.working("comparing checksums"):
+            damaged, unrecorded_count = upkeep.find_damage()
+        for line in damaged:
+            console.out.print(f"DAMAGED  {line}", markup=False, soft_wrap=True)
+        if unrecorded_count:
+            console.say(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
+        if damaged or not unrecorded_count:
+            console.say(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
+        raise typer.Exit(1 if damaged else 0)
+    failed = 0
+    for name in warehouse.checks():
+        rows = warehouse.run_check(name)
+        failed += bool(rows)
+        console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
+        if rows:
+            console.table(pl.DataFrame(rows))
+    raise typer.Exit(1 if failed else 0)
+
+
+def recover_catalog(
+    force: Annotated[
+        bool, typer.Option("--force", help="Take the newest whole state also where the catalog names another.")
+    ] = False,
+    take: Annotated[
+        list[str] | None,
+        typer.Option("--take", help="Take the state of this metadata file; repeat it for other tables."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a lost or damaged catalog again from the tables' metadata files. Stop everything else before.
+
+    A damaged SQLite catalog is moved aside, not deleted. Tables that a sound catalog knows stay as they are. States
+    that it does not know are kept and listed; `--take` makes it name one of them.
+
+    Examples: `undertone recover-catalog --dry-run`; `undertone recover-catalog`;
+    `undertone recover-catalog --take 00007-5f2c….metadata.json`
+    """
+    from pipeline import warehouse
+
+    recovered = warehouse.recover(dry_run=dry_run, force=force, take=take or [])
+    rows = [row._asdict() | {"others": [other._asdict() for other in row.others]} for row in recovered]
+    if as_json:
+        typer.echo("".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows), nl=False)
+    else:
+        console.table(pl.DataFrame(rows, schema=list(warehouse.Recovered._fields)).drop("others"))
+    for other in [] if as_json else [other for row in recovered for other in row.others]:
+        console.out.print(
+            f"{other.table} has another state, {other.note}: {other.rows:,} rows, snapshot {other.snapshot}, of "
+            f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC. To take it: --take {other.state}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+    lost = [row.table for row in recovered if row.action == "lost"]
+    changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
+    console.say(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
+    raise typer.Exit(1 if lost else 0)

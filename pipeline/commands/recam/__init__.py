@@ -1,0 +1,1 @@
+"""Commands about cloze questions on abstract words."""

@@ -1,0 +1,74 @@
+"""Commands about how abstract words are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.models import changes_of
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.errors import BadInput
+from pipeline.tasks.record.retry import again
+
+Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
+
+
+def train(
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the model; by default registry and tables.")
+    ] = None,
+    ratings: Annotated[
+        Path | None, typer.Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
+    ] = None,
+    vectors: Vectors = None,
+    splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
+    profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
+    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
+
+    Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
+    `undertone train abstractness --ratings mrc.csv` (it is then in force; ten splits are measured)
+    """
+    from pipeline.tasks.recam import abstractness
+
+    if out is None and (changes or splits or profile != abstractness.PROFILE):
+        raise BadInput(
+            "--splits, --profile and --set go with --out; what is kept in the tables has the numbers of ours"
+        )
+    with console.working("training"):
+        rated = abstractness.ratings(ratings)
+        if out is None:
+            warehouse.create()
+            model_id = again(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
+            console.say(f"model {model_id}: {rated.rows.height:,} words, {rated.signature}")
+            return
+        measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)
+    told = {"model": str(out), "ratings": rated.signature, "word_count": rated.rows.height}
+    if measured.height:
+        tell(abstractness.overview(measured), {**told, "splits": measured.to_dicts()}, as_json)
+    elif as_json:
+        tell(measured, told, as_json)
+    else:
+        console.say(f"{out}: {rated.rows.height:,} words, {rated.signature}")
+
+
+def score(
+    words: Annotated[list[str], typer.Argument(help="Words.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id; by default that in force.")
+    ] = None,
+    vectors: Vectors = None,
+    as_json: Json = False,
+) -> None:
+    """Score words for concreteness, 0 highly abstract to 1 highly concrete.
+
+    Example: `undertone score abstractness hope bridge --model concreteness/`
+    """
+    from pipeline.tasks.recam import abstractness
+
+    show(abstractness.scores(model, words, vectors), as_json)

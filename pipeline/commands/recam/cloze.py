@@ -1,0 +1,218 @@
+"""Commands about cloze questions on abstract words."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.label import Sheets, Tool
+from pipeline.commands.models import changes_of
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.errors import BadInput
+from pipeline.examples.recam.building import SUBTASKS
+from pipeline.tasks.record.retry import again
+
+app = typer.Typer(no_args_is_help=True, help="Cloze questions on abstract words.")
+
+Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
+Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
+
+
+@app.callback()
+def group() -> None:
+    """Cloze questions on abstract words."""
+
+
+@app.command()
+def build(
+    file: Annotated[
+        Path | None, typer.Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
+    subtask: Subtask = None,
+    rule: Annotated[
+        str | None, typer.Option(help="Wrong options: balanced, which give nothing away, by default; or paper.")
+    ] = None,
+    scorer: Annotated[
+        str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")
+    ] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")
+    ] = None,
+    conllu: Annotated[Path | None, typer.Option(help="A treebank to learn tagging from, without stanza.")] = None,
+    in_context: Annotated[
+        bool, typer.Option("--in-context/--no-context", help="Filter by an encoder's states.")
+    ] = True,
+    small: Annotated[
+        bool, typer.Option("--small", help="Readers that a CPU can train, by some thousand items.")
+    ] = False,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE of the readers that propose options; repeat it.")
+    ] = None,
+    day: Day = "",
+) -> None:
+    """Build items out of articles with summaries: targets, filters, wrong options by readers that have not seen them.
+
+    Examples: `undertone cloze build xsum.jsonl -o items/ --small`; `undertone cloze build` (of the tables, as
+    the DAG `recam` does)
+    """
+    from pipeline.tasks.recam import build as cloze_build
+    from pipeline.tasks.recam import options
+    from pipeline.tasks.recam import targets as cloze
+
+    if (file is None) != (out is None):
+        raise BadInput("a file of articles and --out, the folder of the items, go together")
+    given = {"scorer": scorer, "vectors": vectors and str(vectors), "conllu": conllu and str(conllu)}
+    by = cloze.rules({**given, "in_context": in_context})
+    how = options.of({"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])})
+    wanted = [cloze.known(subtask)] if subtask else list(SUBTASKS)
+    with console.progress("steps") as done:
+        if file and out:
+            counts = cloze_build.build_file(file, out, wanted, by, how, done)
+        else:
+            warehouse.create()
+            counts = again(partial(cloze_build.build, day or today(), wanted, by, how, this_run(), done))
+    console.table(counts)
+
+
+@app.command()
+def stats(
+    file: Annotated[Path | None, typer.Argument(help="Items in the official format; by default the tables'.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What there is of items: counts, lengths, words; of the tables also what each filter took out.
+
+    Examples: `undertone cloze stats Task_1_dev.jsonl`; `undertone cloze stats`
+    """
+    from pipeline.examples.recam import items as examples
+    from pipeline.tasks.recam import options, readers
+
+    if file:
+        show(examples.statistics(readers.read(file)), as_json)
+        return
+    found, funnel = options.statistics(), warehouse.query(
+        "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "
+        "group by subtask, reason order by subtask, reason = 'target', row_count desc"
+    )  # fmt: skip
+    tell(found, {"items": found.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
+    if not as_json:
+        console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
+
+
+@app.command()
+def export(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the official format.")],
+    split: Annotated[str | None, typer.Option(help="train, validation or test; all by default.")] = None,
+) -> None:
+    """Write items of the tables in the official format.
+
+    Example: `undertone cloze export nonspecificity --split test -o Task_2_test.jsonl`
+    """
+    from pipeline.examples.recam import items as examples
+    from pipeline.tasks.recam import readers
+    from pipeline.tasks.recam import targets as cloze
+
+    rows = readers.items(cloze.known(subtask), *([split] if split else []))
+    examples.write(out, rows)
+    console.say(f"{out}: {rows.height:,} items")
+
+
+@app.command()
+def audit(file: Items, as_json: Json = False) -> None:
+    """What a set of items gives away to who does not read: accuracy by how often options are right elsewhere, and more.
+
+    Example: `undertone cloze audit Task_1_dev.jsonl`
+    """
+    from pipeline.examples.recam import items as cloze
+    from pipeline.metrics.recam import audit as cloze_audit
+    from pipeline.tasks.record import runs as funnel
+
+    found = cloze.read(file, strict=False)
+    funnel.record("read", found.dropped, str(file))
+    show(cloze_audit.audit(found.items), as_json)
+
+
+@app.command()
+def page(day: Day = "") -> None:
+    """Test the readers of a day on both kinds of abstractness, and write the page about items and readers.
+
+    Example: `undertone cloze page --day 2026-11-19`
+    """
+    from pipeline.tasks.recam import page as cloze_page
+    from pipeline.tasks.recam import readers
+
+    when = day or today()
+    for trained_on in SUBTASKS:
+        model_id = readers.opened(None, trained_on, when).model_id
+        for tested_on in SUBTASKS:
+            again(partial(readers.cross, when, trained_on, tested_on, model_id, this_run()))
+    typer.echo(cloze_page.write(when))
+
+
+@app.command()
+def rate(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
+    ] = None,
+    sheet: Sheets = None,
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,
+    day: Day = "",
+) -> None:
+    """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
+
+    Examples: `undertone cloze rate imperceptibility --count 200 --sheet anna --sheet ben`;
+    `undertone cloze rate imperceptibility --label-studio`
+    """
+    from pipeline import settings
+    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.recam import ratings as cloze_ratings
+    from pipeline.tasks.recam import targets as cloze
+
+    name = cloze.known(subtask)
+    again(partial(cloze_ratings.select, name, day or today(), count, this_run()))
+    if label_studio:
+        console.say(f"{cloze_ratings.push(name, csd.studio()):,} tasks given to Label Studio")
+        return
+    folder = out or settings.labelling() / cloze_ratings.project(name)
+    console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
+
+
+@app.command()
+def ratings(
+    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    files: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
+    tool: Tool = "files",
+    as_json: Json = False,
+) -> None:
+    """Take raters' answers, leave out those that do not count (appendix E), and flag items that are at fault.
+
+    Flagged items are left out of training and tests of readers.
+
+    Examples: `undertone cloze ratings imperceptibility anna.xlsx ben.xlsx`; `undertone cloze ratings imperceptibility
+    --tool simulated`
+    """
+    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.recam import ratings as cloze_ratings
+    from pipeline.tasks.recam import targets as cloze
+
+    name = cloze.known(subtask)
+    at = csd.studio() if tool == "label_studio" else None
+    if tool != "files" or files:
+        again(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
+    rated = again(partial(cloze_ratings.flag, name, this_run()))
+    if tool == "simulated":
+        console.say("these raters are made up: the flags say nothing about the items")
+    counts = {
+        "items": rated.items.height, "unanswerable": rated.items["is_unanswerable"].sum(),
+        "ambiguous": rated.items["is_ambiguous"].sum(), "answers": rated.items["n"].sum(),
+        **dict(rated.dropped.group_by("reason").len().sort("reason").iter_rows()),
+    }  # fmt: skip
+    tell(rated.raters, {**counts, "raters": rated.raters.to_dicts()}, as_json)
+    if not as_json:
+        console.say(", ".join(f"{name} {count}" for name, count in counts.items()))

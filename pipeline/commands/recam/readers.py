@@ -1,0 +1,135 @@
+"""Commands about readers of cloze items, and the encoders that pretrained ones stand on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline import left_out, warehouse
+from pipeline.commands.models import changes_of
+from pipeline.commands.recam.cloze import Subtask
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
+from pipeline.errors import BadInput
+from pipeline.examples.recam.building import SUBTASKS
+from pipeline.slices import parse_day
+from pipeline.tasks.record.retry import again
+
+
+def train(
+    items: Annotated[
+        list[Path] | None, typer.Option(help="Items in the official format; repeat it. By default the tables'.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --items.")] = None,
+    without: Annotated[
+        list[Path] | None, typer.Option(help="Leave out items whose article is in this file; repeat it.")
+    ] = None,
+    subtask: Subtask = None,
+    profile: Annotated[
+        str, typer.Option(help="gated, attentive, gloss, official, or a pretrained reader's.")
+    ] = "gated",
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
+    ] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train a reader on items of files into a folder, or on the tables' into the registry.
+
+    Examples: `undertone train reader --items trial.jsonl --without Task_1_dev.jsonl -o reader/`;
+    `undertone train reader --subtask imperceptibility --profile attentive`
+    """
+    from pipeline.tasks.recam import readers, targets
+
+    given = changes_of(changes or [])
+    if items:
+        if out is None or subtask or day:
+            raise BadInput("--items wants --out, the folder of the model, and neither --subtask nor --day")
+        rows, dropped = readers.gathered(items, without or [])
+        left_out.record_rows("read", dropped, "--items")
+        with console.working("training"):
+            found = readers.train_file(rows, out, profile, given, start)
+        told: dict[str, object] = {"model": str(out), "item_count": rows.height}
+        tell(_shown(found), {**told, "numbers": found.to_dicts()}, as_json)
+        return
+    if out or without:
+        raise BadInput("--out and --without are about files; give items by --items")
+    warehouse.create()
+    for name in [targets.known(subtask)] if subtask else SUBTASKS:
+        with console.working(f"training on {name}"):
+            model_id = again(
+                lambda name=name: readers.train(  # type: ignore[misc]
+                    day or today(), name, profile=profile, changes=given, path=start, run_id=this_run()
+                )
+            )
+        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.kind(name))
+        found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
+        tell(_shown(found), {"model": model_id, "subtask": name, "numbers": found.to_dicts()}, as_json)
+
+
+def _shown(found: pl.DataFrame) -> pl.DataFrame:
+    """Numbers of the test part, or where there is none of the epochs."""
+    from pipeline.tasks.recam import readers
+
+    if (found["split"] == "test").any():
+        return readers.overview(found)
+    return found.select("epoch", n="pair_count", accuracy="value")
+
+
+def evaluate(
+    items: Annotated[
+        Path | None, typer.Option(help="Items in the official format; by default the tables' test part.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder or id; by default that in force.")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Folder or id of another reader, compared on the same items.")
+    ] = None,
+    subtask: Subtask = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a reader: accuracy with its interval, by part of speech and length, beside answering without reading.
+
+    Examples: `undertone evaluate reader --model reader/ --items Task_1_dev.jsonl`;
+    `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
+    `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
+    """
+    from pipeline.tasks.recam import readers, targets
+
+    name = targets.known(subtask) if subtask else SUBTASKS[0]
+    by = readers.opened(model, name)
+    rows = readers.read(items) if items else readers.items(name, "test")
+    found = readers.numbers(rows, by)
+    told: dict[str, object] = {"model_id": by.model_id, "numbers": found.to_dicts()}
+    if against:
+        told["compared"] = readers.compared(rows, by, readers.opened(against, name))
+    tell(readers.overview(found), told, as_json)
+    if against and not as_json:
+        console.table(pl.DataFrame([told["compared"]]), f"\nHow much more often right than {against}")
+
+
+def train_masked_lm(
+    file: Annotated[Path, typer.Argument(help="Texts: csv, tsv, txt, jsonl, parquet, xlsx.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the encoder, in Hugging Face's layout.")],
+    column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column of the texts.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Encoder: a folder or a name; the usual by default.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="embedded or large.")] = "embedded",
+    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Adapt an encoder to texts by masking words in them (task-adaptive pre-training).
+
+    Example: `undertone train masked_lm xsum.jsonl -c document -o adapted/`, then
+    `undertone train reader --profile masked --from adapted/ …`
+    """
+    from pipeline.commands.terminal import files
+    from pipeline.tasks.ndd import masked_lm
+
+    texts = [text for frame, name in files.texts(file, column, encoding) for text in frame[name].drop_nulls()]
+    with console.working("training"):
+        found = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
+    tell(found, {"model": str(out), "epochs": found.to_dicts()}, as_json)

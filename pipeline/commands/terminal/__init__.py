@@ -1,0 +1,1 @@
+"""What commands share: the terminal, files, options, and how failures are reported."""

@@ -1,0 +1,158 @@
+"""The terminal: progress bars where somebody watches, plain log lines elsewhere, tables, errors as one line."""
+
+import contextlib
+import io
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pipeline import left_out, logs
+from pipeline.io.visible import visible
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
+err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+
+_IS_TAKEN: list[bool] = []  # whether the JSON of this command has what was left out
+
+LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
+
+
+def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
+    """Plain log lines, or JSON with fields, which are never few; other libraries only when something is wrong."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("pipeline").setLevel(logging.INFO if verbose or as_json else logging.WARNING)
+    if as_json:
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(logs.json_lines())
+
+
+def prepare_streams() -> None:
+    """Write UTF-8 to files and pipes; a terminal that lacks a character gets its number."""
+    _IS_TAKEN.clear()
+    logging.raiseExceptions = False  # a log line that cannot be written is lost, and the command goes on
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_whole = stream.isatty() or "utf" in stream.encoding.lower()
+            stream.reconfigure(encoding=None if is_whole else "utf-8", errors="backslashreplace")
+
+
+def report_failure(error: BaseException, *, is_debug: bool) -> int:
+    """Print what ended the command and return its exit code."""
+    from pipeline.commands.terminal import failures
+    from pipeline.explanations import explain
+
+    if failures.is_closed(error):
+        return failures.CLOSED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        code, message = error.code, failures.STOPPED.get(error.code, "")
+    elif isinstance(error, KeyboardInterrupt):
+        code, message = failures.INTERRUPTED, failures.STOPPED[failures.INTERRUPTED]
+    else:
+        code, message = explain(error) or failures.bug(error, is_written=not is_debug)
+    if is_debug and not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # nobody reads standard error any more
+        if message:
+            say(f"undertone: {message}")
+    return code
+
+
+def take_left_out() -> dict[str, object]:
+    """What the command left out, once: for the JSON object that it prints, else for a last one of their own."""
+    if _IS_TAKEN:
+        return {}
+    if facts := left_out.facts():
+        _IS_TAKEN.append(True)
+    return facts
+
+
+def say_left_out(*, as_json: bool) -> None:
+    """What the command left out, by reason: lines for people, with `--json` also a last object on standard output."""
+    facts = take_left_out() if as_json else {}
+    for line in left_out.lines():
+        say(line)
+    if facts:
+        out.file.write(json.dumps(facts, ensure_ascii=False) + "\n")
+
+
+def say(text: str) -> None:
+    """A line for people, on standard error, so that standard output stays data."""
+    said = escape("\n".join(_printable(line) for line in text.split("\n")))
+    err.print(said, soft_wrap=not err.is_terminal)
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Yields a function told of each batch's size. A bar that goes away if the terminal is interactive, else lines.
+
+    Without a total the bar only shows that work goes on, and how much is done.
+    """
+    if err.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda count: bar.advance(task, count)
+        return
+    start = said = time.monotonic()
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done, said
+        done += count
+        if time.monotonic() - said > LINE_EVERY:
+            said = time.monotonic()
+            say(f"{what}: {done:,}{f' of {total:,}' if total else ''}, {said - start:.0f} s")
+
+    yield advance
+    if time.monotonic() - start > 2:
+        say(f"{what}: {done:,} done in {time.monotonic() - start:.1f} s")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Shows that something goes on: a spinner where somebody watches, a line elsewhere."""
+    if err.is_terminal:
+        with err.status(what):
+            yield
+    else:
+        say(f"{what} …")
+        yield
+
+
+def table(frame: pl.DataFrame, title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
+    """A frame as a table; cell contents are data, never markup."""
+    grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    for name, kind in frame.schema.items():
+        grid.add_column(
+            escape(_printable(name)), justify="right" if kind.is_numeric() else "left",
+            overflow="fold" if name in wide else "ellipsis", ratio=None, no_wrap=kind.is_numeric(),
+        )  # fmt: skip
+    for row in frame.iter_rows():
+        grid.add_row(*(escape(_cell(value)) for value in row))
+    out.print(grid)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """In one line, with the controls by which a comment or a server could reach the terminal shown, not sent."""
+    return visible(text.replace("\n", " ").replace("\t", " "))

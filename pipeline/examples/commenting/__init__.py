@@ -1,0 +1,1 @@
+"""Examples for article commenting: articles with their comments, split."""

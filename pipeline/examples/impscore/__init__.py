@@ -1,0 +1,1 @@
+"""Examples for ImpScore: pairs, graded groups and choice questions."""

@@ -1,0 +1,1 @@
+"""Examples for NDD: sentences with compressions, edits, and pairs of similar sentences."""

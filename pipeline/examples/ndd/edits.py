@@ -1,0 +1,277 @@
+"""Edits that keep a property of words or lose it, for a measure of meaning to tell apart (NDD, section 3; NDD-10).
+
+In: sentences with parts of speech, lemmas and features, from a treebank or a tagger. Out: two pairs of each sentence,
+edited at the same places; in the positive pair every new word shares a property with the word whose place it takes, in
+the negative one none does. The four properties are meaning (WordNet's synonyms and antonyms), part of speech, tense of
+verbs, which the paper calls term, and lemma. 20 % of the words are replaced, but all verbs where it is tense.
+
+New words are drawn from the corpus itself, as often as they stand in it, and are never the old one. The number of
+places is max(1, 0.2 n rounded half up), n the words that are no marks; a sentence that has not so many is dropped.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.examples.recam.items import DROPPED
+from pipeline.examples.splits import SEED, draws
+from pipeline.text import wordnet
+from pipeline.text.tagging import Token
+
+SHARE = 0.2  # of the words of a sentence
+SCHEMA: dict[str, pl.DataType] = {
+    "test": pl.String(), "pair_id": pl.String(), "sentence_id": pl.String(), "one": pl.List(pl.String()),
+    "other": pl.List(pl.String()), "is_positive": pl.Boolean(), "places": pl.List(pl.Int64()),
+}  # fmt: skip
+
+_MARKS = frozenset({"PUNCT", "SYM"})
+_SILENT = _MARKS | {""}  # parts of speech of words that no key is made of
+
+Ints = npt.NDArray[np.int64]
+
+
+class Sentence(NamedTuple):
+    """A sentence, and of each of its words what a treebank says; empty where it says nothing.
+
+    Of a `text.trees.Tree`: Sentence(name, tree.words, tree.upos, tree.lemmas, tree.features).
+    """
+
+    sentence_id: str
+    words: Sequence[str]
+    upos: Sequence[str]
+    lemmas: Sequence[str]
+    features: Sequence[str]  # FEATS of CoNLL-U, as Tense=Past|VerbForm=Fin
+
+
+class Generated(NamedTuple):
+    """The pairs, and the sentences that gave none."""
+
+    rows: pl.DataFrame
+    """test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places (of
+    the new words, from 0, the same in both pairs of a sentence). A positive row is followed by its negative one."""
+    dropped: pl.DataFrame
+    """reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)."""
+
+
+Pair = tuple[str, str]
+Replace = Callable[[Sentence, int, float, float], Pair | None]
+"""A word with the property and one without it for a place, by a number in [0, 1) each; None where one is lacking."""
+Keys = Callable[[Sentence, int], Pair | None]
+"""What a positive word shares with a word, and what no negative one has; None for a word that stays out."""
+
+
+def from_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
+    """A sentence of an English tagger (`text.tagging`), which tells no tense: that of verbs is guessed by their form.
+
+    The lemma itself is taken for an infinitive, -ing and -s for present tense, anything else for past. On UD EWT's test
+    part, gold lemmas, .81 of 2,605 verbs get their tense; most others are present tense that looks like an infinitive.
+    """
+    features = [_guessed(each.text.lower(), each.lemma) if each.upos == "VERB" else "_" for each in tokens]
+    words, upos, lemmas = ([getattr(each, name) for each in tokens] for name in ("text", "upos", "lemma"))
+    return Sentence(sentence_id, words, upos, lemmas, features)
+
+
+def _guessed(word: str, lemma: str) -> str:
+    if word == lemma:
+        return "VerbForm=Inf"
+    if word.endswith("ing"):
+        return "Tense=Pres|VerbForm=Part"
+    return f"Tense={'Pres' if word.endswith('s') else 'Past'}|VerbForm=Fin"
+
+
+def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> Generated:
+    """The two pairs of each sentence for a test.
+
+    What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
+    among those for which there are both words.
+
+    Args:
+        sentences: the corpus; new words are drawn from all of it.
+        test: a name in `TESTS`.
+        seed: of the draws.
+        share: of the words to replace, in (0, 1]; verbs are always replaced all.
+
+    Raises:
+        BadInput: there is no such test, or a sentence has columns of different lengths or another's id.
+        Missing: there is no WordNet, which the synonym-antonym test needs.
+        ValueError: the share is not in (0, 1].
+    """
+    if test not in TESTS:
+        raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")
+    if not 0 < share <= 1:
+        raise ValueError(f"the share of words to replace should be in (0, 1], not {share}")
+    _check(sentences)
+    replace, rows, dropped = TESTS[test](sentences), [], []
+    for sentence in sentences:
+        found = _edited(sentence, test, replace, seed, share)
+        if isinstance(found, str):
+            dropped.append((found, sentence.sentence_id))
+            continue
+        places = sorted(found)
+        for at, name in enumerate(("positive", "negative")):
+            other = [found[i][at] if i in found else word for i, word in enumerate(sentence.words)]
+            pair_id = f"{test}:{sentence.sentence_id}:{name}"
+            rows.append((test, pair_id, sentence.sentence_id, [*sentence.words], other, at == 0, places))
+    return Generated(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
+
+
+def _check(sentences: Iterable[Sentence]) -> None:
+    seen = set()
+    for sentence in sentences:
+        name, *columns = sentence
+        if name in seen:
+            raise BadInput(f"sentence_id should differ between sentences, found {name!r:.60} twice")
+        seen.add(name)
+        if len({*map(len, columns)}) > 1:
+            raise BadInput(f"sentence {name!r:.60}: expected words, upos, lemmas and features of one length, found "
+                           f"{', '.join(str(len(column)) for column in columns)}")  # fmt: skip
+
+
+def _edited(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
+    """The positive and the negative word of each place, or why there are none."""
+    places = [i for i, upos in enumerate(sentence.upos) if upos not in _MARKS]
+    number = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
+    if test == "tense":
+        places = [i for i in places if sentence.upos[i] == "VERB"]
+        number = len(places)
+        if any("VerbForm=" not in sentence.features[i] for i in places):
+            return "no_features"
+    if not places:
+        return "no_verbs" if test == "tense" else "no_words"
+    asked = [f"{sentence.sentence_id}\n{test}\n{i}\n{what}" for i in places for what in ("place", "same", "different")]
+    drawn = draws(pl.Series(asked), seed).to_numpy().reshape(-1, 3).tolist()
+    found: dict[int, Pair] = {}
+    for (_, same, different), place in sorted(zip(drawn, places, strict=True)):
+        if words := replace(sentence, place, same, different):
+            old = sentence.words[place]
+            found[place] = _cased(old, words[0]), _cased(old, words[1])
+            if len(found) == number:
+                return found
+    return "few_places"
+
+
+def _cased(old: str, new: str) -> str:
+    """The new word with the old one's capitals; I has one wherever it stands."""
+    if len(old) > 1 and old.isupper():
+        return new.upper()
+    return new[:1].upper() + new[1:] if old[:1].isupper() and old != "I" else new
+
+
+def _drawn(counts: Ints, number: float) -> int | None:
+    """The item in whose stretch a number in [0, 1) falls when each has one as long as its count; None if all are 0."""
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    return int(ends.searchsorted(min(int(number * total), total - 1), side="right")) if total else None
+
+
+def _by(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
+    """Draws from the words of the corpus that have keys, the negative ones from those that never have the one to avoid.
+
+    Each word is spelt as it is most often.
+    """
+
+    def prepare(sentences: Sequence[Sentence]) -> Replace:
+        spelt: dict[str, Counter[str]] = defaultdict(Counter)
+        shared: dict[str, Counter[str]] = defaultdict(Counter)
+        apart: dict[str, set[str]] = defaultdict(set)
+        for sentence in sentences:
+            for place, word in enumerate(sentence.words):
+                if key := keys(sentence, place):
+                    form = word.lower()
+                    is_plain = place == 0 and sentence.upos[place] != "PROPN"  # a capital there says nothing
+                    spelt[form][form if is_plain else word] += 1
+                    shared[key[0]][form] += 1
+                    apart[key[1]].add(form)
+        forms = sorted(spelt)  # whatever the order of the sentences
+        row = {form: i for i, form in enumerate(forms)}
+        words = [_commonest(spelt[form]) for form in forms]
+        counts = np.array([spelt[form].total() for form in forms], np.int64)
+        members = {
+            key: np.array([(row[form], found[form]) for form in sorted(found)]).T for key, found in shared.items()
+        }
+        left_out = {key: np.array([row[form] for form in found]) for key, found in apart.items()}
+
+        def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
+            if (key := keys(sentence, place)) is None:
+                return None
+            among, times = members[key[0]]
+            positive = _drawn(np.where(among == row[sentence.words[place].lower()], 0, times), same)
+            others = counts.copy()
+            others[left_out[key[1]]] = 0
+            negative = _drawn(others, different)
+            return None if positive is None or negative is None else (words[among[positive]], words[negative])
+
+        return replace
+
+    return prepare
+
+
+def _commonest(spellings: Counter[str]) -> str:
+    return min(spellings, key=lambda word: (-spellings[word], word.swapcase()))  # of two, the one with fewer capitals
+
+
+def _part_of_speech(sentence: Sentence, place: int) -> Pair | None:
+    upos = sentence.upos[place]
+    return None if upos in _SILENT else (upos, upos)
+
+
+def _tense(sentence: Sentence, place: int) -> Pair | None:
+    """Of verbs alone: participles take the place of participles, but said is of no other tense than a participle."""
+    features = dict(pair.partition("=")[::2] for pair in sentence.features[place].split("|"))
+    if sentence.upos[place] != "VERB" or "VerbForm" not in features:
+        return None
+    tense = features.get("Tense", "none")  # as infinitives, gerunds and imperatives
+    return f"{features['VerbForm']} {tense}", tense
+
+
+def _lemma(sentence: Sentence, place: int) -> Pair | None:
+    """Another form has the part of speech as well."""
+    upos, lemma = sentence.upos[place], sentence.lemmas[place].lower()
+    return None if upos in _SILENT or not lemma else (f"{lemma} {upos}", lemma)
+
+
+def _synonym_antonym(sentences: Sequence[Sentence]) -> Replace:
+    """Words that WordNet names and the corpus has, by how often it has the lemma with that part of speech.
+
+    They stand in the form of the lemma, which disturbs grammar in both pairs alike.
+    """
+    known = Counter(
+        (lemma.lower(), upos) for each in sentences for lemma, upos in zip(each.lemmas, each.upos, strict=True)
+    )
+
+    @cache
+    def near(lemma: str, upos: str) -> tuple[list[str], list[str]]:
+        """Synonyms in any sense, and antonyms of the lemma itself; none that is both."""
+        found = [each for sense in wordnet.senses(lemma, wordnet.POS[upos]) for each in sense.lemmas()]
+        against = {other.name() for each in found if each.name().lower() == lemma for other in each.antonyms()}
+        synonyms = {each.name() for each in found}
+        return sorted(synonyms - against), sorted(against - synonyms)
+
+    def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
+        upos, lemma, word = sentence.upos[place], sentence.lemmas[place].lower(), sentence.words[place].lower()
+        chosen = []
+        for words, number in zip(
+            near(lemma, upos) if upos in wordnet.POS else ([], []), (same, different), strict=True
+        ):
+            others = [each for each in words if each.lower() not in (lemma, word)]
+            at = _drawn(np.array([known[each.lower(), upos] for each in others], np.int64), number)
+            if at is None:
+                return None
+            chosen.append(others[at])
+        return chosen[0], chosen[1]
+
+    return replace
+
+
+TESTS: dict[str, Callable[[Sequence[Sentence]], Replace]] = {
+    "synonym_antonym": _synonym_antonym, "part_of_speech": _by(_part_of_speech), "tense": _by(_tense),
+    "lemma": _by(_lemma),
+}  # fmt: skip
+"""What makes the words of each test from a corpus, in the order of table 1 (Syn-Ant, POS, Term, Lemma)."""

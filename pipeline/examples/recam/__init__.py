@@ -1,0 +1,1 @@
+"""Examples for ReCAM: cloze items, from target words to options."""

@@ -1,0 +1,207 @@
+"""Articles with summaries from files, in the layouts in which they are published (ReCAM, section 3.1; REC-03).
+
+- Rows of a file: csv, jsonl, parquet and what else `collect.rows` reads, a column for each field. XSum as it is most
+  often passed on has id, document and summary.
+- A folder with a file for each article, called by its id, as EdinburghNLP/XSum has them: `<id>.data`, written by its
+  scripts/parse-bbc-html-data.py, with sections below lines of marks, `[XSUM]URL[XSUM]`, `[XSUM]INTRODUCTION[XSUM]` and
+  `[XSUM]RESTBODY[XSUM]`; or `<id>.summary`, the files of its authors, with `[SN]URL[SN]`, `[SN]TITLE[SN]`,
+  `[SN]FIRST-SENTENCE[SN]` and `[SN]RESTBODY[SN]`. The first sentence is the summary; the authors do not use the title
+  (their issue 22).
+- The split file of the same repository: a JSON object with lists of ids under train, validation and test.
+
+Texts are kept as they are but for blanks at their ends, and for the lines of the buttons for sharing a page, which the
+files of articles hold and published copies leave out.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.examples.recam.items import DROPPED, PLACEHOLDER, normalised
+from pipeline.io import rows as files
+from pipeline.io.lines import json_object, lines, whole
+
+BATCH = 2_000  # articles
+COLUMNS = {
+    "article_id": ("id", "article_id"), "title": ("title",), "text": ("document", "article", "text"),
+    "summary": ("summary",),
+}  # fmt: skip
+"""Fields, and by what names they are known where no mapping says another; the first that is there is taken."""
+SPLITS = ("train", "validation", "test")
+SCHEMA: dict[str, pl.DataType] = {
+    "article_id": pl.String(), "title": pl.String(), "text": pl.String(), "summary": pl.String(), "split": pl.String(),
+}  # fmt: skip
+
+_MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
+_SECTIONS = {"TITLE": "title", "FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
+_BUTTONS = frozenset({
+    "Share this with", "Email", "Facebook", "Messenger", "Twitter", "Pinterest", "WhatsApp", "Linkedin", "LinkedIn",
+    "Copy this link", "These are external links and will open in a new window",
+})  # fmt: skip
+
+
+class Read(NamedTuple):
+    """Articles that are kept and those that are not; together they are the articles that came in."""
+
+    rows: pl.DataFrame  # article_id, title (or null), text, summary, split (or null); no field is blank
+    dropped: pl.DataFrame  # reason (no_text, no_summary, has_placeholder, duplicate), row_key (the article_id)
+
+
+def read(path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None) -> Read:
+    """All articles of a file or a folder; what they are, and the errors, as of `batches`."""
+    found = [*batches(path, mapping, splits)]
+    return Read(pl.concat(each.rows for each in found), pl.concat(each.dropped for each in found))
+
+
+def batches(
+    path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None, size: int = BATCH
+) -> Iterator[Read]:
+    """Articles with summaries, some at a time; of what came before an id and a hash an article are remembered.
+
+    A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
+    that holds `@placeholder` can be no question.
+
+    Args:
+        path: a file with rows, or a folder of articles.
+        mapping: field to column, where a column is called otherwise than in `COLUMNS`: {"text": "body"}. Without a
+            column of ids an article's id is `<file name>:<row>`.
+        splits: the official split file; an article that it does not name has no split.
+        size: articles of a batch.
+
+    Raises:
+        BadInput: naming file, row and field, for a field that is no text, and an id that is empty; for columns or
+            sections that are not there; for a split file of another shape, or with an id in two splits.
+    """
+    wanted = _checked(mapping or {})
+    split_of = _splits(splits) if splits else {}
+    articles = _of_folder(path) if path.is_dir() else _of_file(path, wanted)
+    if mapping and path.is_dir():
+        raise BadInput(f"{path}: a folder of articles has no columns, expected no mapping")
+    seen: tuple[set[str], set[int]] = set(), set()
+    while some := [*islice(articles, size)]:
+        yield _sorted_out(some, split_of, seen)
+
+
+def _checked(mapping: Mapping[str, str]) -> Mapping[str, str]:
+    if unknown := sorted(set(mapping) - set(COLUMNS)):
+        raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(COLUMNS)}")
+    return mapping
+
+
+def _sorted_out(some: list[dict[str, Any]], split_of: Mapping[str, str], seen: tuple[set[str], set[int]]) -> Read:
+    rows = pl.DataFrame(some, schema={name: kind for name, kind in SCHEMA.items() if name != "split"})
+    told = rows.select(normalised("text") + "\n" + normalised("summary")).to_series().fill_null("").hash()
+    reasons = []
+    for name, text, summary, same in zip(rows["article_id"], rows["text"], rows["summary"], told, strict=True):
+        reason = None
+        if text is None:
+            reason = "no_text"
+        elif summary is None:
+            reason = "no_summary"
+        elif PLACEHOLDER in summary:
+            reason = "has_placeholder"
+        elif name in seen[0] or same in seen[1]:
+            reason = "duplicate"
+        else:
+            seen[0].add(name)
+            seen[1].add(same)
+        reasons.append(reason)
+    rows = rows.with_columns(
+        split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String),
+        reason=pl.Series(reasons, dtype=pl.String),
+    )
+    dropped = rows.filter(pl.col("reason").is_not_null()).select("reason", row_key="article_id")
+    return Read(rows.filter(pl.col("reason").is_null()).select(list(SCHEMA)), dropped.select(list(DROPPED)))
+
+
+def _of_file(path: Path, mapping: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    columns: dict[str, dict[str, str]] = {}
+    for chunk in files.chunks(path, size=BATCH):
+        if chunk.table not in columns:
+            columns[chunk.table] = _columns(chunk, mapping, path)
+        for number, row in enumerate(chunk.rows, chunk.first):
+            given = {field: row.get(column) for field, column in columns[chunk.table].items()}
+            where = f"{path}, row {number}"
+            name = _id(given["article_id"], where) if "article_id" in given else f"{path.name}:{number}"
+            yield {
+                "article_id": name,
+                **{field: _text(given.get(field), field, where) for field in ("title", "text", "summary")},
+            }
+
+
+def _columns(chunk: files.Chunk, mapping: Mapping[str, str], path: Path) -> dict[str, str]:
+    """The column of each field that has one."""
+    there = dict.fromkeys(chain.from_iterable(chunk.rows))
+    found = {}
+    for field, names in COLUMNS.items():
+        known = (mapping[field],) if field in mapping else names
+        if column := next((name for name in known if name in there), None):
+            found[field] = column
+        elif field in mapping or field in {"text", "summary"}:
+            raise BadInput(
+                f"{path}: no column {' or '.join(known)} with the {field}; there are {', '.join(map(str, there))}; "
+                f"say it by a mapping such as {field}=COLUMN"
+            )
+    return found
+
+
+def _id(value: Any, where: str) -> str:
+    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+        return str(value).strip()
+    raise BadInput(f"{where}: field 'article_id' should be a text or a whole number, found {value!r:.60}")
+
+
+def _text(value: Any, field: str, where: str) -> str | None:
+    """The text without blanks at its ends, or None if nothing else is in it."""
+    if value is not None and not isinstance(value, str):
+        raise BadInput(f"{where}: field {field!r} should be a text, found {value!r:.60}")
+    return (value or "").strip() or None
+
+
+def _of_folder(path: Path) -> Iterator[dict[str, Any]]:
+    names = sorted(each for each in path.iterdir() if each.suffix in {".data", ".summary"})
+    if not names:
+        raise BadInput(f"{path}: expected articles in files <id>.data or <id>.summary, found none")
+    for name in names:
+        yield {"article_id": name.stem, "title": None, **_sections(name)}
+
+
+def _sections(path: Path) -> dict[str, str | None]:
+    """Title, summary and text of an article in a file of its own."""
+    found: dict[str, list[str]] = {}
+    into: list[str] | None = None
+    for number, line in lines(path):
+        text = line.strip()
+        if mark := _MARK.fullmatch(text):
+            field = _SECTIONS.get(mark[2], mark[2])
+            if field in found:
+                raise BadInput(f"{path}, line {number}: a second section {text}; expected one of each")
+            into = found[field] = []
+        elif into is not None:
+            into += [text] if text and text not in _BUTTONS else []
+        elif text:
+            raise BadInput(f"{path}, line {number}: expected a mark such as [SN]URL[SN], found {text!r:.60}")
+    for field, marks in (("summary", "FIRST-SENTENCE or INTRODUCTION"), ("text", "RESTBODY")):
+        if field not in found:
+            raise BadInput(f"{path}: no section {marks}; is the file complete?")
+    return {field: "\n".join(found[field]) or None for field in ("title", "summary", "text") if field in found}
+
+
+def _splits(path: Path) -> dict[str, str]:
+    """The split of each id."""
+    told = json_object(whole(path), path)
+    if unknown := sorted(set(told) - set(SPLITS)):
+        raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")
+    found: dict[str, str] = {}
+    for split, names in told.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise BadInput(f"{path}: field {split!r} should be a list of ids as texts, found {names!r:.60}")
+        if both := next((name for name in names if found.get(name, split) != split), None):
+            raise BadInput(f"{path}: {both!r:.60} is in two splits, {found[both]} and {split}")
+        found.update(dict.fromkeys(names, split))
+    return found

@@ -1,0 +1,145 @@
+"""Comments in context with a label: what subtext recognition learns from (CSD-02), from several layouts.
+
+Whether a sentence means more than it says depends on its context (CSD-01), so each row has one; where a data set gives
+none it is empty, and the row still says so. Labels are names of classes; yes and no of any layout are `1` and `0`.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.examples.sources.files import find, table
+from pipeline.examples.sources.layout import choice, clean, filled, refuse
+from pipeline.examples.splits import NAMES, SEED
+from pipeline.io.lines import json_value, whole
+
+COLUMNS = ("item_id", "text", "context", "label", "topic", "split")
+SHARES = (0.6, 0.2, 0.2)
+_SPLITS = {**{name: name for name in NAMES}, "dev": "validation", "valid": "validation", "val": "validation"}
+_YES_NO = {"true": "1", "false": "0"}
+
+
+class Read(NamedTuple):
+    """What a file holds; `rows` and `dropped` together are the rows read."""
+
+    rows: pl.DataFrame  # item_id, text, context (may be empty), label, topic, split (null where none is given)
+    dropped: pl.DataFrame  # reason, row_key
+
+
+def own(path: Path) -> Read:
+    """Rows with `text`, `context` and `label`, and where given `topic` and `split`: csv, tsv, jsonl or parquet.
+
+    A label is any name; true and false become 1 and 0, and 1.0 is 1. Topics, which `by_topic` keeps together, are the
+    contexts where no others are given. Splits are train, validation (also dev, valid, val) and test.
+
+    Raises:
+        BadInput: naming file, line and field.
+    """
+    names = {name: (name,) for name in ("text", "context", "label")}
+    rows = table([path], names, {name: (name,) for name in ("topic", "split")})
+    return _finish(rows.with_columns(label=_label(), split=choice(rows, "split", _SPLITS)))
+
+
+def published(path: Path, field: str = "subtext") -> Read:
+    """The published data set (`tables.AnnotatedComments`) in csv, tsv, jsonl or parquet.
+
+    Args:
+        path: the file.
+        field: which kind of information is the label: one with the tags 1 and -1, which become 1 and 0. Rows whose
+            raters were unsure or are not agreed are dropped as `no_label`, as `is_subtext` is null there.
+    """
+    columns = {"row_id": ("row_id",), "text": ("text",), "context": ("context",), "label": (field,)}
+    rows = table([path], columns).with_columns(item_id="row_id")
+    refuse(rows, ~filled("row_id"), "row_id", "an id")
+    said = choice(rows, "label", {"1": "1", "-1": "0", "0": "unsure"})
+    return _finish(rows.with_columns(label=said.replace({"unsure": None})))
+
+
+def tosarcasm(path: Path) -> Read:
+    """ToSarcasm (Liang et al., 2022): lists of {topic, text, label 0 or 1}; the topic is the context, 1 is sarcastic.
+
+    Args:
+        path: folder of train.json, dev.json and test.json, or one of them. They were split by comment: of 444 topics
+            of the test part 412 stand in train as well, so see `by_topic`.
+    """
+    rows = []
+    for file in find(path, "train.json", "dev.json", "test.json", every=True):
+        for number, (text, topic, label) in enumerate(_listed(file, ("text", "topic", "label")), 1):
+            if label not in {"0", "1"}:
+                raise BadInput(f"{file}, entry {number}: field 'label' should be 0 or 1 but is {label!r:.60}")
+            rows.append((str(file), number, f"{file.name}:{number}", text, topic, label, _SPLITS.get(file.stem)))
+    names = ("file", "line", "item_id", "text", "context", "label", "split")
+    return _finish(pl.DataFrame(rows, schema=names, orient="row"))
+
+
+def cold(path: Path) -> Read:
+    """COLD (Deng et al., 2022): `TEXT`, `label` (1 offensive) and `topic`, of which there are three: the context."""
+    columns = {"text": ("TEXT",), "context": ("topic",), "label": ("label",), "split": ("split",)}
+    rows = table(find(path, "*.csv"), columns)
+    label = choice(rows, "label", {"0": "0", "1": "1"})
+    return _finish(rows.with_columns(label=label, split=choice(rows, "split", _SPLITS)))
+
+
+SOURCES: dict[str, Callable[[Path], Read]] = {
+    "own": own, "published": published, "tosarcasm": tosarcasm, "cold": cold,
+}  # fmt: skip
+"""Readers by name."""
+
+
+def _label() -> pl.Expr:
+    said = pl.col("label").str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")  # spreadsheets make 1.0 of 1
+    return said.str.to_lowercase().replace_strict(_YES_NO, default=said).replace("", None)
+
+
+def _listed(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
+    """Fields of the objects of a file that is one JSON list."""
+    entries = json_value(whole(path), path)
+    if not isinstance(entries, list):
+        raise BadInput(f"{path}: expected a JSON list of objects")
+    for number, entry in enumerate(entries, 1):
+        for name in fields:
+            if not isinstance(entry, dict) or not isinstance(entry.get(name), str | int):
+                what = entry.get(name) if isinstance(entry, dict) else entry
+                raise BadInput(f"{path}, entry {number}: field {name!r} should be text but is {what!r:.60}")
+    return [tuple(str(entry[name]) for name in fields) for entry in entries]
+
+
+def _finish(rows: pl.DataFrame) -> Read:
+    """Clean the texts; drop with a reason what has no text or label, or says the same in the same context."""
+    absent = [pl.lit(None, pl.String).alias(name) for name in ("topic", "split") if name not in rows.columns]
+    rows = rows.with_columns(clean("text"), clean("context").fill_null(""), *absent)
+    rows = rows.with_columns(topic=pl.when(filled("topic")).then(clean("topic")).otherwise("context"))
+    reason = (
+        pl.when(~filled("text")).then(pl.lit("blank_text"))
+        .when(~filled("label")).then(pl.lit("no_label"))
+        .when(~pl.struct("text", "context", "label").is_first_distinct()).then(pl.lit("duplicate"))
+    )  # fmt: skip
+    rows = rows.with_columns(reason=reason)
+    return Read(
+        rows.filter(pl.col("reason").is_null()).select(COLUMNS),
+        rows.filter(pl.col("reason").is_not_null()).select("reason", row_key="item_id"),
+    )
+
+
+def by_topic(rows: pl.DataFrame, shares: Sequence[float] = SHARES, seed: int = SEED) -> pl.DataFrame:
+    """Split anew so that no topic is on two sides; the same rows in any order and the same seed give the same split.
+
+    A share is missed by at most half the largest topic on either end. Rows without context are each their own topic.
+
+    Args:
+        rows: text, topic, split of any values.
+        shares: of train, validation and test.
+        seed: of the order of topics.
+    """
+    key = pl.when(filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
+    sizes = rows.group_by(topic=key).len("size").sort("topic")
+    laid = sizes[np.random.default_rng(seed).permutation(len(sizes))]
+    middle = (laid["size"].cum_sum() - laid["size"] / 2).to_numpy()
+    bounds = np.cumsum(shares) / sum(shares) * len(rows)
+    names = [NAMES[i] for i in np.searchsorted(bounds, middle, side="right").clip(max=len(NAMES) - 1)]
+    split = key.replace_strict(laid["topic"], pl.Series(names, dtype=pl.String), return_dtype=pl.String)
+    return rows.with_columns(split=split)

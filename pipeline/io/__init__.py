@@ -1,0 +1,1 @@
+"""Files in and out: rows of csv, jsonl, xlsx, Parquet and SQLite, lines, spreadsheet cells, visible characters."""

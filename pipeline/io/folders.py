@@ -1,0 +1,65 @@
+"""Which files of a folder are data, and what else lies there and why it is left out."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.errors import BadInput
+from pipeline.explanations import is_undecodable
+from pipeline.io.rows import ENDINGS
+
+_NOTE = re.compile(
+    r"(^|[_.-])(notes?|read_?me|licen[cs]e|copying|notice|authors|changelog|citation)([_.-]|$)", re.IGNORECASE
+)
+_SHOWN = 20
+
+
+class Inputs(NamedTuple):
+    """Files to read, and what is left out of their folders: a name and why."""
+
+    files: list[Path]
+    left_out: list[str]
+
+
+def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
+    """The data files of a folder; what lies in folders inside it is not looked at.
+
+    A text file that is named as a note (NOTE.txt, README.txt, license.txt) is data only where nothing else is.
+
+    Raises:
+        BadInput: the folder cannot be read or holds no data file. One without any, or with hidden files alone,
+            may be allowed.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as why:
+        raise BadInput(f"{folder}: cannot be read: {why.strerror}") from why
+    if undecodable := next((path for path in entries if is_undecodable(path.name)), None):
+        raise BadInput(f"{folder}: {undecodable.name!a}: this name is not UTF-8; rename the file or folder")
+    reasons = {path: _reason(path) for path in entries}
+    files = [path for path, reason in reasons.items() if not reason]
+    notes = {path for path in files if path.suffix.lower() == ".txt" and _NOTE.search(path.stem)}
+    if len(notes) < len(files):
+        reasons |= dict.fromkeys(notes, "a note beside the data; import it by its own name if it is data")
+        files = [path for path in files if path not in notes]
+    left_out = [f"{path.name}: {reason}" for path, reason in reasons.items() if reason]
+    has_misplaced = any(reason not in ("", "hidden") for reason in reasons.values())
+    if not files and (has_misplaced or not may_be_empty):
+        found = f"; left out {'; '.join(left_out[:_SHOWN])}" if left_out else ""
+        raise BadInput(f"{folder}: the folder holds no file to import; expected {', '.join(ENDINGS)}{found}")
+    return Inputs(files, left_out)
+
+
+def _reason(path: Path) -> str:
+    """Why an entry of a folder is no data file; empty for one that is."""
+    if path.name.startswith("."):
+        return "hidden"
+    if path.is_dir():
+        return "a folder; import it by its own name"
+    if path.is_symlink() and not path.exists():
+        return "a link to nothing"
+    if not path.is_file():
+        return "no regular file"
+    if path.suffix.lower() not in ENDINGS:
+        return "no format that can be read"
+    return ""

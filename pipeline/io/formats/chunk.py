@@ -1,0 +1,163 @@
+"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name.
+
+Readers yield a `Row` or a `BadRow` for each record of a file, so that records = rows + bad rows. Every reader counts
+what it unpacks, since a small file can stand for rows that no machine holds.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.errors import BadInput
+from pipeline.io.lines import LIMITS, UTF8, Limits
+
+log = logging.getLogger(__name__)
+
+CHUNK = 20_000  # rows
+CHUNK_BYTES = 1 << 25  # of the rows of a chunk, as they are in memory
+WIDEST = 16_384  # columns, as many as Excel has
+_CELL_BYTES = 64  # of a cell in memory, besides its text
+_FREE_BYTES = 1 << 26  # any file may unpack into so many bytes,
+_MOST_UNPACKED = 200  # a larger one into so many times its size: real tables stay below 50
+_INDEX = re.compile(r"^-?[0-9]{1,18}$")
+_LISTED = 20  # names in a message
+
+
+class Row(NamedTuple):
+    """A row, its number as a person would count it, and its bytes."""
+
+    number: int
+    values: dict[str, Any]
+    byte_count: int
+
+
+class BadRow(NamedTuple):
+    """A record that is no row of its table: a word for why, its number, and a sentence with file and line."""
+
+    reason: str
+    number: int
+    message: str
+
+
+class Chunk(NamedTuple):
+    """Some rows of one table of a file. `first` is the number of the first row, counted from 1 as a person would.
+
+    `numbers` are those of the rows: dropped rows and empty rows of a sheet leave gaps. `columns` are the names of the
+    header, in formats that have one.
+    """
+
+    table: str
+    first: int
+    rows: list[dict[str, Any]]
+    numbers: Sequence[int] = ()
+    bad_rows: Sequence[BadRow] = ()
+    columns: Sequence[str] = ()
+
+
+@dataclass(kw_only=True)
+class Source:
+    """A file to read and how; `ignored` collects what is left out of it on purpose, in words.
+
+    `choose` names the columns to read, given a table and all its columns; formats that store columns apart obey it.
+    """
+
+    path: Path
+    encoding: str = UTF8
+    size: int = CHUNK
+    limits: Limits = LIMITS
+    skip_bad_rows: bool = False
+    ignored: list[str] = field(default_factory=list)
+    choose: Callable[[str, Sequence[str]], Iterable[str]] = lambda _, names: names
+    unpacked: int = 0
+
+    def drop(self, reason: str, number: int, message: str) -> BadRow:
+        """A broken record, dropped; where rows must not be skipped it is BadInput."""
+        if not self.skip_bad_rows:
+            raise BadInput(message)
+        return BadRow(reason, number, message)
+
+    def ignore(self, what: str) -> None:
+        """Note what is left out, once."""
+        if what not in self.ignored:
+            self.ignored.append(what)
+            log.info("%s: left out %s", self.path, what)
+
+    def count_unpacked(self, byte_count: int) -> None:
+        """Count bytes that come out of a compressed or computed file; BadInput where they pass all measure."""
+        self.unpacked += byte_count
+        if self.unpacked > (most := self._most_unpacked):
+            raise BadInput(
+                f"{self.path}: unpacks into more than {most:,} bytes, {_MOST_UNPACKED} times what a table of this size "
+                "may; write it as jsonl or csv"
+            )
+
+    @cached_property
+    def _most_unpacked(self) -> int:
+        return max(_FREE_BYTES, _MOST_UNPACKED * self.path.stat().st_size)
+
+
+def chunk_rows(
+    source: Source, table: str, rows: Iterable[Row | BadRow], columns: Sequence[str] = ()
+) -> Iterator[Chunk]:
+    """Rows in chunks, cut by their count and by their bytes."""
+    batch: list[Row] = []
+    bad_rows: list[BadRow] = []
+    names: set[str] = set()
+    byte_count = 0
+
+    def chunk() -> Chunk:
+        first = batch[0].number if batch else bad_rows[0].number
+        return Chunk(table, first, [row.values for row in batch], [row.number for row in batch], bad_rows, columns)
+
+    for row in rows:
+        if isinstance(row, BadRow):
+            bad_rows.append(row)
+        else:
+            batch.append(row)
+            names.update(row.values)
+            byte_count += row.byte_count + _CELL_BYTES * len(row.values)
+            if len(names) > WIDEST:
+                raise BadInput(f"{source.path}: more than {WIDEST:,} columns; is a name of a field data?")
+        # as a frame, each row has a cell for each name
+        if len(batch) + len(bad_rows) >= source.size or byte_count + 16 * len(names) * len(batch) > CHUNK_BYTES:
+            yield chunk()
+            batch, bad_rows, names, byte_count = [], [], set(), 0
+    if batch or bad_rows:
+        yield chunk()
+
+
+def check_header(names: Sequence[str], where: str) -> None:
+    """Refuse a header of too many columns, or with a name twice: of two columns a row would lose one."""
+    if len(names) > WIDEST:
+        raise BadInput(f"{where}: {len(names):,} columns, more than {WIDEST:,}; is it one row a line?")
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise BadInput(f"{where}: the column {name!r:.60} is there twice; rename one")
+        seen.add(name)
+
+
+def unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
+    """Position and value of the first cell that would be lost, since its column has no name; None if none would.
+
+    pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.
+    """
+    for position, name in enumerate(header):
+        value = values[position]
+        if name or value in (None, ""):
+            continue
+        if position or not _INDEX.match(str(value)):
+            return position, value
+        source.ignore("the first column, which has no name: a running index, as pandas writes")
+    return None
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Names for a message: the first few of very many, each shortened."""
+    some = sorted(map(str, names))
+    more = f" and {len(some) - _LISTED:,} more" if len(some) > _LISTED else ""
+    return ", ".join(f"{name:.60}" for name in some[:_LISTED]) + more

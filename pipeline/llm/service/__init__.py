@@ -1,0 +1,1 @@
+"""One request to a service: limits, HTTP, and what its answer says."""

@@ -1,0 +1,1 @@
+"""Metrics of automatic metrics and scorers of comments: correlation with grades of people."""

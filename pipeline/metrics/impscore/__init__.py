@@ -1,0 +1,1 @@
+"""Metrics of implicitness scores: accuracy, ranking, detection, diversity, spaces, surface baselines."""

@@ -1,0 +1,84 @@
+"""How often a detector sees what is meant, by how implicit it is (ImpScore, section 7.2 and figure 7; IMP-42, IMP-43).
+
+In: one row a text that is problematic, with what the detector said. Out: accuracy in eight bins of implicitness, with
+an interval that counts near duplicates once: one template in 500 variants is not 500 texts.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import stats
+
+from pipeline.errors import BadInput
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH = 0.25
+BINS = tuple(WIDTH * i for i in range(9))  # edges of eight bins on [0, 2], half-open but the last
+LABELS = tuple(f"{low:.2f}-{low + WIDTH:.2f}" for low in BINS[:-1])
+_SLACK = 1e-5  # 1 - cos in single precision may leave [0, 2] by a rounding
+
+
+def bin_of(values: pl.Series | Sequence[float]) -> pl.Series:
+    """Label of each value's bin, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last holds 2 as well.
+
+    Raises:
+        BadInput: a value is missing or outside [0, 2].
+    """
+    numbers = pl.Series("bin", values, dtype=pl.Float64)
+    outside = numbers.filter(numbers.is_null() | ~numbers.is_between(-_SLACK, BINS[-1] + _SLACK))
+    if len(outside):
+        raise BadInput(f"implicitness should be between 0 and {BINS[-1]:g}, not {outside[0]}")
+    place = (numbers / WIDTH).floor().clip(0, len(LABELS) - 1).cast(pl.Int64)
+    return place.replace_strict(dict(enumerate(LABELS)), return_dtype=pl.String)
+
+
+def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a share among `count` independent answers: (low, high), NaN where there are none."""
+    z = float(stats.norm.ppf((1 + confidence) / 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+        half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    low, high = (np.where(count > 0, np.clip(edge, 0, 1), np.nan) for edge in (middle - half, middle + half))
+    return low, high
+
+
+def by_bin(rows: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy of one detector in each bin, the empty ones too.
+
+    Accuracy is the share of all rows that are detected, as in the paper. Its 95 % interval is Wilson's on the
+    *effective* count, the number of near-duplicate clusters in the bin: rows of one cluster count as one answer.
+
+    Args:
+        rows: implicitness; is_detected (true for yes, false for no, null for any other answer, which counts as not
+            detected); cluster (of `examples.impscore.clusters.near_duplicates`).
+
+    Returns:
+        Eight rows in order: subset (label of the bin), accuracy, low, high (all null in an empty bin), row_count,
+        effective_count, other_count.
+    """
+    found = (
+        rows.with_columns(subset=bin_of(rows["implicitness"]))
+        .group_by("subset")
+        .agg(
+            accuracy=pl.col("is_detected").cast(pl.Boolean).fill_null(value=False).mean(),
+            row_count=pl.len().cast(pl.Int64),
+            effective_count=pl.col("cluster").n_unique().cast(pl.Int64),
+            other_count=pl.col("is_detected").null_count().cast(pl.Int64),
+        )
+    )
+    counts = pl.col("row_count", "effective_count", "other_count")
+    every = pl.DataFrame({"subset": LABELS}).join(found, on="subset", how="left", maintain_order="left")
+    every = every.with_columns(counts.fill_null(0))
+    low, high = wilson(every["accuracy"].cast(pl.Float64).to_numpy(), every["effective_count"].to_numpy())
+    return every.select(
+        "subset",
+        pl.col("accuracy").round(6),
+        low=pl.Series(low).fill_nan(None).round(6),
+        high=pl.Series(high).fill_nan(None).round(6),
+        row_count="row_count",
+        effective_count="effective_count",
+        other_count="other_count",
+    )

@@ -1,0 +1,149 @@
+"""How whole the output of compressors is in people's eyes (NDD, appendix F, table 13; NDD-36).
+
+In: grades as `label.compression.grades` has them, from 0 to 5, of syntax and semantics. Intervals are of a bootstrap
+over sentences, all grades of a sentence together: what is measured is how systems would do on other sentences, with
+raters like these.
+"""
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import quality
+from pipeline.label.compression import FIELDS
+from pipeline.metrics.classification import Floats
+from pipeline.metrics.labelling.agreement import interval
+
+DRAWS = 1000
+SEED = 42
+AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
+
+TABLE_13 = {
+    "PPL Deleter": (3.69, 2.56), "PPL Deleter+SC": (3.93, 2.88), "S_C": (1.87, 1.51), "S_C+SC": (2.35, 2.08),
+    "BERTScore": (1.96, 1.83), "BERTScore+SC": (2.38, 2.17), "NDD": (3.87, 3.46), "NDD+SC": (4.08, 3.62),
+    "Fast NDD": (3.73, 3.18), "Fast NDD+SC": (4.01, 3.43),
+}  # fmt: skip
+"""The paper's means of syntax and semantics, of 100 sentences of Google's test set; it tells of no agreement."""
+
+_BLOCK = 1 << 20  # counts of a bootstrap held at a time
+
+
+def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+    """Mean grades of each system, of its compressions that were graded.
+
+    A compression counts once, whatever the number of its grades.
+
+    Args:
+        grades: item_id, system, field, grade (null where there is none).
+        draws: bootstrap samples.
+        seed: of the samples.
+
+    Returns:
+        A row a system and field, in order of system: system, field, value, low, high, n (sentences).
+
+    Raises:
+        BadInput: a system has two grades of a field for a sentence.
+    """
+    rows = []
+    for system in _known(grades)["system"].unique().sort():
+        for field in FIELDS:
+            value = _of(grades, system, field)["grade"].to_numpy()
+            if len(value):
+                rows.append((system, field, float(value.mean()), *_bounds(_means(value, draws, seed)), len(value)))
+    return pl.DataFrame(rows, _schema("system", "field", value=("value", "low", "high")), orient="row")
+
+
+def paired(
+    grades: pl.DataFrame, one: str, other: str, *, draws: int = DRAWS, seed: int = SEED
+) -> pl.DataFrame:  # fmt: skip
+    """How much better one system is than another on the sentences for which both were graded.
+
+    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
+    above 0 or that in which it is not below, whichever is smaller. With many pairs of systems it is too small.
+
+    Args:
+        grades: as of `summary`.
+        one: a system.
+        other: another.
+        draws: bootstrap samples.
+        seed: of the samples.
+
+    Returns:
+        A row a field: field, one, other, difference (one - other), low, high, p, n (sentences).
+
+    Raises:
+        BadInput: as of `summary`, or there is no sentence for which both were graded.
+    """
+    _known(grades)
+    rows = []
+    for field in FIELDS:
+        both = _of(grades, one, field).join(_of(grades, other, field), on="item_id", maintain_order="left")
+        if not both.height:
+            raise BadInput(f"{field}: expected a sentence with grades of {one!r} and of {other!r}, found none")
+        mine, theirs = (both[name].to_numpy() for name in ("grade", "grade_right"))
+        drawn = _means(mine - theirs, draws, seed)
+        p = min(1.0, 2 * (min(int((drawn <= 0).sum()), int((drawn >= 0).sum())) + 1) / (draws + 1))
+        values = float(mine.mean()), float(theirs.mean()), float((mine - theirs).mean())
+        rows.append((field, *values, *_bounds(drawn), p, both.height))
+    numbers = ("one", "other", "difference", "low", "high", "p")
+    return pl.DataFrame(rows, _schema("field", value=numbers), orient="row")
+
+
+def agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+    """How far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
+
+    A compression that systems share counts once. The interval takes compressions for independent, which those of one
+    sentence are not, and so is rather narrow.
+
+    Args:
+        grades: task_id, field, grades, raters.
+        draws: bootstrap samples.
+        seed: of the samples.
+
+    Returns:
+        A row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null where
+        there is nothing to measure.
+    """
+    rows = []
+    for field in FIELDS:
+        several = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
+        # codes of grades from 1, which these are not
+        shifted = several.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
+        codes = quality.codes(shifted)
+        rows += [(field, name, *interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
+    schema = _schema("field", "metric", value=("value", "low", "high"))
+    return pl.DataFrame(rows, schema, orient="row").fill_nan(None)
+
+
+def _known(grades: pl.DataFrame) -> pl.DataFrame:
+    """Rows with a grade; a second one for the same would count a sentence twice."""
+    if (twice := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
+        item, system, field = twice.select("item_id", "system", "field").row(0)
+        raise BadInput(f"item {item}, system {system!r}, {field}: is there twice, expected once")
+    return grades.filter(pl.col("grade").is_not_null())
+
+
+def _of(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
+    """item_id, grade of one system's graded compressions, in order."""
+    rows = grades.filter(pl.col("system") == system, pl.col("field") == field, pl.col("grade").is_not_null())
+    return rows.select("item_id", "grade").sort("item_id")
+
+
+def _means(values: Floats, draws: int, seed: int) -> Floats:
+    """Means of samples of the values: [draws]."""
+    if draws < 1:
+        raise ValueError(f"draws should be at least 1, not {draws}")
+    n, rng = len(values), np.random.default_rng(seed)
+    odds, step = np.full(n, 1 / n), max(1, _BLOCK // n)
+    return np.concatenate([
+        rng.multinomial(n, odds, size=min(step, draws - at)) @ values / n for at in range(0, draws, step)
+    ])  # fmt: skip
+
+
+def _bounds(values: Floats) -> tuple[float, float]:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _schema(*names: str, value: tuple[str, ...]) -> dict[str, pl.DataType]:
+    return {**dict.fromkeys(names, pl.String()), **dict.fromkeys(value, pl.Float64()), "n": pl.Int64()}

@@ -1,0 +1,189 @@
+"""What compression drops, seen in the dependency tree: how deep its words stand, and how many of its spans are subtrees
+(NDD, section 5.1, table 7; NDD-34).
+
+In: of each sentence the heads of its words, as in `pipeline.text.trees`, and the spans that were dropped, as pairs of
+start and end (exclusive) in the whole sentence. One span may hold another that was dropped before it; its words count
+once, its length is that in the whole sentence. Shares are in [0, 1]; the paper prints percent.
+
+Marks are words here, as they are in UD. The paper's treebank is PTB-3, with heads of another kind (UD hangs function
+words on content words), so numbers on UD are compared with random spans on UD, not with table 7.
+
+What the paper calls a subtree is open. Its random spans of 1, 2 and 3 to 5 words are subtrees in 55, 31 and 27 % of
+cases. Were a subtree one word with all its descendants, a tree of more than 10 words would need more than it has:
+.55 n + .31 (n - 1) + .27 (n - 4) > n. So the paper may also count several of them side by side, or draw otherwise. On
+UD English EWT's test part 66, 8 and 5 % of random spans are one (ratio .8, up to five words), 66, 38 and 27 % several.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations, groupby
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.metrics.recam import reading
+from pipeline.text.trees import Heads, depths, subtrees
+
+Span = tuple[int, int]
+Spans = Sequence[Sequence[Span]]
+Subtree = Literal["one", "several"]
+
+DEPTHS = ("depth_1", "depth_2", "depth_3", "depth_4_or_more")
+SUBTREES = ("subtree_1", "subtree_2", "subtree_3_or_more")
+LONGEST = 5  # words of a random span: the paper's largest span in table 7
+DRAWS = 2000
+SEED = 42
+
+_SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+
+
+def evaluate(
+    heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", draws: int = DRAWS, seed: int = SEED
+) -> pl.DataFrame:  # fmt: skip
+    """Depth-n and Subtree-k, with percentile bootstrap intervals of 95 % over the sentences with such words or spans.
+
+    - depth_1 to depth_4_or_more: the share of dropped words that stand so deep; 1 is the root. Fewer at the top are
+      better.
+    - subtree_1 to subtree_3_or_more: of the dropped spans of so many words, the share of those that are subtrees. A
+      whole sentence is none.
+
+    Args:
+        heads: of the words of each sentence, [n], -1 for the root.
+        spans: of each sentence, none or more.
+        subtree: one is a word with all its descendants; several are one or more of these, so that no other word hangs
+            on a word of the span.
+        draws: bootstrap samples.
+        seed: of the samples.
+
+    Returns:
+        A row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null
+        where n is 0.
+
+    Raises:
+        BadInput: naming the sentence, from 1, for a span outside of it, twice there, or that crosses another.
+    """
+    _check([*map(len, heads)], spans)
+    words, whole = [], []  # sentence, depth; sentence, length, whether it is a subtree
+    for number, (up, dropped) in enumerate(zip(heads, spans, strict=True)):
+        deep, full = depths(up), _subtrees(up, dropped, subtree)
+        words += [(number, int(deep[word])) for word in {word for span in dropped for word in range(*span)}]
+        whole += [(number, end - start, (start, end) in full) for start, end in dropped]
+    by_word = pl.DataFrame(words, schema={"sentence": pl.Int64, "depth": pl.Int64}, orient="row")
+    by_span = pl.DataFrame(
+        whole, schema={"sentence": pl.Int64, "length": pl.Int64, "right": pl.Boolean}, orient="row"
+    )  # fmt: skip
+    groups = [by_word.with_columns(right=pl.col("depth").clip(upper_bound=4) == n) for n in range(1, 5)]
+    groups += [by_span.filter(pl.col("length").clip(upper_bound=3) == k) for k in range(1, 4)]
+    rows = [
+        (name, *(reading.accuracy(part["right"], part["sentence"], draws=draws, seed=seed) if len(part) else _NOTHING))
+        for name, part in zip(DEPTHS + SUBTREES, groups, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+_NOTHING = (None, None, None, 0)
+
+
+def _subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
+    """Those of the spans that are subtrees, among others."""
+    if subtree == "one":
+        return {(start, end) for start, end in subtrees(heads).tolist()}
+    up = np.asarray(heads, np.int64)
+    at = np.arange(len(up))
+    outside = {(start, end): (at < start) | (at >= end) for start, end in spans}
+    return {span for span, out in outside.items() if out.any() and not (out & (up >= span[0]) & (up < span[1])).any()}
+
+
+def dropped_spans(rounds: Sequence[int]) -> list[Span]:
+    """Spans of a sentence from the round in which each word was dropped, 0 where it stays.
+
+    Words that stood next to each other when they were dropped in one round are one span, which holds what had been
+    dropped between them: of two spans side by side in one round, nothing tells that they were two.
+    """
+    found = []
+    for number in {*rounds} - {0}:
+        there = [place for place, dropped in enumerate(rounds) if dropped in (0, number) or dropped > number]
+        for dropped, run in groupby(there, [each == number for each in rounds].__getitem__):
+            if dropped:
+                places = [*run]
+                found.append((places[0], places[-1] + 1))
+    return sorted(found)
+
+
+def random_like(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
+    """Random spans, of each sentence as many and as long as those that a system dropped.
+
+    The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
+    is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
+    touch.
+
+    Args:
+        sizes: words of each sentence.
+        spans: of the system.
+        seed: of the draws.
+
+    Raises:
+        BadInput: as of `evaluate`.
+    """
+    _check(sizes, spans)
+    rng = np.random.default_rng(seed)
+    return [_placed(size, [end - start for start, end in _outer(each)], rng)
+            for size, each in zip(sizes, spans, strict=True)]  # fmt: skip
+
+
+def random_spans(
+    sizes: Sequence[int], ratio: float, longest: int = LONGEST, *, seed: int = SEED
+) -> list[list[Span]]:  # fmt: skip
+    """Random spans that leave a ratio of each sentence's words, rounded, but at least one (table 7, Random).
+
+    Lengths are drawn from 1 to the longest, all equally likely, until what is left to drop is shorter.
+
+    Args:
+        sizes: words of each sentence.
+        ratio: in (0, 1].
+        longest: words of a span.
+        seed: of the draws.
+
+    Raises:
+        ValueError: a ratio outside (0, 1], or a longest span below 1.
+    """
+    if not 0 < ratio <= 1 or longest < 1:
+        raise ValueError(f"expected a ratio above 0 and at most 1 and spans of at least a word, not {ratio}, {longest}")
+    rng = np.random.default_rng(seed)
+    found = []
+    for size in sizes:
+        lengths: list[int] = []
+        while (left := size - max(1, int(ratio * size + 0.5)) - sum(lengths)) > 0:
+            lengths.append(int(rng.integers(1, min(longest, left), endpoint=True)))
+        found.append(_placed(size, lengths, rng))
+    return found
+
+
+def _placed(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:
+    """Disjoint spans of such lengths: which of the words that stay and the spans, in a row, are spans."""
+    drawn = rng.permutation(np.array(lengths, np.int64))
+    rest = size - int(drawn.sum())
+    slots = np.sort(rng.choice(rest + len(drawn), len(drawn), replace=False))
+    starts = slots + np.cumsum(drawn) - drawn - np.arange(len(drawn))
+    return [(int(start), int(start + length)) for start, length in zip(starts, drawn, strict=True)]
+
+
+def _outer(spans: Sequence[Span]) -> list[Span]:
+    found: list[Span] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not found or start >= found[-1][1]:
+            found.append((start, end))
+    return found
+
+
+def _check(sizes: Sequence[int], spans: Spans) -> None:
+    if len(sizes) != len(spans):
+        raise BadInput(f"spans: expected a list for each of {len(sizes)} sentences, found {len(spans)}")
+    for number, (size, each) in enumerate(zip(sizes, spans, strict=True), 1):
+        for start, end in each:
+            if not 0 <= start < end <= size:
+                raise BadInput(f"sentence {number}: expected spans in its {size} words, found {(start, end)}")
+        for one, other in combinations(sorted(each), 2):
+            if one == other or one[0] < other[0] < one[1] < other[1]:
+                raise BadInput(f"sentence {number}: spans {one} and {other} are the same or cross each other")

@@ -1,0 +1,1 @@
+"""Metrics of cloze sets and their readers."""

@@ -1,0 +1,203 @@
+"""How often readers of cloze items choose the right option: accuracy with intervals, by kind of item, two readers on
+the same items, and readers on the other kind of abstractness (ReCAM, sections 4 and 4.3, tables 6 and 7).
+
+In: for each item whether the reader is right, a boolean [n]. Items of one article are not independent, so whoever knows
+their articles gives them as `groups`. All numbers are in [0, 1]; the paper prints percent.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.metrics import classification
+from pipeline.metrics.impscore.detection import wilson
+
+Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
+Names = npt.NDArray[np.generic] | pl.Series | Sequence[str] | range
+
+DRAWS = 2000
+SEED = 42
+
+
+class Published(NamedTuple):
+    """What the paper has of one subtask, on a test set that is not public; of people it has no accuracy."""
+
+    gated: float  # the GA Reader, its baseline
+    best: float
+    best_away: float  # the best of those trained on the other subtask
+    drops: tuple[float, float]  # the least and the largest from home to away
+
+
+PAPER = {
+    "imperceptibility": Published(0.251, 0.951, 0.918, (0.013, 0.144)),
+    "nonspecificity": Published(0.243, 0.953, 0.942, (0.002, 0.219)),
+}
+"""Tables 6 and 7, by the subtask whose test set it is. Section 4.3 says all drop substantially; 0.002 is one of them
+(REC-30)."""
+
+
+class Interval(NamedTuple):
+    """A share of right answers, its 95 % interval, and of how many items."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Paired(NamedTuple):
+    """How much more often one reader is right than another, and how likely so much is if they were equally good."""
+
+    difference: float
+    low: float
+    high: float
+    p: float  # of the bootstrap
+    mcnemar: float  # p of the exact test, which takes all items for independent
+    n: int
+
+
+def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Interval:
+    """Share of right answers with its percentile bootstrap interval of 95 %.
+
+    Args:
+        is_right: of each item, [n].
+        groups: the article of each item, [n]: whole articles are drawn. By default single items.
+        draws: samples drawn with replacement.
+        seed: of the draws.
+
+    Raises:
+        ValueError: no items, one without an answer (null), or not as many groups as items.
+    """
+    right = _answers(is_right)
+    found = classification.interval(
+        np.ones_like(right), right, "accuracy", groups=_groups(groups, len(right)), draws=draws, seed=seed
+    )
+    return Interval(*found, len(right))
+
+
+def by(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.DataFrame:
+    """Accuracy by part of speech of the gold word, length of the passage (`length_bins`), place of the right option, …
+
+    The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
+    one article count as one answer for it, which makes it wide rather than narrow.
+
+    Args:
+        is_right: of each item, [n].
+        values: what the items are told apart by, [n]; null is a part of its own.
+        groups: the article of each item, [n]; by default every item is independent.
+
+    Returns:
+        group (the value as text, null where it is null), n, accuracy, low, high; in the order of the values.
+
+    Raises:
+        ValueError: as of `accuracy`, or not as many values as items.
+    """
+    right = _answers(is_right)
+    if len(values) != len(right):
+        raise ValueError(f"expected a value for each of {len(right)} items, got {len(values)}")
+    unit = _groups(range(len(right)) if groups is None else groups, len(right))
+    rows = pl.DataFrame({"value": values, "right": right, "unit": unit})
+    found = (
+        rows.group_by("value")
+        .agg(n=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean(), units=pl.col("unit").n_unique())
+        .sort("value", nulls_last=True)
+    )
+    low, high = wilson(found["accuracy"].to_numpy(), found["units"].to_numpy().astype(np.int64))
+    return found.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)
+
+
+def length_bins(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -> pl.Series:
+    """The bin of each length, as an Enum in order, such as `0–120`, `121–250`, `251+`.
+
+    Args:
+        lengths: whole numbers from 0, such as words of the passage.
+        count: of bins of about as many items; fewer where lengths are the same.
+        edges: the last length of each bin but the last, growing, instead of bins of equal size.
+
+    Raises:
+        ValueError: no lengths, one that is null or below 0, or edges that do not grow.
+    """
+    if not len(lengths) or lengths.null_count() or (lengths < 0).any():
+        raise ValueError("expected at least one length, and none that is null or below 0")
+    numbers = lengths.cast(pl.Int64).to_numpy()
+    ends = list(edges)
+    if not ends:
+        cut = np.quantile(numbers, np.arange(1, count) / count, method="inverted_cdf")
+        ends = [end for end in np.unique(cut).tolist() if end < numbers.max()]
+    if any(one >= other for one, other in pairwise([-1, *ends])):
+        raise ValueError(f"edges should grow from 0, not {ends}")
+    starts = [0, *(end + 1 for end in ends)]
+    labels = [*(f"{start}–{end}" for start, end in zip(starts, ends, strict=False)), f"{starts[-1]}+"]
+    place = np.searchsorted(np.array(ends, np.int64), numbers)
+    return pl.Series(lengths.name, np.array(labels)[place], dtype=pl.Enum(labels))
+
+
+def paired(one: Rights, other: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Paired:
+    """How much more often `one` is right than `other`, by a paired bootstrap over the same items.
+
+    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
+    above 0 or that in which it is not below, whichever is smaller. McNemar's test stands beside for single items.
+
+    Args:
+        one: whether the first reader is right, [n].
+        other: whether the second one is, about the same items in the same order.
+        groups: the article of each item, [n]; by default single items are drawn.
+        draws: samples drawn with replacement.
+        seed: of the draws.
+
+    Raises:
+        ValueError: as of `accuracy`, or not as many answers of one as of the other.
+    """
+    ours, theirs = _answers(one), _answers(other)
+    if len(ours) != len(theirs):
+        raise ValueError(f"expected answers to the same items, got {len(ours)} and {len(theirs)}")
+    truth = np.ones_like(ours)
+    found = classification.paired(
+        truth, ours, theirs, "accuracy", groups=_groups(groups, len(ours)), draws=draws, seed=seed
+    )
+    return Paired(*found, classification.mcnemar(truth, ours, theirs), len(ours))
+
+
+def cross(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
+    """How much readers lose on a test set when they were trained on the other subtask (section 4.3; REC-30).
+
+    Args:
+        cells: trained_on, tested_on, accuracy and the keys, a row a cell.
+        keys: columns that tell readers apart, such as the team.
+
+    Returns:
+        The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
+        none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
+
+    Raises:
+        ValueError: a cell is there twice.
+    """
+    if cells.select(*keys, "trained_on", "tested_on").is_duplicated().any():
+        raise ValueError("expected each cell of trained_on and tested_on once")
+    is_home = pl.col("trained_on") == pl.col("tested_on")
+    home = cells.filter(is_home).select(*keys, "tested_on", home="accuracy")
+    away = cells.filter(~is_home).select(*keys, "tested_on", "trained_on", away="accuracy")
+    found = away.join(home, on=[*keys, "tested_on"], how="left", maintain_order="left", nulls_equal=True)
+    return found.select(*keys, "tested_on", "trained_on", "home", "away", drop=pl.col("home") - pl.col("away"))
+
+
+def _answers(is_right: Rights) -> npt.NDArray[np.int64]:
+    """1 where the reader is right, else 0."""
+    answers = pl.Series("is_right", is_right, dtype=pl.Boolean)
+    if not len(answers) or answers.null_count():
+        raise ValueError(f"expected at least one item, and an answer of each, found {answers.null_count()} null")
+    return answers.cast(pl.Int64).to_numpy()
+
+
+def _groups(groups: Names | None, count: int) -> npt.NDArray[np.uint32] | None:
+    """The groups by number, as an article may be the name of its group."""
+    if groups is None:
+        return None
+    names = pl.Series("group", groups)
+    if len(names) != count or names.null_count():
+        raise ValueError(f"expected a group for each of {count} items, got {len(names) - names.null_count()}")
+    return names.rank("dense").to_numpy()

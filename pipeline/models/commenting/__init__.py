@@ -1,0 +1,1 @@
+"""Models for article commenting: commenters, relevance, similar articles, the quality scorer."""

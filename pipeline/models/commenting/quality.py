@@ -1,0 +1,328 @@
+"""The quality scorer: the grade that people would give a comment under its article, or its likes (issue 6, AAC-34).
+
+    s(x) = b + Σ_f w_f · x_f              over families of features f
+    grade = low + (high - low) σ(s)       between the least and the largest grade learnt from
+    log(1 + likes) = clip(s)              likewise
+
+The families are n-grams of characters and of words, hashed, in TF-IDF of length one; the surface of the comment; its
+sentence embedding; and its relation to the article. The numbers of the last three are standardised and each family has
+mean squared length one, so that one penalty fits all and a family counts by what it tells, not by its width.
+
+What says nothing of a comment (no article, or a part of it) has the mean of the comments learnt from.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.models.encoder import Encoder, Vectors, encode
+from pipeline.text import segment
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+log = logging.getLogger(__name__)
+
+KINDS = {"grade": "quality", "upvotes": "upvotes"}
+"""The kinds of models, by their target."""
+
+ROWS = 1024  # comments scored at a time
+ARTICLE = ("title", "content")
+_BENDS = (8, 16, 32, 64, 128, 256, 512, 1024)  # characters at which what length tells may change
+_WEIGHT = {"surface": 10.0}  # few numbers, of which little can be overfitted, are hardly held back
+_FARTHEST = 4.0  # deviations from the mean that a number counts at most
+
+Floats = npt.NDArray[np.float64]
+Embed = Callable[[Sequence[str]], Vectors]
+
+
+def _surface() -> dict[str, pl.Expr]:
+    text = pl.col("text")
+    size = text.str.len_chars().cast(pl.Float64)
+    words = text.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
+    count = words.len().cast(pl.Float64)
+
+    def share(pattern: str) -> pl.Expr:
+        return text.str.count_matches(pattern) / (size + 1)
+
+    return {
+        "log_characters": size.log1p(),
+        **{f"log_characters_over_{bend}": (size.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
+        "log_words": count.log1p(),
+        "log_sentences": text.str.count_matches(r"[.!?。！？…]+").log1p(),
+        "log_lines": text.str.count_matches(r"\n+").log1p(),
+        "word_length": words.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
+        "distinct_words": words.n_unique() / (count + 1),
+        "commas": share(r"[,，、;；:：]"),
+        "questions": share(r"[?？]"),
+        "exclamations": share(r"[!！]"),
+        "ellipses": share(r"\.{2,}|…"),
+        "quotes": share(r"[\"“”«»「」『』]"),
+        "brackets": share(r"[()（）]"),
+        "digits": share(r"\p{N}"),
+        "capitals": share(r"\p{Lu}"),
+        "signs": share(r"[^\p{L}\p{N}\p{P}\s]"),
+        "codes": share(segment.CODE.pattern),
+        "links": text.str.count_matches(r"https?://|\[URL\]").log1p(),
+    }
+
+
+SURFACE = _surface()
+"""What a comment looks like, by name, as expressions over the column `text`."""
+
+
+class Design(NamedTuple):
+    """Which features a scorer looks at."""
+
+    characters: int  # of the longest n-gram of characters; 0: none
+    words: int  # of the longest n-gram of words; 0: none
+    buckets: int  # that the n-grams of a kind are hashed into
+    tokenizer: str
+    has_surface: bool
+    has_relation: bool
+    dim: int  # of the sentence embedding; 0: none
+
+    def families(self) -> dict[str, list[str]]:
+        """Names of the numbers that are not n-grams, in their order, by family."""
+        related = [f"words_in_{part}" for part in ARTICLE]
+        found = {
+            "surface": list(SURFACE) if self.has_surface else [],
+            "embedding": [f"embedding_{number}" for number in range(self.dim)],
+            "relation": related + [f"cosine_{part}" for part in ARTICLE if self.dim] if self.has_relation else [],
+        }
+        return {family: names for family, names in found.items() if names}
+
+    def grams(self) -> list[str]:
+        """The kinds of n-grams."""
+        return [kind for kind, longest in (("characters", self.characters), ("words", self.words)) if longest]
+
+
+class Seen(NamedTuple):
+    """What a scorer sees of n comments, before anything is weighed."""
+
+    counts: "list[csr_matrix]"  # [n, buckets] for each kind of n-grams
+    numbers: Floats  # [n, d], NaN where there is no article
+
+
+def seen(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Seen:
+    """The features of comments: the same way when a scorer learns and when it is asked.
+
+    Args:
+        rows: text; title and content of the article, null or absent where there is none.
+        design: which features.
+        embed: gives embeddings of texts, where the design has them.
+    """
+    texts = rows["text"].to_list()
+    cut = _words(design.tokenizer)
+    counts = [_counts(kind, design, cut, texts) for kind in design.grams()]
+    parts = []
+    vectors = embed(texts).astype(np.float64) if design.dim and embed else None
+    if design.has_surface:
+        parts.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
+    if vectors is not None:
+        parts.append(vectors)
+    if design.has_relation:
+        articles = [_column(rows, part) for part in ARTICLE]
+        parts += [_shares(texts, article, cut)[:, None] for article in articles]
+        if vectors is not None and embed:
+            parts += [_cosines(vectors, article, embed)[:, None] for article in articles]
+    return Seen(counts, np.hstack([np.empty((len(texts), 0)), *parts]))
+
+
+def checked(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
+    """BadInput if there is no column text, or a comment without text; rows are called by their numbers, from 1."""
+    if rows.schema.get("text") != pl.String:
+        found = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
+        raise BadInput(f"expected a column 'text' of strings, found {found}")
+    if rows["text"].null_count():
+        at = int(rows["text"].is_null().arg_true()[0])
+        row = at + 1 if numbers is None else numbers[at]
+        raise BadInput(f"row {row}: field 'text' is null; expected a comment")
+
+
+def _column(rows: pl.DataFrame, name: str) -> list[str]:
+    """A text of the article; empty where there is none."""
+    return rows[name].cast(pl.String).fill_null("").to_list() if name in rows.columns else [""] * rows.height
+
+
+def _words(tokenizer: str) -> Callable[[str], list[str]]:
+    cut = segment.tokenizer(tokenizer).cut
+    return lambda text: segment.words(text.lower(), cut)
+
+
+def _counts(kind: str, design: Design, cut: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    def of_words(text: str) -> list[str]:
+        words = cut(text)
+        return [" ".join(words[at : at + n]) for n in range(1, design.words + 1) for at in range(len(words) - n + 1)]
+
+    how: dict[str, Any] = {"analyzer": of_words}
+    if kind == "characters":
+        how = {"analyzer": "char", "ngram_range": (1, design.characters)}
+    return HashingVectorizer(**how, n_features=design.buckets, norm=None, alternate_sign=False).transform(texts)
+
+
+def _shares(texts: list[str], articles: list[str], cut: Callable[[str], list[str]]) -> Floats:
+    """Share of a comment's distinct words that stand in the article too: [n], NaN where there is none."""
+    known = {article: set(cut(article)) for article in set(articles)}
+    found = np.full(len(texts), np.nan)
+    for row, (text, article) in enumerate(zip(texts, articles, strict=True)):
+        if article:
+            own = set(cut(text))
+            found[row] = len(own & known[article]) / max(1, len(own))
+    return found
+
+
+def _cosines(vectors: Floats, articles: list[str], embed: Embed) -> Floats:
+    """Cosine of each comment with its article: [n], NaN where there is none."""
+    found = np.full(len(articles), np.nan)
+    if at := [row for row, article in enumerate(articles) if article]:
+        others = embed([articles[row] for row in at]).astype(np.float64)
+        sizes = np.linalg.norm(vectors[at], axis=1) * np.linalg.norm(others, axis=1)
+        found[at] = (vectors[at] * others).sum(axis=1) / np.maximum(sizes, 1e-12)
+    return found
+
+
+class Scale(NamedTuple):
+    """How features are weighed, learnt from the training part."""
+
+    rarity: list[npt.NDArray[np.float32]]  # inverse document frequencies [buckets] of each kind of n-grams
+    mean: npt.NDArray[np.float32]  # [d]
+    spread: npt.NDArray[np.float32]  # [d]; infinite where a number never varies, so that it counts nothing
+
+
+def scale_of(features: Seen) -> Scale:
+    """Rarity log((1 + n) / (1 + df)) + 1, as scikit-learn has it, and mean and deviation of the numbers."""
+    rarity = [
+        (np.log((1 + len(features.numbers)) / (1 + counts.getnnz(axis=0))) + 1).astype(np.float32)
+        for counts in features.counts
+    ]
+    known = ~np.isnan(features.numbers)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, features.numbers, 0).sum(axis=0) / count
+    spread = np.sqrt((np.where(known, features.numbers - mean, 0) ** 2).sum(axis=0) / count)
+    spread[spread < 1e-6] = np.inf
+    return Scale(rarity, mean.astype(np.float32), spread.astype(np.float32))
+
+
+def weighed(features: Seen, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
+    """Features on their scale: n-grams [n, kinds × buckets] and numbers [n, d]."""
+    from scipy.sparse import csr_matrix, hstack
+    from sklearn.preprocessing import normalize
+
+    kinds = []
+    for counts, rarity in zip(features.counts, scale.rarity, strict=True):
+        kind = counts.copy()
+        kind.data = (1 + np.log(kind.data)) * rarity[kind.indices]
+        kinds.append(normalize(kind, copy=False))
+    numbers = np.nan_to_num((features.numbers - scale.mean) / scale.spread).clip(-_FARTHEST, _FARTHEST)
+    start = 0
+    for family, names in design.families().items():
+        numbers[:, start : start + len(names)] *= _WEIGHT.get(family, 1.0) / math.sqrt(len(names))
+        start += len(names)
+    return hstack([csr_matrix((len(numbers), 0)), *kinds], format="csr"), numbers
+
+
+class Scorer(NamedTuple):
+    """A scorer that can be asked."""
+
+    design: Design
+    scale: Scale
+    weights: tuple[Floats, Floats]  # of the n-grams [kinds × buckets] and of the numbers [d]
+    bias: float
+    bounds: tuple[float, float]  # least and largest target of the training part
+    quantiles: Floats  # of scores of comments not learnt from, where there were some
+    encoder: Encoder | None
+    target: str  # grade: in its own unit; upvotes: log(1 + likes)
+
+
+def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Scorer:
+    """A scorer of what `training.commenting.quality.fit` gave or `training.registry.read` read.
+
+    Args:
+        tensors: its weights.
+        config: its configuration.
+        encoder: the encoder that it was trained with, where it was trained with one.
+
+    Raises:
+        BadInput: it is no quality scorer, or the encoder is another one.
+    """
+    if config.get("kind") not in KINDS.values():
+        raise BadInput(f"the model is of kind {config.get('kind')!r}, not {' or '.join(map(repr, KINDS.values()))}")
+    given = (encoder.revision, encoder.pooling) if encoder else (None, None)
+    if config["encoder"] and (config["encoder_revision"], config["encoder_pooling"]) != given:
+        raise BadInput(f"the scorer was trained with encoder {config['encoder']}; give that one")
+    design = Design(**{name: config[name] for name in Design._fields})
+    arrays = {name: value.numpy() for name, value in tensors.items()}
+    rarity = [arrays[f"rarity.{kind}"] for kind in design.grams()]
+    grams = [arrays[f"weights.{kind}"] for kind in design.grams()]
+    return Scorer(
+        design,
+        Scale(rarity, arrays["mean"], arrays["spread"]),
+        (np.concatenate([np.empty(0), *grams]), arrays["weights.numbers"].astype(np.float64)),
+        config["bias"],
+        (config["low"], config["high"]),
+        arrays["quantiles"].astype(np.float64),
+        encoder if config["encoder"] else None,
+        config["target"],
+    )
+
+
+def scores(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
+    """Grades of comments in the unit they were given in, or expected log(1 + likes); [n].
+
+    What is in memory beside the rows is a batch; a score differs by about 1e-6 with the batch it falls in, as the
+    encoder's embeddings do, and not at all without one.
+
+    Args:
+        scorer: of `load`.
+        rows: text; title and content of the article, null or absent where there is none.
+        batch: comments at a time.
+
+    Raises:
+        BadInput: there is no column text, or a comment without text.
+    """
+    if batch < 1:
+        raise ValueError(f"expected a batch of at least one comment, got {batch}")
+    checked(rows)
+    embed = partial(encode, scorer.encoder) if scorer.encoder else None
+    if scorer.design.has_relation and (alone := _alone(rows)):
+        log.info("%d of %d comments have no article: they are scored by themselves", alone, rows.height)
+    found = [np.empty(0)]
+    for start in range(0, rows.height, batch):
+        grams, numbers = weighed(seen(rows[start : start + batch], scorer.design, embed), scorer.scale, scorer.design)
+        # summed by row: a matrix product rounds otherwise for another number of rows
+        found.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
+    return valued(np.concatenate(found), scorer.target, scorer.bounds)
+
+
+def valued(said: Floats, target: str, bounds: tuple[float, float]) -> Floats:
+    """What s(x) comes to in the unit of the target, `grade` or `upvotes`, within its bounds: [n]."""
+    from scipy.special import expit
+
+    low, high = bounds
+    return np.asarray(low + (high - low) * expit(said) if target == "grade" else said.clip(low, high), np.float64)
+
+
+def _alone(rows: pl.DataFrame) -> int:
+    """Comments without any text of an article."""
+    known = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
+    return rows.height - (rows.select(pl.any_horizontal(known).sum()).item() if known else 0)
+
+
+def ranks(scorer: Scorer, values: Floats) -> Floats:
+    """Share of known comments that are scored lower, in [0, 1], a tie half: [n] of what `scores` gave.
+
+    Likes have a long tail and differ by audience: where a comment stands among others says more than their number.
+    """
+    below, upto = (np.searchsorted(scorer.quantiles, values, side) for side in ("left", "right"))
+    return np.asarray((below + upto) / (2 * len(scorer.quantiles)), np.float64)

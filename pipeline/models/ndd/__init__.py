@@ -1,0 +1,1 @@
+"""Masked language models for NDD: counts, or a transformer."""

@@ -1,0 +1,1 @@
+"""Models for ReCAM: readers of cloze items and the features of words."""

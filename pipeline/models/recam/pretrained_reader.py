@@ -1,0 +1,352 @@
+"""The pretrained reader of ReCAM (section 4; REC-31): a transformer chooses the word in a question's placeholder.
+
+    filled    [CLS] question with an option in its place [SEP] passage [SEP], one sequence an option; a head scores the
+              states of the option (Wang et al. turn the choice into the classification of filled sentences)
+    masked    [CLS] question with [MASK] in its place [SEP] passage [SEP], one sequence for all options; an option's
+              score is the mean log probability of its pieces in the place, by a head tied to the word embeddings
+
+A passage longer than the window is read in several, which slide; an option's score is then the highest or the mean of
+them. The wrong-answer ensemble adds a second head, see `ensembled`.
+
+A model is its weights and JSON: the transformer's configuration and its tokenizer, so that the encoder that it was made
+of is not needed to load it.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from pipeline.errors import BadInput, refuse_damage
+from pipeline.models.encoder import EMBEDDED, embedded_folder
+from pipeline.models.pinned import REMEDY, located
+
+Style = Literal["filled", "masked"]
+Pool = Literal["option", "first", "mean"]
+Over = Literal["max", "mean"]
+
+_BETWEEN_RUNS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
+
+
+class Opened(NamedTuple):
+    """A pretrained transformer and what it is, for signatures."""
+
+    module: Any  # a transformers model: with its head for masked words, or bare
+    tokenizer: Any  # transformers.PreTrainedTokenizerBase
+    name: str
+    revision: str
+    is_headed: bool  # the head was there, and is not of random weights
+
+
+def opened(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> Opened:
+    """Load a transformer and its tokenizer; weights in safetensors alone, no code of others.
+
+    Args:
+        name: `embedded`; a folder, such as `training.recam.masked_lm.write` writes; or a hub name with a pinned
+            revision, `google/electra-large-discriminator@<commit>`.
+        is_masked: with the head for masked words; one that the weights lack is drawn from torch's global source.
+
+    Raises:
+        BadInput: neither a folder nor a pinned name, no safetensors, or a head that cannot be asked place by place.
+    """
+    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+
+    files = located(embedded_folder() if name == EMBEDDED else name)
+    kind = AutoModelForMaskedLM if is_masked else AutoModel
+    with _quiet(), refuse_damage(files.folder, REMEDY):
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
+        module, told = kind.from_pretrained(
+            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
+            output_loading_info=True,
+        )  # fmt: skip
+    if is_masked:
+        _check_head(module)
+    short = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
+    return Opened(_bare(module), tokenizer, short, files.revision, is_masked and not told["missing_keys"])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Weights that a task does not need, or that are new to it, are no news here."""
+    from transformers.utils import logging as chatter
+
+    chatter.disable_progress_bar()
+    level = chatter.get_verbosity()
+    chatter.set_verbosity_error()
+    try:
+        yield
+    finally:
+        chatter.set_verbosity(level)
+
+
+def _bare(module: Any) -> Any:
+    """Without the layer that pools for next-sentence prediction: nothing here reads it."""
+    if getattr(module, "pooler", None) is not None:
+        module.pooler = None
+    return module
+
+
+def architecture(module: Any) -> dict[str, Any]:
+    """A transformer's configuration as JSON, without what differs from run to run."""
+    told = json.loads(module.config.to_json_string(use_diff=False))
+    return {name: value for name, value in told.items() if name not in _BETWEEN_RUNS}
+
+
+def built(told: dict[str, Any], *, is_masked: bool) -> Any:
+    """A transformer of random weights of an architecture."""
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+    config = AutoConfig.for_model(**told)
+    return _bare((AutoModelForMaskedLM if is_masked else AutoModel).from_config(config))
+
+
+def logits(module: Any, states: Tensor) -> Tensor:
+    """What the head for masked words says of states [n, d]: [n, vocabulary]. So it is asked where a mask is alone."""
+    for name, part in module.named_children():
+        if name != module.base_model_prefix:
+            states = part(states)
+    return states
+
+
+@torch.no_grad()
+def _check_head(module: Any) -> None:
+    """Most heads are modules one after another; where one is not, its own logits are others."""
+    module.eval()
+    ids = torch.tensor([[1, 2, 3]])
+    try:
+        found = logits(module, module.base_model(input_ids=ids).last_hidden_state[0])
+        is_right = torch.allclose(found, module(input_ids=ids).logits[0], atol=1e-4)
+    except (RuntimeError, TypeError, ValueError):
+        is_right = False
+    if not is_right:
+        raise BadInput(f"the head of {type(module).__name__} is of a kind that is not known here; take BERT or RoBERTa")
+
+
+def weights(module: nn.Module) -> dict[str, Tensor]:
+    """All weights by name, those that are tied once."""
+    return {name: value.detach().clone().cpu().contiguous() for name, value in module.named_parameters()}
+
+
+def into(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put back what `weights` took, or a part of it.
+
+    Raises:
+        BadInput: a weight is of another model.
+    """
+    own = dict(module.named_parameters())
+    for name, value in tensors.items():
+        if name not in own or own[name].shape != value.shape:
+            raise BadInput(f"the weight {name!r} {list(value.shape)} is of another model")
+    module.load_state_dict(tensors, strict=False)
+
+
+def freeze(transformer: Any, tuned_layers: int, is_embedding_tuned: bool) -> None:
+    """Of a bare transformer the last layers learn alone; the first ones, and word embeddings with them, if told."""
+    lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
+    layers = list(max(lists, key=len, default=()))
+    embeddings = transformer.get_input_embeddings()
+    transformer.requires_grad_(tuned_layers >= len(layers))
+    for layer in layers[max(len(layers) - tuned_layers, 0) :]:
+        layer.requires_grad_(True)
+    embeddings.requires_grad_(is_embedding_tuned)
+
+
+class Pieces(NamedTuple):
+    """How texts become ids: a tokenizer, and what its model expects around one text or two."""
+
+    tokenizer: Tokenizer
+    before: list[int]  # as [CLS]
+    between: list[int]  # as [SEP]
+    after: list[int]
+    types: list[int]  # of the first and of the second text
+    mask: int
+    pad: int
+    longest: int  # pieces of a sequence
+
+    def cut(self, texts: list[str]) -> list[list[int]]:
+        """The pieces of each text, without those around it; what looks like a special piece is a word."""
+        return [one.ids for one in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+
+def pieces_of(found: Opened) -> dict[str, Any]:
+    """What `pieces` needs, as JSON.
+
+    Raises:
+        BadInput: the tokenizer has no mask, or is none of the library `tokenizers`.
+    """
+    tokenizer = found.tokenizer
+    if tokenizer.mask_token_id is None or tokenizer.pad_token_id is None or not tokenizer.is_fast:
+        raise BadInput(f"encoder {found.name}: expected a fast tokenizer with a mask and a padding piece")
+    pair = tokenizer("a", "a", return_special_tokens_mask=True)
+    ids, special = pair["input_ids"], pair["special_tokens_mask"]
+    first, second = special.index(0), len(special) - 1 - special[::-1].index(0)
+    start = next(at for at in range(first, len(ids)) if special[at])
+    end = next(at for at in range(start, len(ids)) if not special[at])
+    types = pair.get("token_type_ids", [0] * len(ids))
+    places = getattr(found.module.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    return {
+        "tokenizer": tokenizer.backend_tokenizer.to_str(), "before": ids[:first], "between": ids[start:end],
+        "after": ids[second + 1 :], "types": [types[first], types[second]], "mask": tokenizer.mask_token_id,
+        "pad": tokenizer.pad_token_id, "longest": int(min(places, tokenizer.model_max_length)),
+    }  # fmt: skip
+
+
+def pieces(told: dict[str, Any]) -> Pieces:
+    """How texts become ids, of what `pieces_of` told."""
+    tokenizer = Tokenizer.from_str(told["tokenizer"])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # a comment that says [MASK] shall not be one
+    return Pieces(tokenizer, **{name: value for name, value in told.items() if name != "tokenizer"})
+
+
+class Shape(NamedTuple):
+    """What a reader is but for its transformer."""
+
+    style: Style = "filled"
+    pool: Pool = "option"  # of a filled sequence, the states that are scored: the option's, the first, all
+    over: Over = "max"  # of an option's windows
+    has_gloss: bool = False  # of a masked reader: what it knows of an option
+    has_wrong: bool = False  # a second head, of what makes an option wrong
+    dropout: float = 0.1
+
+
+class Batch(NamedTuple):
+    """Sequences of n items: s of them, t long."""
+
+    ids: Tensor  # [s, t]
+    is_there: Tensor  # [s, t]: no padding
+    types: Tensor  # [s, t]
+    start: Tensor  # [s]: where the option or the masks begin
+    width: Tensor  # [s]: and how many pieces they are
+    item: Tensor  # [s]: row of the item
+    serves: Tensor  # [s, 5]: the options that the sequence says something of
+    options: Tensor  # [n, 5, k]: pieces, padded with -1; of masked readers, else empty
+    glosses: Tensor  # [n, 5, g]: pieces, padded with -1; of masked readers with glosses, else empty
+
+    def to(self, device: str) -> "Batch":
+        """The same elsewhere."""
+        return Batch(*(each.to(device) for each in self))
+
+
+class PretrainedReader(nn.Module):
+    """A transformer and the heads that score options. New weights are drawn from torch's global source."""
+
+    def __init__(self, transformer: Any, shape: Shape) -> None:
+        """Take a bare transformer for filled questions, one with its head for masked ones."""
+        super().__init__()
+        self.shape, self.transformer = shape, transformer
+        self.drop = nn.Dropout(shape.dropout)
+        wide = transformer.config.hidden_size
+        if shape.style == "filled":
+            self.dense, self.predict = nn.Linear(wide, wide), nn.Linear(wide, 1 + shape.has_wrong)
+        else:
+            embedded = transformer.get_input_embeddings().weight.shape[1]
+            if shape.has_gloss:
+                self.ask = _silent(wide, embedded)
+            if shape.has_wrong:
+                self.wrong = _silent(wide, embedded)
+                self.bias = nn.Parameter(torch.zeros(()))
+
+    @property
+    def encoder(self) -> Any:
+        """The transformer without its head."""
+        return self.transformer if self.shape.style == "filled" else self.transformer.base_model
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Scores of each option to be right, and, where there is a head for that, to be wrong: [n, 5]."""
+        typed = {"token_type_ids": batch.types} if getattr(self.encoder.config, "type_vocab_size", 0) > 1 else {}
+        states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_there.long(), **typed).last_hidden_state
+        right, wrong = (self._of_filled if self.shape.style == "filled" else self._of_masks)(states, batch)
+        n = int(batch.item.max()) + 1
+        gathered = gather(right.float(), batch.item, batch.serves, n, self.shape.over)
+        return gathered, None if wrong is None else gather(wrong.float(), batch.item, batch.serves, n, self.shape.over)
+
+    def _of_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """[s, 5], the same for all options, since a sequence serves one."""
+        if self.shape.pool == "first":
+            pooled = states[:, 0]
+        else:
+            read = batch.is_there if self.shape.pool == "mean" else _span(batch, states.shape[1])
+            share = read.to(states.dtype) / read.sum(dim=1, keepdim=True)
+            pooled = torch.einsum("st,std->sd", share, states)
+        scores = self.predict(self.drop(torch.tanh(self.dense(self.drop(pooled)))))
+        wide = batch.serves.shape
+        return scores[:, :1].expand(wide), scores[:, 1:].expand(wide) if self.shape.has_wrong else None
+
+    def _of_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """[s, 5]: mean log probability of an option's pieces, each at its mask, or all at the only one."""
+        s, most = len(states), int(batch.width.max())
+        at = batch.start.unsqueeze(1) + torch.minimum(
+            torch.arange(most, device=states.device), batch.width.unsqueeze(1) - 1
+        )
+        chosen = states[torch.arange(s, device=states.device).unsqueeze(1), at]  # [s, masks, d]
+        said = logits(self.transformer, chosen.flatten(0, 1)).float().log_softmax(dim=1).view(s, most, -1)
+        options = batch.options[batch.item]  # [s, 5, k]
+        is_piece = options >= 0
+        mask = torch.arange(options.shape[2], device=states.device).clamp(max=most - 1)
+        rows = torch.arange(s, device=states.device).view(-1, 1, 1)
+        found = said[rows, mask, options.clamp(min=0)]
+        right = (found * is_piece).sum(dim=2) / is_piece.sum(dim=2)
+        state = self.drop(chosen.mean(dim=1))
+        if self.shape.has_gloss:
+            right = right + self._product(self.ask(state), batch.glosses[batch.item])
+        wrong = self._product(self.wrong(state), options) + self.bias if self.shape.has_wrong else None
+        return right, wrong
+
+    def _product(self, asked: Tensor, ids: Tensor) -> Tensor:
+        """Of [s, d] with the mean embedding of the pieces of each option [s, 5, k]: [s, 5]."""
+        is_piece = (ids >= 0).unsqueeze(3)
+        embedded = self.encoder.get_input_embeddings()(ids.clamp(min=0)) * is_piece
+        return torch.einsum("sd,sod->so", asked, embedded.sum(dim=2) / is_piece.sum(dim=2).clamp(min=1))
+
+
+def _silent(wide: int, out: int) -> nn.Linear:
+    """A layer that says nothing until it learns, so that training begins at what the transformer says."""
+    layer = nn.Linear(wide, out, bias=False)
+    nn.init.zeros_(layer.weight)
+    return layer
+
+
+def _span(batch: Batch, length: int) -> Tensor:
+    """Where the option stands: [s, t]."""
+    at = torch.arange(length, device=batch.ids.device)
+    return (at >= batch.start.unsqueeze(1)) & (at < (batch.start + batch.width).unsqueeze(1))
+
+
+def gather(scores: Tensor, item: Tensor, serves: Tensor, n: int, over: Over) -> Tensor:
+    """One score for each option of each item, of all the sequences that serve it: [n, 5].
+
+    Args:
+        scores: [s, 5].
+        item: row of each sequence's item, [s].
+        serves: whether a sequence counts for an option, [s, 5].
+        n: number of items; each option of each is served once or more.
+        over: the highest counts, or their mean.
+    """
+    rows, options = serves.nonzero(as_tuple=True)
+    place = item[rows] * serves.shape[1] + options
+    out = scores.new_zeros(n * serves.shape[1])
+    kind = "amax" if over == "max" else "mean"
+    return out.scatter_reduce(0, place, scores[rows, options], kind, include_self=False).view(n, -1)
+
+
+def ensembled(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
+    """Log probabilities of the options, [n, 5], of what two heads say.
+
+        p_o ∝ softmax(right)_o · (1 − σ(wrong_o))^share
+
+    The wrong-answer ensemble (WAE; Kim and Fung, 2020) of section 4.1: the correct and the wrong answers are learnt
+    separately and ensembled, so that a likely option that is known to be wrong is excluded. The papers at hand print no
+    formula: this is ours; 1 − σ(wrong) is the probability that an option is not wrong.
+    """
+    said = right.log_softmax(dim=1)
+    if wrong is None:
+        return said
+    return (said + share * logsigmoid(-wrong)).log_softmax(dim=1)

@@ -1,0 +1,1 @@
+"""Models for CSD: the subtext recogniser, and what writes the meaning of a comment."""

@@ -1,0 +1,1 @@
+"""What the papers print: their tables and claims, one module a paper."""

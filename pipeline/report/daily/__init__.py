@@ -1,0 +1,1 @@
+"""Pages of the daily chain: the report of a day and the health of the pipeline."""

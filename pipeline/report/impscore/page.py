@@ -1,0 +1,167 @@
+"""One HTML page of what was found out about a model: accuracies, artefacts, ablation, sensitivity, applications.
+
+Missing parts are left out. Names are hostile data: everything but our own figures is escaped.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Required, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.metrics.impscore.implicitness import figure_3, quantiles
+from pipeline.report.impscore import model_figures
+from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES, Section, number
+from pipeline.report.templates import templates
+
+Floats = npt.NDArray[np.floating]
+
+_TEMPLATES = templates()
+
+
+class Spaces(TypedDict):
+    """Sentences in the pragmatic and the semantic space, as `metrics.impscore.spaces` gives them."""
+
+    points: Sequence[Floats]  # [n, 2] of each
+    groups: Sequence[str]
+    silhouettes: Sequence[float]
+
+
+class Agreement(TypedDict):
+    """Raters and how far they agree, each with each."""
+
+    names: Sequence[str]
+    values: Floats
+    measure: str  # such as "Kendall τ"
+
+
+class Contents(TypedDict, total=False):
+    """What the page shows; what is absent or without rows is left out."""
+
+    day: Required[str]
+    model_id: str
+    evaluations: pl.DataFrame  # rows of the table `evaluations`
+    triples: pl.DataFrame  # i1, i2, i3, near, far, split
+    audit: pl.DataFrame  # of metrics.impscore.artefacts.audit, with `model` where the model's accuracy is known
+    studies: pl.DataFrame  # rows of the table `studies`; shown are the newest day of each, of `model_id` or of none
+    spaces: Spaces
+    agreement: Agreement
+
+
+def render(contents: Contents) -> str:
+    """The page as text."""
+    return _TEMPLATES.get_template("studies.html").render(
+        day=contents["day"], model_id=contents.get("model_id", ""), sections=list(_sections(contents))
+    )
+
+
+def _sections(contents: Contents) -> Iterable[Section]:
+    frames: list[tuple[pl.DataFrame | None, Callable[[pl.DataFrame], Section]]] = [
+        (contents.get("triples"), _separation),
+        (contents.get("audit"), _audit),
+        (contents.get("evaluations"), _evaluations),
+    ]
+    made = (section(frame) for frame, section in frames if frame is not None and frame.height)
+    yield from (section for section in made if section.rows)
+    if spaces := contents.get("spaces"):
+        yield _spaces(spaces)
+    if agreement := contents.get("agreement"):
+        yield _agreement(agreement)
+    studies = contents.get("studies")
+    if studies is None:
+        return
+    if model_id := contents.get("model_id"):
+        studies = studies.filter(pl.col("model_id").is_null() | (pl.col("model_id") == model_id))
+    newest = studies.filter(pl.col("day") == pl.col("day").max().over("study"))
+    for study, section in STUDIES.items():
+        rows = newest.filter(pl.col("study") == study)
+        if rows["value"].is_not_null().any():
+            yield section(rows)
+
+
+def _tested(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the test part, where there is one."""
+    test = rows.filter(pl.col("split") == "test")
+    return test if test.height else rows
+
+
+def _separation(triples: pl.DataFrame) -> Section:
+    rows = _tested(triples)
+    rows = rows.filter(pl.col("split") == rows["split"][0])
+    numbers = dict(figure_3(rows).select("metric", "value").iter_rows())
+    implicit, explicit = (number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
+    near, far = (number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
+    names = {
+        "i1": "I of implicit sentences", "i2": "I of their explicit forms", "i3": "I of foreign explicit sentences",
+        "near": "ΔP of positive pairs", "far": "ΔP of negative pairs",
+    }  # fmt: skip
+    values = {name: rows[column] for column, name in names.items()}
+    return Section(
+        "Implicit from explicit",
+        f"Implicit sentences score {implicit} on average and explicit ones {explicit}, positive pairs lie {near} apart "
+        f"and negative ones {far}; the paper has 1.296 and 0.514, 0.685 and 1.675 (section 5.2, figure 3).",
+        model_figures.violins(rows, rows["split"][0]),
+        ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
+        [[name, *map(number, (float(v.to_numpy().mean()), *quantiles(v)))] for name, v in values.items()],
+    )
+
+
+def _audit(found: pl.DataFrame) -> Section:
+    best = found.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
+    where = "all sources together" if best["subset"] == "all" else best["subset"]
+    kinds = model_figures.baselines_of(found)
+    has_model = "model" in found.columns
+    beside = f", the model {number(best['model'])}" if has_model else ""
+    table = found.pivot("baseline", index=[c for c in found.columns if c not in ("baseline", "accuracy")])
+    table = table.sort(pl.col("subset") != "all", "subset")
+    shown = [*kinds, *(["model"] if has_model else [])]
+    return Section(
+        "What the surface alone gives away",
+        f"Over {where}, {best['baseline']} alone tells the implicit sentence in {number(best['accuracy'])} of cases"
+        f"{beside}; the paper has no such audit, and its accuracies are to be read against it.",
+        model_figures.audit(found),
+        ("pairs from", *shown, "triples"),
+        [[r["subset"], *(number(r[c]) for c in shown), f"{r['pair_count']:,}"] for r in table.iter_rows(named=True)],
+    )
+
+
+def _evaluations(found: pl.DataFrame) -> Section:
+    rows = _tested(found.filter(pl.col("epoch") == 0))  # the others are the curve of the training
+    return Section(
+        "What the model was measured at",
+        "Both accuracies of section 5.1, rank correlations and choice accuracy of section 6.2; beside each the best "
+        "baseline, where one was measured.",
+        "",
+        ("metric", "split", "subset", "baseline is", "value", "baseline", "pairs"),
+        [[r["metric"], r["split"], r["subset"], r["baseline_name"] or "", number(r["value"]), number(r["baseline"]),
+          f"{r['pair_count']:,}"] for r in rows.iter_rows(named=True)],
+        texts=4,
+    )  # fmt: skip
+
+
+def _spaces(spaces: Spaces) -> Section:
+    names = ("pragmatic space", "semantic space")
+    pragmatic, semantic = (number(value) for value in spaces["silhouettes"])
+    return Section(
+        "Sentences of one intent in the two spaces",
+        f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic; in "
+        "the paper's pictures groups cluster in the one and scatter in the other (section 6.4, figures 11 to 13).",
+        model_figures.spaces(spaces["points"], spaces["groups"], names, spaces["silhouettes"]),
+        ("space", "silhouette", "sentences", "groups"),
+        [[name, value, f"{len(spaces['groups']):,}", f"{len(set(spaces['groups'])):,}"]
+         for name, value in zip(names, (pragmatic, semantic), strict=True)],
+    )  # fmt: skip
+
+
+def _agreement(agreement: Agreement) -> Section:
+    names, values = agreement["names"], np.asarray(agreement["values"], float)
+    others = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
+    return Section(
+        "How far raters agree",
+        f"Two raters agree at a mean {agreement['measure']} of {number(float(np.mean(others)))}; the paper finds its "
+        "model no farther from people than people are from each other (section 6.3, table 4 and figure 9).",
+        model_figures.matrix(names, values, agreement["measure"]),
+        ("rater", f"mean {agreement['measure']} with the others"),
+        [[name, number(float(mean))] for name, mean in zip(names, others, strict=True)],
+    )

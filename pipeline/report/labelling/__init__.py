@@ -1,0 +1,1 @@
+"""Pages of a labelling project: guidelines, the project page, the data card."""

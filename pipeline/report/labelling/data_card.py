@@ -1,0 +1,211 @@
+"""The data card of a released data set, in Markdown: what is in it, how it was made, and what it must not be taken for.
+
+Names are hostile data: everything that is given is escaped.
+"""
+
+import datetime
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import schema, simulated
+from pipeline.tables import TABLES
+
+ANONYMISATION = (
+    "The ids of comments, of what they answer and of their threads were taken out, and so were user ids and names of "
+    "accounts, likes, days and times (CSD, section 3.2).",
+    "Row ids were drawn at random for this project and say nothing about the comment or its platform.",
+    "Names of well-known people that stand in a comment were left there, as in CSD.",
+)
+INTENDED_USE = (
+    "Research on what comments mean and do not say: recognising and recovering subtext, figures of speech, sentiment "
+    "and emotion in context.",
+    "Not for judging, finding or profiling single persons, and not for moderating comments without people.",
+)
+LIMITS = (
+    "Comments are those that the sources showed to the collector; they stand for no population.",
+    "Labels are readings of a few people, and rare classes are rare: read every score beside the class shares.",
+    "The adjudicator saw the three first labels, so agreement over all four is not agreement of independent raters "
+    "(CSD-16).",
+)
+HAZARDS = (
+    "Comments come from the open web: some are offensive, hateful, false or upsetting.",
+    "Comments are quoted word for word, so whoever searches for a quotation may find the comment and its writer.",
+)
+
+
+class Facts(NamedTuple):
+    """What a card tells. Frames may have more columns than named; all but those of `classes` are shown."""
+
+    release: str
+    created: datetime.date
+    rows: pl.DataFrame  # source, lang, row_count
+    funnel: pl.DataFrame  # step, read_count, kept_count, dropped_count, in the order of the steps
+    classes: pl.DataFrame  # field, value, count, as metrics.labelling.label_analysis.class_ratios gives them
+    agreement: pl.DataFrame  # field, then one number a column
+    deletions: pl.DataFrame  # reason, row_count
+    tools: pl.DataFrame  # tool, row_count: labels that came through it
+    rater_count: int
+    licence: str  # of the annotations
+    data_hash: str  # SHA-256 of data.jsonl
+    schema_version: str = schema.version()
+    anonymisation: Sequence[str] = ANONYMISATION
+    intended_use: Sequence[str] = INTENDED_USE
+    limits: Sequence[str] = LIMITS
+    hazards: Sequence[str] = HAZARDS
+
+
+_COLUMNS = {
+    "rows": ("source", "lang", "row_count"),
+    "funnel": ("step", "read_count", "kept_count", "dropped_count"),
+    "classes": ("field", "value", "count"),
+    "agreement": ("field",),
+    "deletions": ("reason", "row_count"),
+    "tools": ("tool", "row_count"),
+}
+_VALUES = {field.name: field.values for field in schema.FIELDS.values()}
+_COUNT = pl.col("row_count").sum()
+_CSD = """\
+The process follows *CSD: A Chinese Dataset for Subtext Problem* (anonymous ACL submission), section 3.2: eight kinds of
+information, three raters who label alone, and a fourth who decides. This is another data set, in which the authors of
+that paper had no part."""
+_TRACED = """\
+Row ids are random. Platform ids, user ids and times are absent: no column leads back to a comment, a thread or a
+person. What remains is the text itself, which may be found by searching for it as long as it is public. Which comment a
+row was made from is known to the project alone, in a table that is never published; it serves to take out a comment on
+request, for which the row id is enough."""
+
+
+def card(facts: Facts) -> str:
+    """The card. Shares are within a field, among the rows that have a value there.
+
+    Raises:
+        BadInput: a frame lacks a column, a class is none of the schema's, a step of the funnel does not add up, or a
+            field has more labels than there are rows.
+    """
+    _check(facts)
+    total = _sum(facts.rows)
+    parts = [
+        f"# {_plain(facts.release)}",
+        f"{total:,} comments with labels of what they mean and do not say. Released {facts.created.isoformat()}; label "
+        f"schema {_plain(facts.schema_version)}.",
+        *_warning(facts.tools),
+        "## What is in it",
+        _table(facts.rows),
+        f"SHA-256 of `data.jsonl` as released: `{facts.data_hash}`. It is another once a comment has been taken out.",
+        _table(_columns()),
+        "## From what was read to what was kept",
+        _table(facts.funnel),
+        "## Classes",
+        "Every field and value of the schema; the share is of the rows that have a value there.",
+        _table(_classes(facts.classes, total)),
+        "## How far raters agree",
+        f"Labels were given by {facts.rater_count:,} raters, whose ids are not published.",
+        _table(facts.agreement),
+        "Labels by what they came through:",
+        _table(facts.tools),
+        "## What was deleted, and why",
+        _table(facts.deletions),
+        "## Anonymisation",
+        _list(facts.anonymisation),
+        "## How the text may be traced",
+        _TRACED,
+        "## Known hazards",
+        _list(facts.hazards),
+        "## Intended use",
+        _list(facts.intended_use),
+        "## Limits",
+        _list(facts.limits),
+        "## Licence",
+        f"Annotations: {_plain(facts.licence)}. The comments are their writers'; the licence does not cover them.",
+        "## Where the process comes from",
+        _CSD,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _check(facts: Facts) -> None:
+    for name, columns in _COLUMNS.items():
+        found = getattr(facts, name).columns
+        if lacking := [column for column in columns if column not in found]:
+            raise BadInput(f"{name}: expected a column {lacking[0]}, found {', '.join(found)}")
+    for step, read, kept, dropped in facts.funnel.select(_COLUMNS["funnel"]).iter_rows():
+        if read != kept + dropped:
+            raise BadInput(f"funnel, {step}: expected read = kept + dropped, found {read} and {kept} + {dropped}")
+    for field, value in facts.classes.select("field", "value").iter_rows():
+        if value not in _VALUES.get(field, ()):
+            raise BadInput(f"classes: expected fields and values of the schema, found {field!r}, {value!r}")
+    for field, count in facts.classes.group_by("field").agg(pl.col("count").sum()).sort("field").iter_rows():
+        if count > _sum(facts.rows):
+            raise BadInput(f"classes, {field}: expected at most {_sum(facts.rows)} rows, found {count}")
+
+
+def _warning(tools: pl.DataFrame) -> list[str]:
+    made_up = _sum(tools.filter(pl.col("tool") == simulated.TOOL))
+    if not made_up:
+        return []
+    return [
+        f"> **Warning: {made_up:,} of {_sum(tools):,} labels come from simulated raters.** They were made by a "
+        "program, to try the pipeline out, and no person read the comments for them: no number on this card that rests "
+        "on them says anything about people or language."
+    ]
+
+
+def _columns() -> pl.DataFrame:
+    columns = TABLES["annotated_comments"].schema.columns()
+    return pl.DataFrame({"column": [*columns], "what_it_is": [column.description for column in columns.values()]})
+
+
+def _classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:
+    """Every class of the schema with its count and share, those without labels too; what is left closes each field."""
+    known = [
+        (field.name, value, schema.value_name(field.name, value, "en") if value else "no value")
+        for field in schema.FIELDS.values()
+        for value in (*field.values, None)
+    ]
+    counts = classes.group_by("field", "value").agg(row_count=pl.col("count").sum())
+    labelled = pl.col("row_count").sum().over("field")
+    is_left = pl.col("value").is_null()
+    return (
+        pl.DataFrame(known, schema=["field", "value", "meaning"], orient="row")
+        .join(counts, on=["field", "value"], how="left", maintain_order="left")
+        .with_columns(pl.when(~is_left).then(pl.col("row_count").fill_null(0)))
+        .with_columns(pl.col("row_count").fill_null(total - labelled), share=pl.col("row_count") / labelled)
+    )
+
+
+def _sum(frame: pl.DataFrame) -> int:
+    return int(frame.select(_COUNT).item())
+
+
+def _table(frame: pl.DataFrame) -> str:
+    """A frame as a Markdown table, numbers to the right; counts lose the `_count` of their names."""
+    if not frame.height:
+        return "None."
+    names = ["rows" if name == "row_count" else name.removesuffix("_count").replace("_", " ") for name in frame.columns]
+    lines = [[_plain(name) for name in names], ["--:" if dtype.is_numeric() else "---" for dtype in frame.dtypes]]
+    lines += [[_cell(value) for value in row] for row in frame.iter_rows()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.3f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "–" if value is None else _plain(value)
+
+
+def _list(points: Iterable[str]) -> str:
+    return "\n".join(f"- {_plain(point)}" for point in points)
+
+
+def _plain(value: object) -> str:
+    """One line that says the value and marks nothing up: no HTML, no Markdown, no links made of bare addresses."""
+    line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = re.sub(r"[\\`*_{}\[\]|~#!]|:(?=//)|(?<=www)\.", r"\\\g<0>", line)
+    return re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", line)  # what would begin a list or a rule

@@ -1,0 +1,362 @@
+"""Figures of a cloze set and its readers, as inline SVG: where words are lost, what gives items away, who reads best.
+
+In: frames with a row at least, of one subtask or both; without rows a figure raises ValueError. Rows may come in any
+order, and what is null is left out. Nothing is told by colour alone: there are markers, hatches and numbers.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from pipeline.examples.recam.items import OPTIONS
+from pipeline.metrics.recam import reading
+from pipeline.metrics.recam.retrieval import PAPER as TABLES_3_4
+from pipeline.report.figures import ACCENT, GREY, INK, LIGHT, PALE, WARM, beside, drawing, grid, look, svg, wrapped
+
+SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
+MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
+TARGET = "target"  # the reason of a token that has none
+REASONS = {
+    "not_content": "no content word", "no_score": "not known to the scorer", "no_sense": "no sense in WordNet",
+    "concrete": "too concrete", "specific": "too specific", "in_passage": "in the passage",
+    "in_question": "twice in the summary", "synonym_in_passage": "synonym in the passage",
+    "antonym_in_passage": "antonym in the passage", "similar_in_passage": "similar word in the passage",
+    "similar_in_context": "similar in context",
+}  # fmt: skip
+"""Why a token is no target, in the order in which rule and filters ask (section 3.4); others come after them."""
+CHANCE = 1 / OPTIONS
+BAND = 0.02  # to either side of chance: what an item set may give away
+WAYS = 12  # not to read that are drawn
+
+_FAINT = "#9aa5b1"
+_GONE: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": _FAINT, "linewidth": 0}
+_STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
+_TICK: dict[str, Any] = {"marker": "|", "color": WARM, "markersize": 13, "markeredgewidth": 2.5, "linestyle": ""}
+_DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}
+_ROW = 0.26  # inches
+
+
+def subtasks_of(names: pl.Series) -> list[str]:
+    """The different names, the paper's subtasks first."""
+    return sorted(set(names), key=lambda name: (SUBTASKS.get(name, 3), name))
+
+
+def readers_of(names: pl.Series) -> list[str]:
+    """The paper's readers in its order, others after them."""
+    known = [*TABLES_3_4[1]]
+    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def in_order(groups: Sequence[str | None]) -> list[str | None]:
+    """The different groups as people order them: by the first number in them, others by name, null last."""
+
+    def key(group: str | None) -> tuple[bool, float, str]:
+        number = re.search(r"\d+", group or "")
+        return group is None, float(number[0]) if number else np.inf, group or ""
+
+    return sorted(set(groups), key=key)
+
+
+def steps(frame: pl.DataFrame) -> pl.DataFrame:
+    """The funnel of one subtask in the order in which words are lost.
+
+    Args:
+        frame: reason, count; the targets have the reason `target` or none.
+
+    Returns:
+        reason, count, left (tokens that are left after it); the last row is of the targets.
+    """
+    counts = frame.group_by(pl.col("reason").fill_null(TARGET)).agg(pl.col("count").sum().cast(pl.Int64))
+    place = {**{reason: i for i, reason in enumerate(REASONS)}, TARGET: len(REASONS) + 1}
+    order = pl.col("reason").replace_strict(place, default=len(REASONS), return_dtype=pl.Int64)
+    rows = counts.sort(order, -pl.col("count"), "reason")
+    if TARGET not in rows["reason"]:
+        rows = pl.concat([rows, rows.clear(1).with_columns(reason=pl.lit(TARGET), count=pl.lit(0, pl.Int64))])
+    gone = pl.when(pl.col("reason") == TARGET).then(0).otherwise("count").cum_sum()
+    return rows.with_columns(left=pl.col("count").sum() - gone)
+
+
+def funnel(frame: pl.DataFrame) -> str:
+    """From all tokens of the summaries to targets: what rule and filters took, one after the other (section 3.4).
+
+    Args:
+        frame: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
+    """
+    names = subtasks_of(_some(frame)["subtask"])
+    parts = [steps(frame.filter(pl.col("subtask") == name)) for name in names]
+    with drawing():
+        figure, axes = _panels([part.height + 1 for part in parts])
+        for axis, name, part in zip(axes, names, parts, strict=True):
+            total = max(int(part["count"].sum()), 1)
+            rows = list(part.iter_rows(named=True))
+            _named(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows[:-1]), "targets"])
+            axis.barh(0, 100, color=PALE, height=0.62)
+            beside(axis, 0, f"{part['count'].sum():,}")
+            for y, row in enumerate(rows[:-1], 1):
+                left, gone = 100 * row["left"] / total, 100 * row["count"] / total
+                axis.barh(y, left, color=PALE, height=0.62)
+                axis.barh(y, gone, left=left, height=0.62, **_GONE)
+                beside(axis, y, f"−{row['count']:,}")
+            share = 100 * rows[-1]["count"] / total
+            axis.barh(len(rows), share, color=ACCENT, height=0.62)
+            beside(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
+            axis.set_xlim(0, 100)
+            axis.set_title(wrapped(name, 60), fontsize=9, loc="left")
+        axes[-1].set_xlabel("% of the words and marks of the summaries")
+        keys = [Patch(color=PALE), Patch(**_GONE), Patch(color=ACCENT)]
+        _legend(figure, keys, ["still there", "left out here", "targets"])
+        return svg(figure)
+
+
+def audit(frame: pl.DataFrame) -> str:
+    """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
+
+    Args:
+        frame: subtask, baseline, accuracy, error (standard error), chance, n; optionally file, the name of items that
+            are not ours, null for ours.
+    """
+    frame = _some(frame)
+    if "file" not in frame.columns:
+        frame = frame.with_columns(file=pl.lit(None, pl.String))
+    best = frame.group_by("baseline").agg(pl.col("accuracy").max())
+    best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
+    names = best["baseline"].head(WAYS).to_list()
+    frame = frame.filter(pl.col("baseline").is_in(names))
+    sets = _sets(frame, "subtask")
+    with drawing():
+        figure, (axis,) = _panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
+        _named(axis, [name.replace("_", " ") for name in names])
+        for chance in sorted(set(frame["chance"].drop_nulls())):
+            axis.axvspan(chance - BAND, chance + BAND, color=PALE, alpha=0.55, linewidth=0)
+            axis.axvline(chance, **_DASHED)
+        keys, labels = [], []
+        for i, (file, subtask) in enumerate(sets):
+            part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("subtask") == subtask)).sort("baseline")
+            colour, marker = look(i)
+            at = [names.index(name) + 0.8 * ((i + 0.5) / len(sets) - 0.5) for name in part["baseline"]]
+            value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
+            axis.hlines(at, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
+            axis.plot(value, at, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
+            keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
+            name = subtask if file is None else f"{file}, {subtask}"
+            labels.append(f"{wrapped(name, 36, 2)}, n = {max(part['n']):,}")
+        for y in range(1, len(names)):
+            axis.axhline(y - 0.5, color=PALE, linewidth=0.5)
+        axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
+        how_many = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
+        note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
+        axis.set_xlabel(how_many + note)
+        _legend(figure, keys, labels, min(len(sets), 2))
+        return svg(figure)
+
+
+def retrieval(frame: pl.DataFrame) -> str:
+    """How well the readers that make the wrong options find the word, and the paper's tables 3 and 4 beside (REC-22).
+
+    Args:
+        frame: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
+    """
+    names = subtasks_of(_some(frame)["subtask"])
+    readers = readers_of(frame["reader"])
+    rows = {(row["subtask"], row["reader"]): row for row in frame.iter_rows(named=True)}
+    with drawing():
+        height = 4 * len(readers) * 0.21 + 1.3
+        figure = Figure(figsize=(7.2, height), layout="constrained")
+        axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+        labels = [f"{wrapped(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
+        for axis, name in zip(axes, names, strict=True):
+            _named(axis, labels, wrap=False)
+            printed = TABLES_3_4.get(SUBTASKS.get(name, 0), {})
+            counts = [row["n"] for (subtask, _), row in rows.items() if subtask == name]
+            for i, reader in enumerate(readers):
+                for k, (measure, paper) in enumerate(zip(MEASURES, printed.get(reader, [np.nan] * 4), strict=True)):
+                    value = rows.get((name, reader), {}).get(measure)
+                    ours, at = np.nan if value is None else value, 4 * i + k
+                    axis.hlines(at, min(ours, paper), max(ours, paper), color=_FAINT, linewidth=1)
+                    axis.plot(paper, at, **_STAR)
+                    axis.plot(ours, at, "o", color=ACCENT, markersize=6.5, markeredgecolor="white")
+                if i:
+                    axis.axhline(4 * i - 0.5, color=_FAINT, linewidth=0.6)
+            n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+            axis.set_title(f"{wrapped(name, 34)}\nn = {n}", fontsize=9)
+            axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
+        figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
+        keys = [Line2D([], [], color=ACCENT, marker="o", linestyle=""), Line2D([], [], **_STAR)]
+        _legend(figure, keys, ["here", "printed in the paper, of its own data"])
+        return svg(figure)
+
+
+def readers(frame: pl.DataFrame) -> str:
+    """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
+
+    Args:
+        frame: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours, null for
+            ours), accuracy, low, high, n; optionally blind, what the best baseline of the audit reaches on the items.
+    """
+    frame = _some(frame)
+    sets = tests_of(frame)
+    parts = [of_test(frame, *one) for one in sets]
+    with drawing():
+        figure, axes = _panels([part.height for part in parts], 0.42)
+        for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
+            _named(axis, [_reader_name(row, subtask) for row in part.iter_rows(named=True)], 34)
+            axis.axvline(CHANCE, **_DASHED)
+            if file is None and subtask in reading.PAPER:
+                axis.axvline(reading.PAPER[subtask].gated, color=INK, linewidth=1.1, linestyle=":")
+            for y, row in enumerate(part.iter_rows(named=True)):
+                _measured(axis, y, row, *look(0))
+                if row.get("blind") is not None:
+                    axis.plot(row["blind"], y, **_TICK)
+                value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+                beside(axis, y, f"{value}\nn = {row['n']:,}")
+            where = subtask if file is None else f"{subtask}, {file}"
+            axis.set_title(wrapped(f"tested on {where}", 70), fontsize=9, loc="left")
+            axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
+        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
+        colour, marker = look(0)
+        keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.6)]
+        labels = ["reader"]
+        if "blind" in frame.columns:
+            keys, labels = [*keys, Line2D([], [], **_TICK)], [*labels, "best way not to read"]
+        if any(file is None and subtask in reading.PAPER for file, subtask in sets):
+            keys.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=":"))
+            labels.append("the paper's GA Reader, on its own test set")
+        _legend(figure, keys, labels)
+        return svg(figure)
+
+
+def tests_of(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
+    """What readers were tested on, as (file, subtask): our own items first."""
+    return _sets(frame, "tested_on")
+
+
+def of_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame:
+    """Rows of one test, the best reader first."""
+    part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("tested_on") == subtask))
+    return part.sort(
+        "accuracy", "reader", "profile", "trained_on", descending=[True, False, False, False], nulls_last=True
+    )
+
+
+def _reader_name(row: dict[str, Any], subtask: str) -> str:
+    """The reader, how it was trained, and on what if that is not what it is tested on."""
+    name = row["reader"] if row["profile"] in (None, "", row["reader"]) else f"{row['reader']} ({row['profile']})"
+    return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
+
+
+def matrix(frame: pl.DataFrame) -> str:
+    """Accuracy by what a reader was trained and tested on, home framed, and how far away is from home (section 4.3).
+
+    Args:
+        frame: trained_on, tested_on, accuracy, low, high, n; each cell once.
+    """
+    rows, columns = (subtasks_of(_some(frame)[name]) for name in ("trained_on", "tested_on"))
+    cells = {(row["trained_on"], row["tested_on"]): row for row in frame.iter_rows(named=True)}
+    drops = {(row["trained_on"], row["tested_on"]): row["drop"] for row in reading.cross(frame).iter_rows(named=True)}
+    values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
+    counts = {name: max(row["n"] for (_, there), row in cells.items() if there == name) for name in columns}
+    with drawing():
+        figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
+        axis = figure.subplots()
+        labels = [f"{wrapped(name, 24)}\nn = {counts[name]:,}" for name in columns]
+        grid(axis, [wrapped(name) for name in rows], labels, values, LIGHT, Normalize(0, 1))
+        for y, x in np.ndindex(*values.shape):
+            trained_on, tested_on = rows[y], columns[x]
+            row, drop = cells.get((trained_on, tested_on)), drops.get((trained_on, tested_on))
+            if row is None or row["accuracy"] is None:
+                axis.text(x, y, "–", ha="center", va="center")
+                continue
+            axis.text(x, y - 0.2, f"{row['accuracy']:.3f}", ha="center", va="center", fontsize=11)
+            if row["low"] is not None and row["high"] is not None:
+                axis.text(x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}", ha="center", va="center", fontsize=8)
+            if trained_on == tested_on:
+                axis.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, fill=False, edgecolor=ACCENT, linewidth=1.6))
+                axis.text(x, y + 0.3, "home", ha="center", va="center", fontsize=8)
+            elif drop is not None:
+                how = "below" if drop >= 0 else "above"
+                axis.text(x, y + 0.3, f"{abs(drop):.3f} {how} home", ha="center", va="center", fontsize=8)
+        axis.set_ylabel("trained on")
+        axis.set_xlabel("tested on")
+        axis.xaxis.set_label_position("top")
+        return svg(figure)
+
+
+def breakdown(frame: pl.DataFrame) -> str:
+    """Accuracy by part of speech, length of passage, place of the right option, …; a panel each.
+
+    Args:
+        frame: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
+    """
+    kinds = sorted(set(_some(frame)["by"]))
+    trained = subtasks_of(frame["trained_on"])
+    groups = [in_order(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
+    with drawing():
+        figure, axes = _panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
+        for axis, kind, names in zip(axes, kinds, groups, strict=True):
+            _named(axis, ["not known" if name is None else name for name in names])
+            axis.axvline(CHANCE, **_DASHED)
+            for i, subtask in enumerate(trained):
+                part = frame.filter((pl.col("by") == kind) & (pl.col("trained_on") == subtask))
+                rows = {row["group"]: row for row in part.iter_rows(named=True)}
+                for y, name in enumerate(names):
+                    if name in rows:
+                        at = y + 0.7 * ((i + 0.5) / len(trained) - 0.5)
+                        _measured(axis, at, rows[name], *look(i))
+                        beside(axis, at, f"n = {rows[name]['n']:,}")
+            for y in range(1, len(names)):
+                axis.axhline(y - 0.5, color=PALE, linewidth=0.5)
+            axis.set_title(wrapped(kind.replace("_", " "), 70), fontsize=9, loc="left")
+        # all panels share one scale
+        axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
+        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
+        keys = [Line2D([], [], color=look(i)[0], marker=look(i)[1], linewidth=1.6) for i in range(len(trained))]
+        _legend(figure, keys, [wrapped(f"trained on {name}", 30) for name in trained])
+        return svg(figure)
+
+
+def _sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
+    """The different (file, subtask), our own items first."""
+    sets = frame.select("file", column).unique().rows()
+    return sorted(sets, key=lambda one: (one[0] is not None, one[0] or "", SUBTASKS.get(one[1], 3), one[1]))
+
+
+def _some(frame: pl.DataFrame) -> pl.DataFrame:
+    if frame.is_empty():
+        raise ValueError("expected at least one row")
+    return frame
+
+
+def _panels(counts: Sequence[int], row: float = _ROW, more: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """Panels one below the other on one scale, as high as their numbers of rows, so many inches a row, and more."""
+    figure = Figure(figsize=(7.2, row * sum(counts) + 0.35 * len(counts) + 0.75 + more), layout="constrained")
+    return figure, figure.subplots(len(counts), 1, sharex=True, squeeze=False, height_ratios=counts).ravel().tolist()
+
+
+def _named(axis: Axes, names: Sequence[str], width: int = 28, *, wrap: bool = True) -> None:
+    """A row for each name, the first on top."""
+    axis.set_yticks(range(len(names)), [wrapped(name, width, 2) if wrap else name for name in names], fontsize=8)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.tick_params(axis="y", length=0)
+    axis.tick_params(axis="x", labelbottom=True)
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x", color=PALE, linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _measured(axis: Axes, at: float, row: dict[str, Any], colour: str, marker: str) -> None:
+    """An accuracy and its interval."""
+    value, low, high = (np.nan if row[name] is None else row[name] for name in ("accuracy", "low", "high"))
+    axis.hlines(at, low, high, color=colour, linewidth=1.6)
+    axis.plot(value, at, marker, color=colour, markersize=6.5, markeredgecolor="white")
+
+
+def _legend(figure: Figure, keys: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3) -> None:
+    figure.legend(keys, names, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)

@@ -1,0 +1,107 @@
+"""The page about article commenting, out of the tables."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from pipeline import warehouse
+from pipeline.errors import Missing
+from pipeline.examples.commenting import threads as commenting
+from pipeline.label import simulated
+from pipeline.metrics.commenting import correlation
+from pipeline.papers import commenting as commenting_claims
+from pipeline.report.commenting import page
+from pipeline.slices import parse_day
+from pipeline.tasks.commenting import commenters, corpus, correlations, grades, overlap
+from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.record import day_texts, pages
+
+SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
+
+
+def write(day: str) -> str:
+    """Write the page of the tables as they are, with the models of a day; its path."""
+    parse_day(day)
+    return pages.write_page(f"commenting-{day}.html", page.page(day, inputs(day)))
+
+
+def inputs(day: str) -> page.Commenting:
+    """What the page shows; what is not there yet is None."""
+    judged = _there(correlations.judged)
+    threads_ = warehouse.scan("threads").select("category", "split").collect()
+    made = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
+    return page.Commenting(
+        statistics=_there(lambda: corpus.told(corpus.statistics())),
+        categories=commenting.categories(threads_).rename({"count": "n"}) if threads_["category"].count() else None,
+        grades=_grades(),
+        kappa=_there(lambda: grades.agreement("references")),
+        correlations=None if judged is None else correlations.correlated(judged, correlations.ratings()),
+        scatter=None if judged is None else judged.select("metric", "is_weighted", "value", "grade"),
+        sensitivity=None if judged is None else correlations.sensitivity(),
+        systems=overlap.by_system(),
+        examples=None if judged is None else _examples(judged),
+        numbers=_evaluated(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
+        history=_history(day),
+        errata=commenting_claims.claims(),
+        made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
+        .collect()
+        .height,
+        signatures=made["signature"].to_list(),
+    )
+
+
+def _there(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+    """A frame, or None where what it stands on is missing."""
+    try:
+        return what()
+    except Missing:
+        return None
+
+
+def _grades() -> pl.DataFrame:
+    """Single grades of the references: item_id, grade."""
+    mine = pl.col("project") == grades.project("references")
+    rows = warehouse.scan("comment_grades", mine).select(
+        "grades", item_id=pl.concat_str(COMMENT, separator="/")
+    )  # fmt: skip
+    return rows.explode("grades").rename({"grades": "grade"}).sort("item_id").collect()
+
+
+def _examples(judged: pl.DataFrame) -> pl.DataFrame:
+    """Judged comments with their articles' titles and scores on the grades' scale (tables 5 and 6; AAC-29)."""
+    made = warehouse.scan("generated_comments").select(
+        *THREAD, "text", item_id=pl.concat_str(*THREAD, "generated_id", separator="/")
+    )
+    titles = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title")
+    about = made.join(titles, on=THREAD, how="left").drop(THREAD).collect()
+    shown = judged.filter(pl.col("metric").is_in(SHOWN)).join(about, on="item_id", how="inner", maintain_order="left")
+    parts = [
+        part.with_columns(
+            normalised=pl.Series(correlation.normalised(part["value"], part["grade"])),
+            title=pl.col("title").fill_null(""),
+        )
+        for part in shown.partition_by("metric", "is_weighted", maintain_order=True)
+    ]
+    columns = ("title", "text", "grade", "metric", "is_weighted", "value", "normalised")
+    return pl.concat(parts).select(columns) if parts else pl.DataFrame()
+
+
+def _evaluated(day: str, where: pl.Expr) -> pl.DataFrame:
+    """Numbers of the models of a day that are in force."""
+    of_day = pl.col("day") == parse_day(day)
+    models = warehouse.scan("models", of_day & pl.col("is_promoted")).select("kind", "model_id")
+    return warehouse.scan("evaluations", of_day & where).join(models, on=["kind", "model_id"], how="semi").collect()
+
+
+def _history(day: str) -> pl.DataFrame:
+    """Losses of the commenters by epoch."""
+    kinds = {commenters.kind(system): system for system in commenters.SYSTEMS}
+    rows = _evaluated(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
+    if not rows.height:
+        return rows
+    wide = rows.pivot("split", index=["kind", "epoch"], values="value")
+    absent = [pl.lit(None, pl.Float64).alias(name) for name in ("train", "validation") if name not in wide.columns]
+    return wide.with_columns(absent).select(
+        "epoch", system=pl.col("kind").replace_strict(kinds, return_dtype=pl.String), train_loss="train",
+        validation_loss="validation",
+    ).sort("system", "epoch")  # fmt: skip

@@ -1,0 +1,1 @@
+"""The daily chain: collect, tokenize, score, report, and what keeps it whole."""

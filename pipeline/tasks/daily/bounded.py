@@ -1,0 +1,241 @@
+"""Run a library function in a child process with limits on memory and time.
+
+For functions that read files of strangers: a small file can unpack into all memory, keep a processor busy for hours, or
+crash a native reader. The child ends with its parent, however that ends. Keys travel on standard input, never as an
+argument of the command.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from pipeline import errors, left_out, settings
+from pipeline.errors import BadInput, UndertoneError
+from pipeline.explanations import BUG
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.03
+SHARE_BYTES = 100_000  # a file may take `Bounds.seconds`, and a second more for each so many bytes
+WALL_SECONDS = 900  # and ten times the CPU seconds: a busy machine or a slow disk is no reason to refuse a file
+_TAIL_BYTES = 4_000  # of what the child writes to standard error
+_CRASHES = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+_START = "import sys; sys.path[:] = sys.argv[1:]; from pipeline.tasks.daily.bounded_child import main; main()"
+
+
+class Bounds(NamedTuple):
+    """Limits of a child: resident memory in megabytes, and CPU seconds for a file of up to `SHARE_BYTES`."""
+
+    megabytes: int
+    seconds: float
+
+
+def import_bounds() -> Bounds:
+    """The limits of an import, from the environment."""
+    return Bounds(settings.import_memory(), settings.import_seconds())
+
+
+def run_bounded(
+    name: str,
+    arguments: Mapping[str, Any],
+    bounds: Bounds,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Any:
+    """Call a function in a child process and return its result.
+
+    Args:
+        name: `module:function`. The function is also given `on_progress(count)`, which calls ours, and `on_file(name,
+            size)`, which starts a new allowance of time and is what errors name.
+        arguments: keyword arguments, plain JSON.
+        bounds: limits of the child.
+        on_progress: called with each count that the function reports.
+
+    Returns:
+        What the function returned, as plain JSON.
+
+    Raises:
+        BadInput: a limit was reached or a native reader crashed; file, limit and setting are named.
+        UndertoneError: of the class and with the message that the function raised; an error of the system or of a
+            database by its exit code; a bug as the root class with exit code 70, its places in the log.
+    """
+    return _Child(name, arguments, bounds, on_progress).run()
+
+
+class _Child:
+    """A running child, its messages and its use of memory and time."""
+
+    def __init__(
+        self, name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None]
+    ) -> None:
+        self.bounds, self.on_progress = bounds, on_progress
+        self.file, self.byte_count, self.cpu_before = name, 0, 0.0
+        self.outcome: dict[str, Any] | None = None
+        self.tail = b""
+        self.request = {
+            "function": name,
+            "arguments": dict(arguments),
+            "megabytes": bounds.megabytes,
+            "parent": os.getpid(),
+            "level": logging.getLogger("pipeline").getEffectiveLevel(),
+        }
+
+    def run(self) -> Any:
+        """Start the child, follow it to its end, and return or raise what it came to."""
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=settings.environment(), start_new_session=True,
+        )  # fmt: skip
+        self.started_at = time.monotonic()
+        try:
+            self._send()
+            for message in self._messages():
+                self._handle(message)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses to signal an ended group
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()  # type: ignore[union-attr]
+        return self._result()
+
+    def _send(self) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died; its standard error says why
+            self.process.stdin.write(json.dumps(self.request).encode() + b"\n")
+            self.process.stdin.flush()  # and stays open: its end tells the child that we are gone
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        """Messages of the child as they come, until it closes the pipe; between them, its limits are checked."""
+        out, err = self.process.stdout, self.process.stderr
+        assert out is not None
+        assert err is not None
+        partial_line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(out, selectors.EVENT_READ)
+            selector.register(err, selectors.EVENT_READ)
+            checked_at = 0.0
+            while out in {key.fileobj for key in selector.get_map().values()}:
+                ready = {key.fileobj for key, _ in selector.select(POLL_SECONDS)}
+                for pipe in ready:
+                    data = os.read(pipe.fileno(), 1 << 16)  # type: ignore[union-attr]
+                    if not data:
+                        selector.unregister(pipe)
+                    elif pipe is err:
+                        self.tail = (self.tail + data)[-_TAIL_BYTES:]
+                    else:
+                        *lines, partial_line = (partial_line + data).split(b"\n")
+                        yield from map(json.loads, lines)
+                if time.monotonic() - checked_at >= POLL_SECONDS:
+                    self._check_limits()
+                    checked_at = time.monotonic()
+        self.process.wait()
+        while data := os.read(err.fileno(), 1 << 16):
+            self.tail = (self.tail + data)[-_TAIL_BYTES:]
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        match message["kind"]:
+            case "file":
+                self.file, self.byte_count = message["name"], message["size"]
+                self.cpu_before = self._cpu_seconds()
+            case "progress":
+                self.on_progress(message["count"])
+            case "left_out":
+                left_out.add(message["records"])
+            case "log":
+                _replay_log(message)
+            case _:
+                self.outcome = message
+
+    def _cpu_seconds(self) -> float:
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(self.process.pid).cpu_times()
+            return float(times.user + times.system)
+        return self.cpu_before
+
+    def _allowance(self) -> float:
+        """CPU seconds for the file that is read."""
+        return self.bounds.seconds + self.byte_count / SHARE_BYTES
+
+    def _check_limits(self) -> None:
+        with contextlib.suppress(psutil.Error):
+            resident = psutil.Process(self.process.pid).memory_info().rss
+            if resident > self.bounds.megabytes * 1_000_000:
+                raise self._memory_error()
+        allowance = self._allowance()
+        if self._cpu_seconds() - self.cpu_before > allowance:
+            raise BadInput(
+                f"{self.file}: takes more than {allowance:,.0f} CPU seconds, too many for {self.byte_count:,} bytes; "
+                f"if you trust the file, set UNDERTONE_IMPORT_SECONDS={10 * self.bounds.seconds:.0f}"
+            )
+        if time.monotonic() - self.started_at > WALL_SECONDS + 10 * allowance:
+            raise UndertoneError(
+                f"{self.file}: not done after {time.monotonic() - self.started_at:,.0f} seconds, most of them idle; "
+                "look for a slow disk or a locked database, then run it again"
+            )
+
+    def _memory_error(self) -> BadInput:
+        return BadInput(
+            f"{self.file}: takes more than {self.bounds.megabytes:,} MB of memory; cut the file into parts or, if you "
+            f"trust it, set UNDERTONE_IMPORT_MEMORY={2 * self.bounds.megabytes} (megabytes)"
+        )
+
+    def _result(self) -> Any:
+        stderr = self.tail.decode("utf-8", "replace").strip()
+        if stderr:
+            log.info("the child process wrote: %s", stderr)
+        if self.outcome is None:
+            raise self._crash(stderr)
+        if self.outcome["kind"] == "result":
+            return self.outcome["value"]
+        if self.outcome["class"] == "MemoryError":
+            raise self._memory_error()
+        if self.outcome["class"] == "PanicException":
+            raise BadInput(f"{self.file}: its reader stopped ({self.outcome['message']}); the file is damaged")
+        kind = getattr(errors, self.outcome["class"], None)
+        if isinstance(kind, type) and issubclass(kind, UndertoneError):
+            raise kind(self.outcome["message"])
+        bug = UndertoneError(
+            f"{self.file}: a bug in Undertone: {self.outcome['class']}; --verbose prints where; please report it"
+        )
+        bug.exit_code = BUG
+        raise bug
+
+    def _crash(self, stderr: str) -> UndertoneError:
+        """The error of a child that ended without a result."""
+        code = self.process.returncode
+        if "memory allocation of" in stderr:  # what Rust says before it aborts
+            return self._memory_error()
+        end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        if code < 0 and -code in _CRASHES:
+            return BadInput(f"{self.file}: the reader of this format crashed ({end}); the file is damaged")
+        if code == -signal.SIGKILL:
+            return UndertoneError(
+                f"{self.file}: the import was killed from outside (SIGKILL), as a system does that runs out of memory; "
+                f"set UNDERTONE_IMPORT_MEMORY below {self.bounds.megabytes} (megabytes), or add memory"
+            )
+        return UndertoneError(f"{self.file}: the import ended without a result ({end}): {stderr[-300:]}")
+
+
+def _replay_log(message: dict[str, Any]) -> None:
+    """A record of the child's log, with its fields, in ours."""
+    logger = logging.getLogger(message["logger"])
+    if not message["fields"]:
+        logger.log(message["level"], "%s", message["text"])
+        return
+    import structlog
+
+    with structlog.contextvars.bound_contextvars(**message["fields"]):
+        logger.log(message["level"], "%s", message["text"])

@@ -1,0 +1,273 @@
+"""Collect: files or a site's pages in, `raw_pages`, `articles`, `comments`, `dropped` and `runs` of one day out.
+
+Here is what is read, from where; how the rows reach the tables is `intake`.
+"""
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import left_out, settings, warehouse
+from pipeline.collect import fetch, importers
+from pipeline.collect.columns import checked, parse
+from pipeline.collect.importers import Batch, LeftOut
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.adapters import ADAPTERS, adapter
+from pipeline.collect.sites.record import Page
+from pipeline.errors import BadInput, Refused, SchemaDrift
+from pipeline.io.folders import Inputs, list_inputs
+from pipeline.io.lines import Limits
+from pipeline.private import make_folder
+from pipeline.sample import pages_of
+from pipeline.sample import sources as sample_sources
+from pipeline.slices import parse_day
+from pipeline.tables import SOURCE
+from pipeline.tasks.daily.bounded import import_bounds, run_bounded
+from pipeline.tasks.daily.intake import Collected, settle
+
+log = logging.getLogger(__name__)
+
+_LOGGED = 20  # rows left out that a log names
+SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
+
+
+def sources(source: str, path: str | None) -> list[str | None]:
+    """The sources of a run, one task each; None means: what the file itself names.
+
+    All, without a path, are the sites we have adapters for and whatever else has a folder in the inbox.
+
+    Raises:
+        BadInput: a source that has neither, or a folder of the inbox that is no name of a source.
+    """
+    if path not in (None, SAMPLE):
+        return [None if source == "all" else source]
+    inbox = settings.inbox() if path is None else Path()
+    own = {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
+    if wrong := sorted(name for name in own if not re.match(SOURCE, name)):
+        raise BadInput(f"{inbox / wrong[0]}: not a source name; use small letters, digits and _, a letter first")
+    if source not in {"all", *ADAPTERS, *own}:
+        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {settings.inbox()}")
+    return [*ADAPTERS, *sorted(own - set(ADAPTERS))] if source == "all" else [source]
+
+
+def run(
+    source: str | None,
+    day: str,
+    *,
+    path: str | None = None,
+    mapping: str | None = None,
+    encoding: str = "utf-8-sig",
+    skip_bad_rows: bool = False,
+    live: bool = False,
+    threads: Sequence[str] = (),
+    key: str | None = None,
+    cookie: str | None = None,
+    run_id: str = "cli",
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> list[Collected]:
+    """Collect one source as the DAG's parameters say: from the site if `live`, else from a path or the inbox."""
+    secret = key.encode() if key else None
+    if live:
+        if source is None or not threads:
+            raise BadInput("to ask a site, name the source and the threads to fetch")
+        return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
+    files, ignored = inputs(path, source, day)
+    columns = parse(mapping)
+    if not files and path is None and source and _has_rows(source, day, origin_of(path)):
+        return settle([Batch(source, "table/1", Page())], day, origin_of(path), {"files": []}, secret, run_id)
+    import_ = import_files if path == SAMPLE else import_bounded
+    return import_(
+        files,
+        source,
+        day,
+        mapping=columns,
+        origin=origin_of(path),
+        encoding=encoding,
+        skip_bad_rows=skip_bad_rows,
+        ignored=ignored,
+        key=secret,
+        run_id=run_id,
+        on_progress=on_progress,
+    )
+
+
+def _has_rows(source: str, day: str, origin: str) -> bool:
+    """Whether an earlier run of the day brought something that is no longer there to be read."""
+    rows = warehouse.scan("runs", (pl.col("source") == source) & (pl.col("day") == parse_day(day)))
+    return bool(rows.filter(origin=origin, step="collect").select(pl.len()).collect().item())
+
+
+def origin_of(path: str | None) -> str:
+    """What a run's rows are filed under: `sample`, `inbox`, or the name of the file or folder."""
+    return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
+
+
+def _together(names: Sequence[str]) -> str:
+    """What several files imported together are filed under: their names, shortened where there are many."""
+    names = sorted(set(names))
+    if len(names) <= 3:
+        return "+".join(names)
+    digest = hashlib.blake2b("\n".join(names).encode(), digest_size=4).hexdigest()
+    return f"{names[0]}+{len(names) - 1} more ({digest})"
+
+
+def _labels(paths: Sequence[Path], key: bytes | None) -> list[str]:
+    """A name for each file that no other file of the import has."""
+    names = [anonymise.scrub_file_name(path.name, key) for path in paths]
+    folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in paths]
+    return [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
+
+
+def total(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
+    """Rows read, kept and dropped over all sources; a skipped source gave None."""
+    done = [one for several in collected for one in several or []]
+    return {name: sum(int(one[name]) for one in done) for name in ("read", "kept", "dropped")}
+
+
+def inputs(path: str | None, source: str | None, day: str) -> Inputs:
+    """The files a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
+
+    Raises:
+        BadInput: there is no such file, or the folder holds nothing that can be read. A day without a folder in the
+            inbox, or with an empty one, has no files.
+    """
+    if path == SAMPLE:
+        return Inputs([page for name in ([source] if source else sample_sources()) for page in pages_of(name)], [])
+    if path is None:
+        folder = settings.inbox() / (source or "all") / day
+        return list_inputs(folder, may_be_empty=True) if folder.is_dir() else Inputs([], [])
+    given = Path(path).expanduser()
+    if given.is_dir():
+        return list_inputs(given)
+    if not given.is_file():
+        kind = "is no regular file; import a file or a folder" if given.exists() else "there is no such file or folder"
+        raise BadInput(f"{given}: {kind}")
+    return Inputs([given], [])
+
+
+def import_bounded(
+    paths: Sequence[Path], source: str | None, day: str, *, key: bytes | None = None, **options: Any
+) -> list[Collected]:
+    """`import_files` in a child process, whose memory and time are limited by the settings."""
+    if not paths:
+        return []
+    on_progress = options.pop("on_progress", lambda _: None)
+    arguments = {
+        **options, "paths": [str(path) for path in paths], "source": source, "day": day,
+        "key": key.decode() if key else None,
+    }  # fmt: skip
+    collected: list[Collected] = run_bounded(
+        "pipeline.tasks.daily.collect:import_files", arguments, import_bounds(), on_progress
+    )
+    return collected
+
+
+def import_files(
+    paths: Sequence[Path | str],
+    source: str | None,
+    day: str,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    origin: str | None = None,
+    encoding: str = "utf-8-sig",
+    skip_bad_rows: bool = False,
+    ignored: Sequence[str] = (),
+    key: bytes | str | None = None,
+    run_id: str = "cli",
+    on_progress: Callable[[int], None] = lambda _: None,
+    on_file: Callable[[str, int], None] = lambda _name, _size: None,
+) -> list[Collected]:
+    """Import files as one slice a source: (source, day, origin). Running it again gives the same tables.
+
+    `origin` is the files' names unless given; the slice of another origin is left alone, but a comment that another
+    origin of the day already brought is dropped as `already_collected`. Whoever corrects a file so that it no longer
+    holds such a comment should import the other file again too. `on_file` is told the name and size of what is read.
+    A row that cannot be read stops the import unless `skip_bad_rows`: then it is dropped with a reason. The result
+    names what is left out of the files, and beside them (`ignored`).
+    """
+    if not paths:
+        return []
+    files = [Path(path) for path in paths]
+    if source is not None and not re.fullmatch(SOURCE, source):
+        raise BadInput(f"{source!r} is no source name; use small letters, digits and _, a letter first")
+    key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
+    mapping = checked(mapping or {})
+    names = [anonymise.scrub_file_name(path.name, key) for path in files]
+    origin = anonymise.scrub_file_name(origin, key) if origin else _together(names)
+    unread = LeftOut(ignored=list(ignored))
+    config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    limits = Limits(*settings.import_limits())
+    sizes = [path.stat().st_size if path.is_file() else 0 for path in files]
+
+    def batches() -> Iterator[Batch]:
+        logged_count = 0
+        for path, label, size in zip(files, _labels(files, key), sizes, strict=True):
+            on_file(str(path), size)
+            of_file = LeftOut(bad_rows=unread.bad_rows)
+            for batch in importers.read(
+                path, source, mapping, key, encoding, label=label, limits=limits, skip_bad_rows=skip_bad_rows,
+                left_out=of_file,
+            ):  # fmt: skip
+                for reason, row_key in batch.page.skipped[: _LOGGED - logged_count]:
+                    if row_key.startswith((f"{label}-", f"{label}/")):  # a place; that of a page is an id
+                        log.info("left out %s: %s", row_key, reason)
+                        logged_count += 1
+                yield batch
+                on_progress(len(batch.page.comments))
+            unread.ignored += [f"{path.name}: {part}" for part in of_file.ignored]
+        on_file(origin, sum(sizes))  # what follows reads no file, but works on the rows of all
+
+    collected = settle(batches(), day, origin, config, key, run_id)
+    if not collected:
+        raise BadInput(f"{', '.join(p.name for p in files)}: no rows of source {source!r}")
+    for message in unread.ignored:
+        log.info("left out %s", message)
+    for message in [*unread.bad_rows, *unread.ignored]:  # bad rows are quoted: the terminal shows them, no log does
+        left_out.record_note(f"left out {message}")
+    collected[0]["bad_rows"], collected[0]["ignored"] = unread.bad_rows, unread.ignored
+    return collected
+
+
+def fetch_threads(
+    source: str,
+    threads: Sequence[str],
+    day: str,
+    *,
+    cookie: str | None = None,
+    key: bytes | None = None,
+    limits: fetch.Limits | None = None,
+    run_id: str = "cli",
+) -> list[Collected]:
+    """Fetch threads of a site politely into the spool, then settle what the spool holds for the day.
+
+    Killed anywhere, or after a fault of the site, a second call goes on from the last committed cursor. If the site
+    refuses, what was fetched before is settled and `stopped` says why; if nothing was fetched, Refused is raised.
+    SchemaDrift is raised after what could be read is settled.
+    """
+    parse_day(day)
+    key = key or settings.user_key()
+    make_folder(settings.home())
+    spool = fetch.Spool(settings.spool_uri())
+    stopped: Refused | SchemaDrift | None = None
+    with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
+        try:
+            for thread in threads:
+                fetch.thread(fetcher, spool, source, thread, day, redact=lambda b: anonymise.redact(b, source, key))
+        except (Refused, SchemaDrift) as why:
+            stopped = why
+            log.warning("%s is left alone: %s", source, why)
+        batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
+        for url, fetched_at, body in spool.pages(source, day):
+            importers.add_page(batch, url, fetched_at, body, url)
+    if stopped and not batch.raw:
+        raise stopped
+    done = settle([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
+    if isinstance(stopped, SchemaDrift):
+        raise stopped
+    return [Collected(**{**one, "stopped": str(stopped) if stopped else None}) for one in done]

@@ -1,0 +1,189 @@
+"""Intake: batches of records on their way into the tables of one source, day and origin.
+
+Rows are anonymised and cleaned batch by batch, then deduplicated and put under their context by buckets of whole
+threads, and last written. Nothing reaches a table before the whole input has been read without fault; killed between
+two tables, the next try writes them all again.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import polars as pl
+
+from pipeline import left_out, warehouse
+from pipeline.collect.clean import clean, normalised
+from pipeline.collect.dedupe import deduplicate
+from pipeline.collect.importers import Batch, page_id
+from pipeline.collect.privacy import anonymise
+from pipeline.collect.sites.record import article_frame, comment_frame
+from pipeline.collect.threads import refuse_circles, with_context
+from pipeline.private import make_folder
+from pipeline.slices import parse_day
+from pipeline.tables import TABLES
+from pipeline.tasks.record import runs
+from pipeline.text.language import language
+
+BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
+
+
+class Collected(TypedDict):
+    """What a collection came to. `stopped` says why a site was left before its end, if it was."""
+
+    source: str
+    articles: int
+    read: int  # comments, as are the next two
+    kept: int
+    dropped: int
+    stopped: str | None
+    reasons: dict[str, dict[str, int]]  # how many rows each step dropped for which reason
+    bad_rows: list[str]  # messages about the first rows that could not be read
+    ignored: list[str]  # files and parts of files that were left out, and why
+
+
+def settle(
+    batches: Iterable[Batch], day: str, origin: str, config: Mapping[str, object], key: bytes | None, run_id: str
+) -> list[Collected]:
+    """Batches of records to tables."""
+    parse_day(day)
+    began = runs.start()
+    scratch = warehouse.attempt("collect")
+    sources: dict[str, _Intake] = {}
+    for batch in batches:
+        if batch.source not in sources:
+            sources[batch.source] = _Intake(f"{scratch}/{batch.source}", batch.source, day, origin)
+        sources[batch.source].take(batch, key)
+    return [intake.settle(config, run_id, began) for intake in sources.values()]
+
+
+class _Intake:
+    """One source's rows on their way: scratch Parquet after cleaning, counts of what was read."""
+
+    def __init__(self, folder: str, source: str, day: str, origin: str) -> None:
+        self.folder, self.source, self.day, self.origin = folder, source, day, origin
+        self.read = self.parts = 0
+        self.scrubbed: Counter[str] = Counter()
+        self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
+        if "://" not in folder:
+            make_folder(Path(folder))
+
+    def take(self, batch: Batch, key: bytes | None) -> None:
+        """Clean and anonymise a batch into scratch."""
+        page, part = batch.page, self.parts
+        comments = comment_frame(page.comments).with_columns(adapter=pl.lit(batch.adapter))
+        if not batch.hashed:
+            comments = comments.with_columns(anonymise.surrogates(comments["user"], self.source, key))
+        comments = self._without_personal_ids(comments, key)
+        kept, unclean = clean(comments, self.scrubbed)
+        gone = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
+        articles = article_frame(page.articles)
+        articles = articles.with_columns(
+            normalised(articles[name], self.scrubbed) for name in ("title", "text", "summary", "category")
+        ).with_columns(pl.col("summary", "category").replace("", None))
+        gone, articles = (self._without_personal_ids(frame, key) for frame in (gone, articles))
+        raw = [
+            (
+                anonymise.scrub_address(p.url, self.source, key),
+                p.fetched_at,
+                json.dumps(p.body, ensure_ascii=False, sort_keys=True),
+            )
+            for p in batch.raw
+        ]
+        pages = pl.DataFrame(
+            raw, schema={"url": pl.String, "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String}, orient="row"
+        )
+        self._put("kept", part, kept)
+        self._put("articles", part, articles)
+        self._put("pages", part, pages)
+        self._put("dropped", part, pl.concat([_because("parse", gone), _because("clean", unclean)]))
+        self.read += len(page.comments) + len(page.skipped)
+        self.parts += 1
+
+    def _without_personal_ids(self, rows: pl.DataFrame, key: bytes | None) -> pl.DataFrame:
+        names = {"thread_id", "comment_id", "parent_id", "root_id", "row_key"} & set(rows.columns)
+        return rows.with_columns(anonymise.scrub_ids(rows[name], self.source, key) for name in sorted(names))
+
+    def settle(self, config: Mapping[str, object], run_id: str, began: runs.Start) -> Collected:
+        """Deduplicate and find contexts bucket by bucket, then write the tables."""
+        began = began._replace(byte_count=warehouse.bytes_written())  # those of this source alone
+        articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
+        rows = int(self._scan("kept").select(pl.len()).collect().item())
+        buckets = max(1, -(-rows // BUCKET_ROWS))
+        for bucket in range(buckets):
+            in_bucket = pl.col("thread_id").hash(seed=0) % buckets == bucket
+            comments = self._scan("kept").filter(in_bucket).collect(engine="streaming")
+            unique, copies = deduplicate(comments)
+            refuse_circles(unique)
+            self._put("unique", bucket, with_context(unique, articles))
+            self._put("dropped", self.parts + bucket, _because("deduplicate", copies))
+        where = warehouse.slice_of(source=self.source, day=self.day, origin=self.origin)
+        kept, already = self._comments(run_id)
+        dropped = pl.concat([self._scan("dropped"), _because("merge", already).lazy()])
+        warehouse.overwrite("raw_pages", where, self._raw(), run_id)
+        warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=language()), run_id)
+        lost = warehouse.overwrite("dropped", where, dropped.with_columns(**self.stamp), run_id)
+        reasons: dict[str, dict[str, int]] = {}
+        for step, reason, count in (
+            dropped.group_by("step", "reason").len().sort("step", "reason").collect().iter_rows()
+        ):
+            reasons.setdefault(step, {})[reason] = count
+        for step, counts_of_step in reasons.items():
+            left_out.record_rows(step, counts_of_step, self.source, self.day, self.origin)
+        counts = pl.DataFrame(
+            {"source": [self.source], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost]}
+        )
+        told = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
+        runs.put(counts, self.day, self.origin, "collect", told, run_id, began, source=self.source)
+        return Collected(
+            source=self.source,
+            articles=articles.height,
+            read=self.read,
+            kept=kept,
+            dropped=lost,
+            stopped=None,
+            reasons=reasons,
+            bad_rows=[],
+            ignored=[],
+        )
+
+    def _comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
+        """Write the comments; return how many of ours are in, and those another origin had already brought."""
+        mine = self._scan("unique").with_columns(**self.stamp).rename({"user": "user_id"})
+        key = ["thread_id", "comment_id"]
+        theirs: list[pl.DataFrame] = []
+
+        def rows(present: pl.LazyFrame) -> pl.LazyFrame:
+            others = present.filter(pl.col("origin") != self.origin)
+            theirs[:] = [others.select(key).collect()]
+            columns = TABLES["comments"].schema.column_names()
+            return pl.concat([others.select(columns), mine.join(theirs[0].lazy(), on=key, how="anti").select(columns)])
+
+        where = warehouse.slice_of(source=self.source, day=self.day)
+        total = warehouse.replace("comments", where, rows, run_id)
+        already = mine.join(theirs[0].lazy(), on=key, how="semi").select(
+            reason=pl.lit("already_collected"), row_key="row_key"
+        )
+        return total - theirs[0].height, already.collect(engine="streaming")
+
+    def _raw(self) -> pl.LazyFrame:
+        pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
+        digest = pl.struct("url", "body").map_elements(page_id, return_dtype=pl.String)
+        return pages.with_columns(**self.stamp, page_id=digest)
+
+    def _put(self, kind: str, part: int, frame: pl.DataFrame) -> None:
+        frame.write_parquet(f"{self.folder}/{kind}-{part:05}.parquet", storage_options=warehouse.STORE)
+
+    def _scan(self, kind: str) -> pl.LazyFrame:
+        return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet", storage_options=warehouse.STORE)
+
+
+def _because(step: str, dropped: pl.DataFrame) -> pl.DataFrame:
+    return dropped.select(step=pl.lit(step), reason="reason", row_key="row_key")
+
+
+def _page_id(page: dict[str, str]) -> str:
+    import hashlib
+
+    return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()

@@ -1,0 +1,86 @@
+"""Report: the checks, and the HTML page of a day."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import __version__, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.slices import parse_day
+from pipeline.tasks.record import pages
+
+EXAMPLES = 10
+
+
+def check(name: str, day: str) -> None:
+    """Raise BadInput with the first violations if a check does not hold on a day."""
+    if rows := warehouse.run_check(name, day):
+        raise BadInput(f"check {name} does not hold; first rows: {rows}")
+
+
+def extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The most and the least implicit comments, of a day or of all, each from its end inwards."""
+    where, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
+    most = warehouse.query(f"select * from most_implicit {where} order by rank limit {int(count)}", values)  # noqa: S608
+    least = warehouse.query(f"select * from most_implicit {where} order by rank desc limit {int(count)}", values)  # noqa: S608
+    return most, least
+
+
+def path_of(day: str) -> Path:
+    """Where the day's page is, or will be."""
+    return settings.reports() / f"{parse_day(day)}.html"
+
+
+def write(day: str) -> str:
+    """Write the day's page below the reports folder, complete or not at all; return its path."""
+    from pipeline.report.daily import page
+
+    return pages.write_page(path_of(day).name, page.render(_contents(day)))
+
+
+def _shipped(model_id: str) -> dict[str, Any] | None:
+    """The shipped model as a row of `models`, or None for a model of which nothing is known here."""
+    from pipeline.tasks.impscore import in_force
+
+    shipped = in_force.load_model(None)
+    if shipped.model_id != model_id:
+        return None
+    heads = shipped.config["heads"].values()
+    return {
+        "model_id": model_id, "day": "any day: it is shipped with Undertone", "config": shipped.config["profile"],
+        "encoder": ", ".join(head["encoder"] for head in heads), "data_hash": shipped.config["data_hash"],
+        "encoder_revision": ", ".join(head["encoder_revision"] for head in heads),
+        "completion_models": ["language models, for the sample"], "code_version": __version__,
+    }  # fmt: skip
+
+
+def _contents(day: str) -> Any:
+    at = [parse_day(day)]
+    scores = warehouse.query(
+        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", at
+    )
+    if not scores.height:
+        raise Missing(f"no comment of {day} has a score; run `undertone score day {day}` or the DAG score")
+    model_id = scores["model_id"].mode().sort()[0]
+    models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
+    most, least = extremes(day)
+    evaluations = (
+        warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("epoch") == 0))
+        .filter(pl.col("day") == models["day"].min() if models.height else pl.lit(value=False))
+        .sort("metric", "split", "subset")
+        .collect()
+    )
+    return {
+        "day": day,
+        "scores": scores,
+        "by_source": warehouse.query(
+            "select * from implicitness_by_source_day where day = ? order by source, lang", at
+        ),
+        "most": most,
+        "least": least,
+        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", at),
+        "model": models.row(0, named=True) if models.height else _shipped(model_id),
+        "evaluations": evaluations,
+        "signatures": sorted(scores["signature"].unique()),
+    }

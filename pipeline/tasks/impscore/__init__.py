@@ -1,0 +1,1 @@
+"""ImpScore: pairs, training, ranking, studies and their page."""

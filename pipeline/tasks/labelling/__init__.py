@@ -1,0 +1,1 @@
+"""Labelling projects: comments to raters, labels to annotations, annotations to a release."""

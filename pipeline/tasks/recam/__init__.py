@@ -1,0 +1,1 @@
+"""ReCAM: abstractness, target words, wrong options, readers, ratings by people and the page."""

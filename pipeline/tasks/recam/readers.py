@@ -1,0 +1,334 @@
+"""Readers of cloze items as tasks: items to a model, a model to its accuracy on either subtask (REC-17 to REC-31)."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline import __version__, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.recam import building
+from pipeline.examples.recam import items as cloze
+from pipeline.slices import parse_day
+from pipeline.tasks.record import model_registry, runs
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pipeline.models.word_vectors import WordVectors
+    from pipeline.training.registry import Model
+
+PROFILE = "gated"
+EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
+HOME = "all"  # the subset that numbers on a model's own kind of items are filed under
+
+
+def kind(subtask: str) -> str:
+    """What a reader of a subtask is called in `models`."""
+    return f"reader_{subtask}"
+
+
+def read(path: Path) -> pl.DataFrame:
+    """Items of a file in the official format; those with two equal options, as the trial files have, are left out."""
+    return cloze.read(path, strict=False).items
+
+
+def gathered(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Items of several files, those left out whose article is in others; how many were, by reason."""
+    found = [cloze.read(path, strict=False) for path in paths]
+    every = pl.concat([each.items.with_columns(item_id=pl.format("{}/{}", pl.lit(number), "item_id"))
+                       for number, each in enumerate(found)])  # fmt: skip
+    dropped = [each.dropped for each in found]
+    if without:
+        kept = cloze.without_articles(every, pl.concat([read(path) for path in without]))
+        every, dropped = kept.items, [*dropped, kept.dropped]
+    counts = pl.concat(dropped).group_by("reason").len().sort("reason")
+    return every, dict(counts.iter_rows())
+
+
+def items(subtask: str, *splits: str) -> pl.DataFrame:
+    """Items of the tables with their passages, in the order of their ids; those that raters found at fault left out.
+
+    Returns:
+        item_id, article, question, options, label, split, upos.
+
+    Raises:
+        Missing: there are none.
+    """
+    sound = ~pl.col("is_unanswerable").fill_null(value=False) & ~pl.col("is_ambiguous").fill_null(value=False)
+    found = every(subtask).filter(sound & (pl.col("split").is_in(splits) if splits else pl.lit(value=True)))
+    if not found.height:
+        raise Missing(f"cloze_items holds nothing of {subtask}; make some: `undertone cloze build --help`")
+    return found.select("item_id", "article", "question", "options", "label", "split", "upos")
+
+
+def every(subtask: str) -> pl.DataFrame:
+    """All items of a subtask, in the order of their ids: the columns of `cloze_items`, and article."""
+    rows = warehouse.scan("cloze_items", pl.col("subtask") == subtask)
+    return rows.join(articles(), on=["source", "thread_id"], how="inner").sort("item_id").collect()
+
+
+def articles() -> pl.LazyFrame:
+    """The passages of items: source, thread_id, article."""
+    from pipeline.tasks.recam import targets as build
+
+    return build.articles().select("source", "thread_id", article="text")
+
+
+def profiles() -> dict[str, Any]:
+    """The recipes of all readers by name."""
+    from pipeline.training.recam import pretrained_reader, readers
+
+    return {**readers.PROFILES, **pretrained_reader.PROFILES}
+
+
+def module_of(profile: str) -> ModuleType:
+    """What trains and asks the readers of a profile, `training.recam.readers` or `training.recam.pretrained_reader`.
+
+    Raises:
+        BadInput: there is no such profile.
+    """
+    from pipeline.training.recam import pretrained_reader, readers
+
+    if profile not in profiles():
+        raise BadInput(f"no profile {profile!r}; there are {', '.join(profiles())}")
+    return readers if profile in readers.PROFILES else pretrained_reader
+
+
+def vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
+    """Word vectors for readers: of a file in GloVe's format, else what the encoder makes of the words of some texts."""
+    from pipeline.models import encoder, word_vectors
+    from pipeline.models.recam import word_features
+    from pipeline.text import segment
+
+    cut = segment.tokenizer("nltk").cut
+    words = sorted({word.lower() for text in texts for word in segment.words(text, cut)})
+    if path:
+        return word_vectors.read(path, only=set(words))
+    by = encoder.load(settings.encoder(), settings.precision(), settings.threads())
+    return word_features.kept(settings.scratch("embeddings"), by, words)
+
+
+def texts_of(rows: pl.DataFrame) -> list[str]:
+    """All that readers of some items see, each text once: passages, questions, and options or answers."""
+    said = [rows["article"], rows["question"]]
+    said.append(rows["options"].explode() if "options" in rows.columns else rows["answer"])
+    return pl.concat(said).unique().sort().to_list()
+
+
+def _learned(rows: pl.DataFrame) -> pl.Series:
+    """The passages of items, and their summaries: the question with its answer in it."""
+    answer = pl.col("answer") if "options" not in rows.columns else pl.col("options").list.get(pl.col("label"))
+    summaries = rows.select(pl.col("question").str.replace("@placeholder", answer, literal=True)).to_series()
+    return pl.concat([rows["article"], summaries.alias("article")])
+
+
+def glosses(words: Sequence[str]) -> dict[str, list[str]]:
+    """What WordNet says of words, as readers read it (appendix D; REC-20); words it lacks are left out."""
+    from pipeline.text import segment, wordnet
+
+    cut = segment.tokenizer("nltk").cut
+    told = {word: wordnet.gloss_text(word) for word in sorted({word.lower() for word in words})}
+    return {word: segment.words(text, cut) for word, text in told.items() if text}
+
+
+def device() -> str:
+    """A GPU if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def fitted(
+    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
+    """Tensors, configuration and the epochs' numbers (rows of `evaluations` without their keys) of a reader.
+
+    Args:
+        rows: item_id, article, question, options, label; split, where there is one.
+        profile: one of `profiles`.
+        changes: to its numbers.
+        path: of word vectors, for those readers that have some; or the folder or name of an encoder, for the others.
+    """
+    module = module_of(profile)
+    recipe = module.recipe_of(profile, **(changes or {}))
+    told = glosses(rows["options"].explode().to_list()) if recipe.has_gloss else None
+    source, name = _source(module, rows, path)
+    seen = json.dumps([hash_of(rows), asdict(recipe), name, __version__])
+    state = settings.scratch("training") / f"{hashlib.sha256(seen.encode()).hexdigest()}.safetensors"
+    done = module.fit(rows, recipe, source, state, glosses=told, device=device())
+    config = {**done.config, "profile": profile, "data_hash": hash_of(rows), "source": name}
+    epochs = done.history.select(
+        "epoch", "value", metric=pl.lit("accuracy"), split=pl.lit("validation"), subset=pl.lit("epochs"),
+        pair_count="count",
+    )  # fmt: skip
+    return done.tensors, config, model_registry.numbers(epochs)
+
+
+def _source(module: ModuleType, rows: pl.DataFrame, path: Path | None) -> tuple[Any, str]:
+    """What a reader stands on, and its name: word vectors, or an encoder."""
+    from pipeline.training.recam import readers
+
+    if module is not readers:
+        return (str(path) if path else settings.encoder()), (path.name if path else settings.encoder())
+    found = vectors(texts_of(rows), path)
+    digest = hashlib.sha256("\n".join(found.words).encode())
+    digest.update(found.vectors.tobytes())
+    return found, f"{path.name if path else settings.encoder()} {digest.hexdigest()[:12]}"
+
+
+def hash_of(rows: pl.DataFrame) -> str:
+    """SHA-256 of what a reader is trained and chosen on."""
+    every = ("item_id", "article", "question", "answer", "options", "label", "split")
+    names = [name for name in every if name in rows.columns]
+    return hashlib.sha256(rows.select(names).sort("item_id").write_ndjson().encode()).hexdigest()
+
+
+def train_file(
+    rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
+    path: Path | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """Train into a folder; its numbers on the rows' own parts, those of validation where there is no test part."""
+    from pipeline.training import registry
+
+    registry.writable(out)
+    tensors, config, epochs = fitted(rows, profile, changes, path)
+    registry.write(out, tensors, config)
+    model_registry.learned_in_folder(config["kind"], out, _learned(rows))
+    if "split" not in rows.columns or not (rows["split"] == "test").any():
+        return epochs
+    return pl.concat([epochs, numbers(rows.filter(pl.col("split") == "test"), registry.read(out))])
+
+
+def train(
+    day: str, subtask: str, *, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
+    path: Path | None = None, run_id: str = "cli",
+) -> str:  # fmt: skip
+    """Train on the items of a subtask into the registry, in force from that day on; the model's id."""
+    from pipeline.training import registry
+
+    parse_day(day)
+    began = runs.start()
+    rows = items(subtask)
+    tensors, config, epochs = fitted(rows, profile, changes, path)
+    model_id = registry.keep(settings.models(), tensors, config)
+    at_home = numbers(rows.filter(pl.col("split") == "test"), registry.fetch(settings.models(), model_id))
+    recipe = {name: config[name] for name in module_of(profile).Recipe.__slots__}
+    about = {
+        "encoder": config.get("encoder") or "word vectors",
+        "encoder_revision": config.get("encoder_revision") or config["source"],
+        "config": json.dumps({"profile": profile, **recipe}, sort_keys=True),
+        "data_hash": config["data_hash"], "completion_models": [],
+    }  # fmt: skip
+    found = pl.concat([epochs, at_home])
+    model_registry.put(
+        kind(subtask), day, model_id, about, found, run_id, is_promoted=True, texts=_learned(rows), since=began
+    )  # fmt: skip
+    return model_id
+
+
+def cross(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:
+    """Subtask 3: a reader of one kind of abstractness on test items of the other; rows of `evaluations` (section 4.3).
+
+    Their subset is the kind they were tested on.
+    """
+    from pipeline.training import registry
+
+    began = runs.start()
+    found = numbers(items(tested_on, "test"), registry.fetch(settings.models(), model_id), tested_on)
+    stamp = {"kind": pl.lit(kind(trained_on)), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
+    where = {**warehouse.slice_of(kind=kind(trained_on), day=day), "model_id": model_id, "subset": tested_on}
+    mine = found.filter(pl.col("subset") == tested_on)
+    count = warehouse.overwrite("evaluations", where, mine.with_columns(**stamp), run_id)
+    config = {"model_id": model_id}
+    runs.tell(kind(trained_on), day, f"on {tested_on}", "test", count, None, config, run_id, began)
+    return count
+
+
+def opened(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> "Model":
+    """A reader by its folder or id; without one that of a subtask which is in force for a day."""
+    model = model_registry.opened(
+        kind(subtask), ref, day, f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
+    )
+    if model.config.get("profile") not in profiles():
+        raise BadInput(f"model {model.model_id[:12]}: it is no reader of cloze items")
+    return model
+
+
+def answer(model: "Model", rows: pl.DataFrame) -> "npt.NDArray[np.float64]":
+    """Probabilities of the options of each item [n, 5]."""
+    module = module_of(model.config["profile"])
+    trained = model.build(module.load, device())
+    told = glosses(rows["options"].explode().to_list()) if trained.recipe.has_gloss else None
+    found: npt.NDArray[np.float64] = module.answer(trained, rows, told)
+    return found
+
+
+def is_right(model: "Model", rows: pl.DataFrame) -> "npt.NDArray[np.bool_]":
+    """Whether a reader takes the right option of each item [n]; of equally likely ones it takes the first."""
+    found: npt.NDArray[np.bool_] = answer(model, rows).argmax(axis=1) == rows["label"].to_numpy()
+    return found
+
+
+def numbers(rows: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFrame:
+    """Accuracy with its interval over articles, by part of speech and by length of the passage (REC-28, REC-30).
+
+    Beside it stands what the best way to answer without reading reaches on the same items (REC-32).
+
+    Args:
+        rows: item_id, article, question, options, label; upos, where it is known.
+        model: a reader.
+        subset: name of the items.
+
+    Returns:
+        Rows of `evaluations` without their keys, of the split test.
+    """
+    from pipeline.metrics.recam import audit, reading
+
+    right = is_right(model, rows)
+    groups = rows.select(cloze.normalised()).to_series()
+    all_of = reading.accuracy(right, groups)
+    blind = audit.audit(rows).sort("accuracy", descending=True).row(0, named=True)
+    beside = {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
+    found: list[dict[str, Any]] = [
+        {"metric": "accuracy", "subset": subset, "value": all_of.value, "pair_count": all_of.n, **beside},
+        {"metric": "accuracy_low", "subset": subset, "value": all_of.low, "pair_count": all_of.n},
+        {"metric": "accuracy_high", "subset": subset, "value": all_of.high, "pair_count": all_of.n},
+    ]
+    for name, values in _groupings(rows).items():
+        for part in reading.by(right, values, groups).iter_rows(named=True):
+            shown = f"{name}:{part['group']}"
+            for metric, value in (("accuracy", "accuracy"), ("accuracy_low", "low"), ("accuracy_high", "high")):
+                found.append({"metric": metric, "subset": shown, "value": part[value], "pair_count": part["n"]})
+    frame = pl.DataFrame(found, infer_schema_length=None)
+    return model_registry.numbers(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+
+
+def _groupings(rows: pl.DataFrame) -> dict[str, pl.Series]:
+    from pipeline.metrics.recam import reading
+
+    words = rows["article"].str.count_matches(r"\S+").cast(pl.Int64)
+    told = {"words": reading.length_bins(words, edges=EDGES)}
+    return {"upos": rows["upos"], **told} if "upos" in rows.columns else told
+
+
+def compared(rows: pl.DataFrame, one: "Model", other: "Model") -> dict[str, Any]:
+    """Two readers on the same items: how much more often the first is right, with its interval and p."""
+    from pipeline.metrics.recam import reading
+
+    groups = rows.select(cloze.normalised()).to_series()
+    return dict(reading.paired(is_right(one, rows), is_right(other, rows), groups)._asdict())
+
+
+def overview(found: pl.DataFrame) -> pl.DataFrame:
+    """Numbers as people read them: a row a set of items."""
+    rows = found.filter((pl.col("split") == "test") & pl.col("metric").str.starts_with("accuracy"))
+    best = rows.filter(pl.col("metric") == "accuracy").select("subset", "baseline", by="baseline_name")
+    wide = rows.rename({"pair_count": "n"}).pivot("metric", index=["subset", "n"], values="value", maintain_order=True)
+    return wide.join(best, on="subset", how="left", maintain_order="left")

@@ -1,0 +1,1 @@
+"""CSD: train and apply the subtext recogniser, recover what comments mean."""

@@ -1,0 +1,1 @@
+"""Training for article commenting: commenters, relevance, retrieval and the quality scorer."""

@@ -1,0 +1,335 @@
+"""Training of the generating commenters on pairs of an article and a comment (commenting, appendix C.1; AAC-21 to 23).
+
+The network and how it writes are in `models.commenting.commenters`. Every pair is learnt from, so an article counts as
+often as it has comments, but it is kept once, and words are kept as numbers of four bytes end to end: the paper's 4.5 M
+comments of 17 words and 200,000 articles of 400 take 0.6 GB.
+"""
+
+import hashlib
+import logging
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from pipeline.errors import BadInput
+from pipeline.models.commenting import commenters as models
+from pipeline.models.commenting.commenters import (
+    BEGIN,
+    PAD,
+    Comment,
+    Commenter,
+    Network,
+    Shape,
+    Source,
+    candidates,
+    generate,
+    load,
+)
+from pipeline.models.recam.readers import Unit
+from pipeline.training import checkpoint, recipes
+from pipeline.training.batches import by_length
+from pipeline.training.commenting.relevance import check
+
+__all__ = [
+    "PROFILES", "Comment", "Commenter", "Fitted", "Recipe", "candidates", "fit", "generate", "load", "perplexity",
+    "recipe_of",
+]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+IndexArray = npt.NDArray[np.int64]
+
+_SLICE = 4096  # rows that are Python objects at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The numbers of a training; those of the paper are hidden, vocabulary, comment_words and Adam (appendix C.1)."""
+
+    source: Source = "title"
+    has_attention: bool = True
+    unit: Unit = "lstm"  # Sutskever et al. (2014)
+    hidden: int = 256
+    embedding: int = 256
+    dropout: float = 0.2
+    vocabulary: int = 30_000  # most frequent words; others are <unk>
+    title_words: int = 50  # read at most
+    content_words: int = 400
+    comment_words: int = 50
+    long_comments: Literal["cut", "discard"] = "cut"  # appendix C.1 cuts, section 5 discards (errata E12)
+    learning_rate: float = 1e-3
+    clip: float = 5.0  # largest norm of the gradient
+    batch: int = 64
+    epochs: int = 5
+    precision: Literal["float32", "bfloat16"] = "float32"  # of what is multiplied; the latter is for GPUs
+    seed: int = 42
+
+
+PROFILES = {
+    "seq2seq": Recipe(has_attention=False),
+    "att": Recipe(),
+    "att_tc": Recipe(source="title_and_content"),
+}
+"""The three commenters of section 5."""
+
+
+def recipe_of(profile: str, **changes: Any) -> Recipe:
+    """A profile with some numbers changed; those that are None stay."""
+    return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+
+
+class Fitted(NamedTuple):
+    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any]  # the recipe; kind, words, best_epoch, pairs, too_long
+    history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a word, </s> among them)
+
+
+def fit(
+    articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *,
+    device: str | None = None,
+) -> Fitted:  # fmt: skip
+    """Train a commenter and keep the epoch with the least loss on the split `validation`.
+
+    Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
+
+    Args:
+        articles: article_id, each once; title and content, lists of words; split (others than train and validation
+            are let be).
+        comments: article_id, one of the articles'; words, a list.
+        recipe: hyperparameters.
+        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
+            same model on a CPU. More epochs may be asked for.
+        device: cuda or cpu; by default a GPU if there is one.
+
+    Raises:
+        BadInput: a column or a value is missing, an article is there twice or a comment's is not, there is nothing to
+            learn from, the loss is no number, or `state` is of another training.
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    check(articles, comments)
+    articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
+    comments, too_long = _kept(comments.join(articles, on="article_id", how="semi", maintain_order="left"), recipe)
+    articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
+    if not (articles["split"] == "train").any():
+        raise BadInput("comments on articles of the split 'train': expected at least one, found none")
+    generator = torch.Generator().manual_seed(recipe.seed)
+    torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+    words = _vocabulary(articles, comments, recipe)
+    config = {**asdict(recipe), "kind": "commenter", "words": words, "pairs": comments.height, "too_long": too_long}
+    shape = Shape(len(words), recipe.embedding, recipe.hidden, recipe.unit, recipe.has_attention, recipe.dropout)
+    model = models.commenter(Network(shape).to(device), config, device)
+    pairs = _pairs(articles, comments, model)
+    training = _Training(model, recipe, pairs, (articles["split"] == "train").to_numpy()[pairs.article], generator)
+    training.run(state, _made_of(articles, comments, recipe))
+    schema = {"epoch": pl.Int64, "train_loss": pl.Float64, "validation_loss": pl.Float64}
+    history = pl.DataFrame(training.history, schema=schema, orient="row")
+    return Fitted(training.best, config | {"best_epoch": training.best_epoch}, history)
+
+
+def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> float:
+    """The perplexity of comments given their articles, a word, </s> among the words; <unk> is one word.
+
+    Args:
+        model: of `load`.
+        articles: as of `fit`, of any split.
+        comments: as of `fit`; all are judged.
+        batch: comments read at a time.
+
+    Raises:
+        BadInput: there are no comments, or they are not as `fit` takes them.
+    """
+    check(articles, comments)
+    if not comments.height:
+        raise BadInput("comments to judge by: expected at least one, found none")
+    model.network.eval()
+    pairs = _pairs(articles, comments, model)
+    return math.exp(_loss(model, pairs, _in_order(pairs.lengths(), np.arange(comments.height), batch)))
+
+
+def _kept(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
+    """The comments to learn from and to choose the epoch by, and how many were too long."""
+    is_long = pl.col("words").list.len() > recipe.comment_words
+    too_long = comments.filter(is_long).height
+    if too_long:
+        of = f"{too_long} of {comments.height}"
+        log.info("%s comments have over %d words: %s", of, recipe.comment_words, recipe.long_comments)
+    return (comments.filter(~is_long) if recipe.long_comments == "discard" else comments), too_long
+
+
+def _vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
+    """The most frequent words of what is read and learnt in the training part."""
+    articles = articles.filter(pl.col("split") == "train")
+    comments = comments.join(articles, on="article_id", how="semi")
+    read = [(articles, "title", recipe.title_words), (comments, "words", recipe.comment_words)]
+    read += [(articles, "content", recipe.content_words)] if recipe.source == "title_and_content" else []
+    counts: Counter[str] = Counter()
+    for rows, name, longest in read:
+        for (words,) in _sliced(rows.select(pl.col(name).list.head(longest))):
+            counts.update(words)
+    return models.vocabulary(counts, recipe.vocabulary)
+
+
+class Ragged(NamedTuple):
+    """Rows of word ids, end to end."""
+
+    ids: npt.NDArray[np.int32]
+    starts: IndexArray  # [n + 1]
+
+    def lengths(self) -> IndexArray:
+        """Of each row: [n]."""
+        return np.diff(self.starts)
+
+    def some(self, at: IndexArray) -> Tensor:
+        """Some rows, filled up with <pad>: [len(at), t]."""
+        return models.padded([self.ids[self.starts[i] : self.starts[i + 1]] for i in at])
+
+
+def _ragged(rows: Iterable[Sequence[int]]) -> Ragged:
+    ids, starts = array("i"), array("q", [0])
+    for row in rows:
+        ids.extend(row)
+        starts.append(len(ids))
+    return Ragged(np.array(ids, np.int32), np.array(starts, np.int64))
+
+
+class Pairs(NamedTuple):
+    """Articles, each once, and comments with the number of theirs."""
+
+    sources: Ragged
+    article: IndexArray  # of each pair
+    comments: Ragged
+
+    def lengths(self) -> IndexArray:
+        """Words read and written of each pair."""
+        return self.sources.lengths()[self.article] + self.comments.lengths()
+
+
+def _pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter) -> Pairs:
+    number = articles.select("article_id").with_row_index("article")
+    article = comments.select("article_id").join(number, on="article_id", how="left", maintain_order="left")["article"]
+    return Pairs(
+        _ragged(models.source_ids(model, *told) for told in _sliced(articles.select("title", "content"))),
+        article.to_numpy().astype(np.int64),
+        _ragged(models.comment_ids(model, *told) for told in _sliced(comments.select("words"))),
+    )
+
+
+def _sliced(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
+    """Rows as Python's lists, a few at a time."""
+    for part in rows.iter_slices(_SLICE):
+        yield from part.iter_rows()
+
+
+def _in_order(lengths: IndexArray, at: IndexArray, size: int) -> Iterator[IndexArray]:
+    """Batches of some pairs, the shortest first."""
+    order = at[np.argsort(lengths[at], kind="stable")]
+    yield from (order[i : i + size] for i in range(0, len(order), size))
+
+
+def _loss(
+    model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str = "float32",
+    optimiser: torch.optim.Optimizer | None = None, clip: float = math.inf,
+) -> float:  # fmt: skip
+    """Mean loss a word over batches of pairs, which are learnt from where there is an optimiser.
+
+    Batches are of about one length, so that a batch's own mean would make words of short comments count for more.
+    """
+    total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
+    for at in batches:
+        source, target = pairs.sources.some(pairs.article[at]), pairs.comments.some(at)
+        with torch.set_grad_enabled(optimiser is not None):
+            loss, words = _batch_loss(model, source.to(model.device), target.to(model.device), precision)
+        if optimiser:
+            optimiser.zero_grad()
+            (loss / (usual * len(at))).backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(model.network.parameters(), clip)
+            optimiser.step()
+        total, count = total + loss.item(), count + words
+    return total / max(count, 1)
+
+
+def _batch_loss(model: Commenter, source: Tensor, target: Tensor, precision: str) -> tuple[Tensor, int]:
+    """Summed cross entropy of the comments' words, and how many they are; what fills up costs and counts nothing."""
+    written, is_word = target.roll(1, dims=1), target != PAD
+    written[:, 0] = BEGIN
+    with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
+        logits = model.network.out(model.network(source, written)[is_word])
+    return cross_entropy(logits.float(), target[is_word], reduction="sum"), int(is_word.sum())
+
+
+def _made_of(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
+    """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
+    key = hashlib.sha256(repr(asdict(recipe) | {"epochs": None}).encode())
+    read = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
+    for rows in (articles.select("article_id", "split", *read), comments.select("article_id", "words")):
+        for part in rows.iter_slices(_SLICE):
+            key.update(part.write_ndjson().encode())
+    return key.hexdigest()
+
+
+class _Training:
+    """A commenter while it learns: its best weights so far, and the numbers of the epochs."""
+
+    def __init__(
+        self, model: Commenter, recipe: Recipe, pairs: Pairs, is_train: npt.NDArray[np.bool_],
+        generator: torch.Generator,
+    ) -> None:  # fmt: skip
+        self.model, self.recipe, self.pairs, self.generator = model, recipe, pairs, generator
+        self.train = np.flatnonzero(is_train)
+        self.held = self.train if is_train.all() else np.flatnonzero(~is_train)
+        self.optimiser = torch.optim.Adam(model.network.parameters(), lr=recipe.learning_rate)
+        self.best, self.history = self._weights(), list[tuple[int, float, float]]()
+
+    @property
+    def best_epoch(self) -> int:
+        return min(self.history, key=lambda row: (row[2], row[0]))[0] if self.history else 0
+
+    def run(self, state: Path | None, made_of: str) -> None:
+        if state and (found := checkpoint.read(state)):
+            if found[1]["made_of"] != made_of:
+                raise BadInput(f"{state}: the state of a training on other articles or comments, or another recipe")
+            self._resume(*found)
+            log.info("training goes on after epoch %d", len(self.history))
+        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
+            told, judged = self._epoch()
+            if not math.isfinite(told + judged):
+                raise BadInput(f"the loss is {told} in epoch {epoch}: the learning rate is too high for these comments")
+            log.info("epoch %d of %d: loss %.4f, validation %.4f", epoch, self.recipe.epochs, told, judged)
+            if judged < min((value for *_, value in self.history), default=math.inf):
+                self.best = self._weights()
+            self.history.append((epoch, told, judged))
+            if state:
+                self._keep(state, made_of)
+
+    def _epoch(self) -> tuple[float, float]:
+        recipe, lengths = self.recipe, self.pairs.lengths()
+        self.model.network.train()
+        batches = by_length(lengths, self.train, recipe.batch, self.generator)
+        told = _loss(self.model, self.pairs, batches, recipe.precision, self.optimiser, recipe.clip)
+        self.model.network.eval()
+        return told, _loss(self.model, self.pairs, _in_order(lengths, self.held, recipe.batch), recipe.precision)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: value.detach().clone().cpu() for name, value in self.model.network.state_dict().items()}
+
+    def _keep(self, path: Path, made_of: str) -> None:
+        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
+        checkpoint.save(path, tensors, {"history": self.history, "made_of": made_of})
+
+    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
+        self.model.network.load_state_dict(now)
+        self.history = [(int(epoch), float(told), float(judged)) for epoch, told, judged in facts["history"]]

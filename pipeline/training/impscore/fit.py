@@ -1,0 +1,273 @@
+"""Fitting ImpScore (section 5.1), on cached embeddings or through the encoder.
+
+The released code encodes every sentence at every step without gradient; as the encoder is frozen (errata E1),
+encoding each once gives the same numbers with a fifty-seventh of the encodes.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.models.impscore import (
+    ALPHA,
+    FEATURES,
+    GAMMA_IMPLICITNESS,
+    GAMMA_PRAGMATICS,
+    Design,
+    ImpScore,
+    Meaning,
+    Metric,
+    Space,
+    loss,
+    pragmatic_distance,
+    ranking_loss,
+)
+from pipeline.training import checkpoint, recipes
+from pipeline.training.impscore.corpus import Corpus
+from pipeline.training.impscore.embedding import Embedding
+
+log = logging.getLogger(__name__)
+
+ROWS = 16_384  # embeddings looked at in one go when nothing is learnt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The numbers of section 5.1; seed and l from the released code (errata E3)."""
+
+    features: int = FEATURES
+    gamma_implicitness: float = GAMMA_IMPLICITNESS
+    gamma_pragmatics: float = GAMMA_PRAGMATICS
+    alpha: float = ALPHA
+    implicitness: Metric = "cosine"
+    pragmatics: Metric = "euclidean"
+    space: Space = "p2s"
+    reduction: Literal["mean", "sum"] = "mean"
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    batch: int = 8192
+    epochs: int = 30
+    seed: int = 42
+    pooling: Literal["model", "layers"] = "model"
+    is_balanced: bool = False  # train on pairs among which length tells nothing
+    has_hard_negatives: bool = False  # learn from foreign sentences that are near to the pair's own explicit one
+    hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
+    dropout: float = 0.0
+    group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: groups are not learnt from
+    group_batch: int = 64  # groups a step
+    tune: Literal["none", "adapter", "full"] = "none"  # what of the encoder is trained
+    tune_rate: float = 1e-4
+    tune_batch: int = 32  # triples or groups a step when the encoder is trained
+
+    @property
+    def design(self) -> Design:
+        """The variant of table 2."""
+        return Design(self.implicitness, self.pragmatics, self.space)
+
+
+PROFILES = {
+    "paper": Recipe(),
+    "official": Recipe(weight_decay=1e-3),
+    "undertone": Recipe(
+        pooling="layers",
+        hidden=128,
+        dropout=0.5,
+        learning_rate=1e-3,
+        epochs=60,
+        alpha=0.3,
+        group_sharpness=8.0,
+        batch=128,
+        group_batch=40,
+        is_balanced=True,
+    ),
+}
+"""The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
+
+
+def recipe_of(profile: str, **changes: Any) -> Recipe:
+    """A profile with some numbers changed; those that are None stay."""
+    return recipes.changed(PROFILES, profile, changes, from_zero={"hidden", "seed"})
+
+
+@dataclass(slots=True)
+class Fitted:
+    """A trained model: its tensors (those of a trained encoder among them), its recipe, and the epochs' numbers."""
+
+    model: ImpScore
+    tensors: dict[str, Tensor]
+    recipe: dict[str, Any]
+    history: pl.DataFrame  # epoch, value, count
+
+
+def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> Fitted:
+    """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
+
+    That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the pairs of their
+    sentences count as well. Without a validation part, the training part decides.
+
+    Args:
+        corpus: pairs and groups.
+        embedding: embeddings of the corpus's texts, frozen or trained along.
+        recipe: hyperparameters.
+        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
+            same model.
+    """
+    generator = torch.Generator().manual_seed(recipe.seed)
+    torch.manual_seed(recipe.seed)  # dropout of a trained encoder draws from the global source
+    model = ImpScore(
+        embedding.dim, recipe.features, generator, recipe.design, recipe.hidden, recipe.dropout, embedding.last
+    ).to(embedding.device)
+    if recipe.hidden:
+        seen = torch.unique(torch.cat([corpus.of("train").flatten(), *corpus.groups_of("train")]))
+        some = seen[_shuffled(len(seen), generator)[:ROWS].sort().values]
+        with torch.no_grad():
+            model.look_at(embedding(some))
+    optimiser = torch.optim.Adam(
+        [
+            {"params": list(model.parameters()), "lr": recipe.learning_rate},
+            {"params": list(embedding.parameters()), "lr": recipe.tune_rate},
+        ],
+        weight_decay=recipe.weight_decay,
+    )
+    best = {name: value.clone() for name, value in _weights(model, embedding).items()}
+    history: list[tuple[int, float, int]] = []
+    if state and (found := checkpoint.read(state)):
+        best, history = _resume(found, model, embedding, optimiser, generator)
+        log.info("training goes on after epoch %d", len(history))
+    for epoch in range(len(history) + 1, recipe.epochs + 1):
+        embedding.training(mode=True)
+        model.train()
+        for step in _steps(corpus, recipe, generator):
+            optimiser.zero_grad()
+            value = _loss(step, model, embedding, recipe)
+            if not torch.isfinite(value):
+                raise BadInput(
+                    f"the loss is {value.item()} in epoch {epoch}: the learning rate is too high for these pairs"
+                )
+            value.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        embedding.training(mode=False)
+        model.eval()
+        accuracy, count = _accuracy(corpus, model, embedding, recipe)
+        log.info("epoch %d of %d: validation accuracy %.4f", epoch, recipe.epochs, accuracy)
+        if accuracy > max((value for _, value, _ in history), default=-1.0):
+            best = {name: value.clone() for name, value in _weights(model, embedding).items()}
+        history.append((epoch, accuracy, count))
+        if state:
+            _keep(state, best, history, model, embedding, optimiser, generator)
+    _put(best, model, embedding)
+    schema = {"epoch": pl.Int64, "value": pl.Float64, "count": pl.Int64}
+    told = pl.DataFrame(history, schema=schema, orient="row")
+    best_epoch = max(history, key=lambda row: (row[1], -row[0]))[0] if history else 0
+    return Fitted(model.eval(), best, {**asdict(recipe), "best_epoch": best_epoch}, told)
+
+
+Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
+
+
+def _steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
+    """The batches of one epoch, newly shuffled: triples, and groups where they are learnt from, in mixed order."""
+    size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
+    triples = corpus.of("train")
+    steps: list[Step] = list(torch.split(triples[_shuffled(len(triples), generator)], size)) if len(triples) else []
+    if recipe.group_sharpness:
+        groups = corpus.groups_of("train")
+        size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
+        order = _shuffled(len(groups), generator).tolist()
+        steps += [[groups[i] for i in order[at : at + size]] for at in range(0, len(order), size)]
+        steps = [steps[i] for i in _shuffled(len(steps), generator).tolist()]
+    yield from steps
+
+
+def _shuffled(count: int, generator: torch.Generator) -> Tensor:
+    return torch.randperm(count, generator=generator)
+
+
+def _loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
+    """Each distinct sentence of a step is embedded and projected once."""
+    rows = torch.cat(step) if isinstance(step, list) else step
+    distinct, at = torch.unique(rows, return_inverse=True)
+    meanings: Meaning = model(embedding(distinct))
+    at = at.to(meanings.implicitness.device)
+    if isinstance(step, list):
+        return _group_loss(meanings.at(at), [len(group) for group in step], recipe)
+    s1, s2, s3 = (meanings.at(at[:, side]) for side in range(3))
+    return loss(
+        s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha,
+        pragmatics=recipe.pragmatics, reduction=recipe.reduction,
+    )  # fmt: skip
+
+
+def _group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
+    """Order within groups by step, and sentences of a group nearer to each other than to those of the next group."""
+    comparisons, near, far, start = [], [], [], 0
+    for number, size in enumerate(sizes):
+        after = (start + size) % sum(sizes)
+        comparisons += [(start + high, start + low, high - low) for low, high in combinations(range(size), 2)]
+        near += [start + (level + 1) % size for level in range(size)]
+        far += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
+        start += size
+    higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
+    total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
+    if len(sizes) > 1:
+        distances = [
+            pragmatic_distance(meanings, meanings.at(torch.tensor(to)), recipe.pragmatics) for to in (near, far)
+        ]
+        total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (distances[1] - distances[0])).mean()
+    return total
+
+
+@torch.no_grad()
+def meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
+    """Meanings of texts by row, a bounded number of embeddings at a time."""
+    parts = [model(embedding(part)) for part in torch.split(rows, ROWS)] if len(rows) else [model(embedding(rows))]
+    return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
+    """The accuracy that chooses the epoch, and on how many triples and groups."""
+    split = "validation" if len(corpus.of("validation")) or corpus.groups_of("validation") else "train"
+    triples, groups = corpus.of(split), corpus.groups_of(split) if recipe.group_sharpness else []
+    distinct, at = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
+    values = meanings(distinct, model, embedding).implicitness.cpu()[at]
+    i = values[: triples.numel()].reshape(-1, 3)
+    right, asked = int((i[:, :1] > i[:, 1:]).sum()), 2 * len(triples)
+    for part in torch.split(values[triples.numel() :], [len(group) for group in groups]) if groups else ():
+        right += int((part.unsqueeze(0) > part.unsqueeze(1)).triu(1).sum())
+        asked += len(part) * (len(part) - 1) // 2
+    return right / max(asked, 1), len(triples) + len(groups)
+
+
+def _weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
+    return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
+
+
+def _put(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
+    model.load_state_dict({name: weights[name] for name in model.state_dict()})
+    embedding.load(weights)
+
+
+def _keep(
+    path: Path, best: dict[str, Tensor], history: list[tuple[int, float, int]], model: ImpScore, embedding: Embedding,
+    optimiser: torch.optim.Optimizer, generator: torch.Generator,
+) -> None:  # fmt: skip
+    tensors = checkpoint.of_training(best, _weights(model, embedding), optimiser, generator)
+    checkpoint.save(path, tensors, {"history": history})
+
+
+def _resume(
+    found: tuple[dict[str, Tensor], dict[str, Any]], model: ImpScore, embedding: Embedding,
+    optimiser: torch.optim.Optimizer, generator: torch.Generator,
+) -> tuple[dict[str, Tensor], list[tuple[int, float, int]]]:  # fmt: skip
+    tensors, facts = found
+    best, now = checkpoint.into_training(tensors, optimiser, generator)
+    _put(now, model, embedding)
+    return best, [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]

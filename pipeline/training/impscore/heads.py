@@ -1,0 +1,102 @@
+"""One head of a model: an encoder, ImpScore fitted on it, and what it says of the texts at hand."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.examples.impscore.negatives import with_negatives
+from pipeline.examples.impscore.pairs import balanced
+from pipeline.models.encoder import Encoder
+from pipeline.models.impscore import Meaning, pragmatic_distance
+from pipeline.models.vectors import embedded
+from pipeline.training.impscore import fit as impscore
+from pipeline.training.impscore.corpus import corpus
+from pipeline.training.impscore.embedding import Embedding, Frozen, Tuned
+from pipeline.training.impscore.fit import Recipe
+
+log = logging.getLogger(__name__)
+
+
+class Head(NamedTuple):
+    """A fitted head and its numbers, row by row."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any]
+    history: pl.DataFrame  # epoch, value, count
+    triples: pl.DataFrame  # pair_id, source, split, i1, i2, i3, near, far: a row a pair
+    graded: pl.DataFrame  # group, level, text, split, value, and pragmatic: its features
+
+
+def fit(
+    pairs: pl.DataFrame,
+    groups: pl.DataFrame | None,
+    recipe: Recipe,
+    encoder: Encoder,
+    embeddings: Path,
+    state: Path | None = None,
+    done: Callable[[int], None] = lambda _: None,
+) -> Head:
+    """Fit one head.
+
+    Args:
+        pairs: rows of the table `pairs`.
+        groups: group, level, text, split, if groups are learnt from.
+        recipe: hyperparameters.
+        encoder: a loaded encoder, with the recipe's pooling.
+        embeddings: folder of the embedding files.
+        state: file from which an interrupted training goes on.
+        done: told how many sentences each batch encoded.
+    """
+    whole = corpus(pairs, groups)
+    embedding: Embedding
+    if recipe.tune == "none":
+        embedding = Frozen(embedded(embeddings, encoder, whole.texts, done), encoder.last)
+    else:
+        embedding = Tuned(encoder, whole.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
+    learnt = whole
+    if recipe.is_balanced or recipe.has_hard_negatives:
+        train = pairs.filter(pl.col("split") == "train")
+        if recipe.is_balanced:
+            train = balanced(train, recipe.seed)
+            log.info("learning from %d of %d length-matched pairs", len(train), len(whole.of("train")))
+        if recipe.has_hard_negatives:
+            train = _with_hard_negatives(train, recipe.seed, encoder, embeddings)
+        learnt = whole.with_train(train)
+    if not len(learnt.of("train")) and not (recipe.group_sharpness and learnt.groups_of("train")):
+        why = "; none is left once lengths are matched (is_balanced)" if len(whole.of("train")) else ""
+        raise BadInput(f"there is nothing to train on: no pair has the split train{why}")
+    fitted = impscore.fit(learnt, embedding, recipe, state)
+    every = impscore.meanings(torch.arange(len(whole.texts)), fitted.model, embedding)
+    every = Meaning(*(field.cpu() for field in every))
+    about = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": fitted.recipe}
+    graded = whole.groups.with_columns(
+        value=pl.Series(every.implicitness[whole.graded].double().numpy()),
+        pragmatic=pl.Series(every.pragmatic[whole.graded].numpy()),
+    )
+    return Head(
+        fitted.tensors,
+        about,
+        fitted.history,
+        _triples(pairs, whole.triples, every, fitted.model.design.pragmatics),
+        graded,
+    )
+
+
+def _with_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
+    """Pairs with negatives that are near to their own explicit sentences, by the encoder as it comes."""
+    vectors = embedded(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
+    found, _ = with_negatives(train.drop("negative"), seed, vectors)
+    return found.select(train.columns)
+
+
+def _triples(pairs: pl.DataFrame, rows: Tensor, every: Meaning, metric: Any) -> pl.DataFrame:
+    s1, s2, s3 = (every.at(rows[:, side]) for side in range(3))
+    numbers = {f"i{n}": s.implicitness.double().numpy() for n, s in enumerate((s1, s2, s3), 1)}
+    near, far = (pragmatic_distance(s1, s, metric).double().numpy() for s in (s2, s3))
+    return pairs.select("pair_id", "source", "split").with_columns(**numbers, near=near, far=far)

@@ -1,0 +1,1 @@
+"""Training for ReCAM: readers of cloze items, the abstractness scorer, adapted encoders."""

@@ -1,0 +1,240 @@
+"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2).
+
+The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and too many to lose.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.models.encoder import Encoder, Vectors
+from pipeline.models.recam.abstractness import Abstractness, Shape, scores
+from pipeline.models.recam.word_features import Source, word_features
+from pipeline.models.word_vectors import WordVectors
+from pipeline.text.concreteness import Ratings
+from pipeline.training import recipes
+
+log = logging.getLogger(__name__)
+
+TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025 of 4,295 (errata E13)
+
+_ROWS = 32_768  # words whose features are held at a time
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The numbers of a training."""
+
+    hidden: tuple[int, int] = (300, 100)
+    members: int = 1  # networks trained side by side, whose scores are averaged
+    dropout: float = 0.0
+    input_dropout: float = 0.0  # of the words' features
+    learning_rate: float = 1e-3
+    batch: int = 64
+    epochs: int = 10
+    seed: int = 42
+
+
+PROFILES = {
+    "paper": Recipe(),
+    "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6),
+}
+"""One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
+
+
+def recipe_of(profile: str, **changes: Any) -> Recipe:
+    """A profile with some numbers changed; those that are None stay."""
+    return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
+
+
+class Fitted(NamedTuple):
+    """What training gives: tensors and configuration, which together are the model, and what was left out."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any]  # the recipe; dim, ratings, pearson_train, word_count, encoder
+    history: pl.DataFrame  # epoch, loss: mean squared error of a word in training
+    dropped: pl.DataFrame  # word, reason (no_vector)
+
+
+def fit(ratings: Ratings, source: Source, recipe: Recipe) -> Fitted:
+    """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
+
+    Args:
+        ratings: of `concreteness.read` or `concreteness.embedded`.
+        source: an encoder or word vectors.
+        recipe: hyperparameters.
+
+    Raises:
+        BadInput: fewer than two of the words have a vector, or the loss is no number.
+    """
+    rows, vectors, dropped = _rated(ratings, source)
+    truth = rows["score"].to_numpy()
+    model, losses = _learnt(vectors, truth, recipe)
+    encoder = source if isinstance(source, Encoder) else None
+    config = {
+        **asdict(recipe),
+        "kind": "abstractness",
+        "dim": vectors.shape[1],
+        "ratings": ratings.signature,
+        "low": ratings.low,
+        "high": ratings.high,
+        "word_count": rows.height,
+        "pearson_train": round(pearson(truth, scores(model, vectors)).r, 6),
+        "encoder": encoder.name if encoder else None,
+        "encoder_revision": encoder.revision if encoder else None,
+        "encoder_pooling": encoder.pooling if encoder else None,
+    }
+    history = pl.DataFrame({"epoch": range(1, len(losses) + 1), "loss": losses})
+    return Fitted(
+        {name: value.detach().clone() for name, value in model.state_dict().items()}, config, history, dropped
+    )
+
+
+def _rated(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
+    """The rows whose words have vectors, these vectors [n, d], and the words that have none, with the reason."""
+    found = word_features(ratings.rows["word"].to_list(), source)
+    known = pl.Series(found.known)
+    rows, unknown = ratings.rows.filter(known), ratings.rows.filter(~known)
+    if rows.height < 2:
+        raise BadInput(f"{rows.height} of the {len(known)} words of {ratings.name} have a vector; expected two or more")
+    return rows, found.vectors[found.known], unknown.select("word", reason=pl.lit("no_vector"))
+
+
+def _learnt(vectors: Vectors, truth: Floats, recipe: Recipe) -> tuple[Abstractness, list[float]]:
+    """A scorer after training, and the loss of each epoch. The global source of chance is left as it was."""
+    inputs, wanted = torch.from_numpy(vectors), torch.tensor(truth, dtype=torch.float32).unsqueeze(1)
+    generator = torch.Generator().manual_seed(recipe.seed)
+    losses = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+        model = Abstractness(_shape(vectors.shape[1], recipe))
+        model.standardise(inputs)
+        optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        model.train()
+        for epoch in range(1, recipe.epochs + 1):
+            total = 0.0
+            for at in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
+                # the members' errors are summed, so that each learns as if it were alone
+                loss = (model(inputs[at]) - wanted[at]).square().mean(dim=0).sum()
+                if not torch.isfinite(loss):
+                    raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                total += loss.item() * len(at) / recipe.members
+            losses.append(total / len(inputs))
+    return model.eval(), losses
+
+
+def _shape(dim: int, recipe: Recipe) -> Shape:
+    return Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout)
+
+
+class Trained(NamedTuple):
+    """A scorer that can be asked."""
+
+    model: Abstractness
+    source: Source
+
+
+def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Trained:
+    """A scorer of what `fit` gave or `registry.read` read.
+
+    Args:
+        tensors: its weights.
+        config: its configuration.
+        source: the encoder it was trained with, or the same word vectors: of these only the width can be checked.
+
+    Raises:
+        BadInput: it is no scorer of abstractness, or the encoder or the vectors' width is another one.
+    """
+    if config.get("kind") != "abstractness":
+        raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'abstractness'")
+    encoder = source if isinstance(source, Encoder) else None
+    given = (encoder.revision, encoder.pooling) if encoder else (None, None)
+    if (config["encoder_revision"], config["encoder_pooling"]) != given:
+        raise BadInput(f"the scorer was trained with {config['encoder'] or 'word vectors'}; give the same")
+    if isinstance(source, WordVectors) and source.vectors.shape[1] != config["dim"]:
+        raise BadInput(
+            f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
+        )
+    known = {field.name: config[field.name] for field in fields(Recipe)}
+    recipe = Recipe(**known | {"hidden": tuple(known["hidden"])})  # a list, where it comes from JSON
+    model = Abstractness(_shape(config["dim"], recipe))
+    model.load_state_dict(tensors)
+    return Trained(model.eval(), source)
+
+
+def predict(trained: Trained, words: Sequence[str]) -> Floats:
+    """Concreteness of words in lower case, 0 highly abstract to 1 highly concrete: [n]; NaN where one has no vector."""
+    distinct, inverse = np.unique(np.asarray([word.lower() for word in words], dtype=object), return_inverse=True)
+    out = np.empty(len(distinct), np.float64)
+    for start in range(0, len(distinct), _ROWS):
+        part = slice(start, start + _ROWS)
+        found = word_features(distinct[part].tolist(), trained.source)
+        out[part] = np.where(found.known, scores(trained.model, found.vectors), np.nan)
+    return out[inverse]
+
+
+class Correlation(NamedTuple):
+    """Pearson's r and the probability of one as large by chance (two-sided)."""
+
+    r: float
+    p_value: float
+
+
+def pearson(gold: Floats, found: Floats) -> Correlation:
+    """Pearson's correlation; 0 with p 1 where one side is constant."""
+    from scipy import stats
+
+    if np.ptp(gold) == 0 or np.ptp(found) == 0:
+        return Correlation(0.0, 1.0)
+    result = stats.pearsonr(gold, found)
+    return Correlation(float(result.statistic), float(result.pvalue))
+
+
+def repeated_splits(ratings: Ratings, source: Source, recipe: Recipe, n: int = 10) -> pl.DataFrame:
+    """Table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
+
+    A list with fewer words than the paper's 4,025 is split in the same proportion. Words without a vector are in no
+    split.
+
+    Args:
+        ratings: a list.
+        source: an encoder or word vectors.
+        recipe: hyperparameters; its seed gives the splits as well.
+        n: how many splits.
+
+    Returns:
+        split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same): a row a split.
+        Their mean and standard deviation are what is reported.
+
+    Raises:
+        BadInput: fewer than four words have a vector.
+    """
+    rows, vectors, _ = _rated(ratings, source)
+    truth = rows["score"].to_numpy()
+    whole = min(len(truth), TRAIN + TEST)
+    learnt = round(whole * TRAIN / (TRAIN + TEST))
+    if whole - learnt < 2 or learnt < 2:
+        raise BadInput(f"{len(truth)} words are too few to be split; expected four or more")
+    found = []
+    for split in range(n):
+        order = np.random.default_rng([recipe.seed, split]).permutation(len(truth))
+        train, test = order[:learnt], order[learnt:whole]
+        model, _ = _learnt(vectors[train], truth[train], recipe)
+        inside, outside = (pearson(truth[at], scores(model, vectors[at])) for at in (train, test))
+        log.info("split %d of %d: r %.4f", split + 1, n, outside.r)
+        found.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
+    names = ["split", "train_count", "test_count", "pearson_train", "pearson", "p_value"]
+    return pl.DataFrame(found, schema=names, orient="row")

@@ -1,0 +1,181 @@
+"""Asking a recurrent reader: which option of a cloze item is right, or which words might be (ReCAM, section 3.5).
+
+A reader scores any word that has a vector, so it chooses among options whatever its training was over.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+from torch.nn.utils.rnn import pad_sequence
+
+from pipeline.errors import BadInput
+from pipeline.examples.recam import items as cloze
+from pipeline.models.recam.readers import Padded, Reader, Shape
+from pipeline.training.recam import reading
+from pipeline.training.recam.reading import Candidates, IndexArray, Inputs, Lexicon, Recipe
+
+ROWS = 1024  # items prepared in one go
+_GLOSSES = 256  # glosses encoded at a time
+_SCORES = 1 << 24  # scores held at a time
+
+Floats = npt.NDArray[np.float64]
+
+
+class Answerer(nn.Module):
+    """A reader and the vectors of its words, candidates and glosses."""
+
+    def __init__(self, recipe: Recipe, table: Tensor, answers: Tensor, glosses: Tensor | None) -> None:
+        super().__init__()
+        sizes = (table.shape[1], recipe.hidden, recipe.hops, recipe.dropout, recipe.unit, recipe.has_gloss)
+        self.reader = Reader(Shape(*sizes))
+        self.table = nn.Parameter(table, requires_grad=recipe.is_tuned)
+        self.answers = nn.Parameter(answers)
+        self.glosses = None if glosses is None else nn.Parameter(glosses)
+
+    def summarised(self, inputs: Inputs, at: IndexArray) -> Tensor:
+        """The vectors v of some items."""
+        passage = self._padded([inputs.articles[row] for row in inputs.article_of[at]], self.table)
+        question = self._padded([inputs.questions[row] for row in at], self.table)
+        return self.reader.summarised(passage, question, inputs.place[at].to(self.table.device))
+
+    def scores(self, v: Tensor, candidates: Candidates) -> Tensor:
+        """[n, m]"""
+        glosses = None if self.glosses is None else self._padded(candidates.glosses, self.glosses)
+        return self.reader.scores(v, candidates.vectors, glosses)
+
+    def _padded(self, rows: list[Tensor], table: Tensor) -> Padded:
+        lengths = torch.tensor([len(row) for row in rows]).to(table.device)
+        return embedding(pad_sequence(rows, batch_first=True).to(table.device), table, padding_idx=0), lengths
+
+    @torch.no_grad()
+    def all_scores(self, v: Tensor, candidates: Candidates) -> Floats:
+        """The same when nothing is learnt, glosses a few at a time."""
+        every = torch.arange(len(candidates.vectors))
+        parts = every.chunk(1 if self.glosses is None else -(-len(every) // _GLOSSES))
+        return torch.cat([self.scores(v, candidates.some(at)) for at in parts], dim=1).double().cpu().numpy()
+
+
+@torch.no_grad()
+def asked(
+    model: Answerer, inputs: Inputs, candidates: Candidates, rows: IndexArray, size: int
+) -> Iterator[tuple[IndexArray, Floats]]:
+    """Some rows and their scores, of their options [n, 5] or of all candidates [n, m], until each row had its turn.
+
+    Args:
+        model: which learns nothing by it.
+        inputs: of all items.
+        candidates: those that the inputs number.
+        rows: of the items that are asked.
+        size: items read at a time.
+    """
+    model.eval()
+    order = rows[np.argsort(inputs.lengths()[rows], kind="stable")]
+    many = size if inputs.options.shape[1] else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
+    for start in range(0, len(order), many):
+        at = order[start : start + many]
+        v = torch.cat([model.summarised(inputs, at[i : i + size]) for i in range(0, len(at), size)])
+        if inputs.options.shape[1]:
+            pool, among = np.unique(inputs.options[at], return_inverse=True)
+            scores = model.all_scores(v, candidates.some(torch.from_numpy(pool)))
+            yield at, np.take_along_axis(scores, among.reshape(len(at), -1), axis=1)
+        else:
+            yield at, model.all_scores(v, candidates)
+
+
+class Trained(NamedTuple):
+    """A reader that can be asked."""
+
+    model: Answerer
+    recipe: Recipe
+    lexicon: Lexicon
+    gloss_lexicon: Lexicon
+    words: list[str]  # the candidates it learnt of
+    glosses: dict[str, list[str]]
+
+
+def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Trained:
+    """A reader of what `readers.fit` gave or `registry.read` read.
+
+    Raises:
+        BadInput: it is no reader.
+    """
+    if config.get("kind") != "reader":
+        raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'reader'")
+    recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
+    model = Answerer(recipe, tensors["table"], tensors["answers"], tensors.get("glosses"))
+    model.load_state_dict(tensors)
+    lexicons = Lexicon(config["words"], 3), Lexicon(config["gloss_words"], 2)
+    return Trained(model.eval().to(device), recipe, *lexicons, config["candidates"], config["glosses"])
+
+
+def answer(trained: Trained, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
+    """Probabilities of the five options of each item: [n, 5]; what the reader was not trained on it takes as it reads.
+
+    Args:
+        trained: the reader, whatever its softmax was over.
+        items: item_id, article, question, options.
+        glosses: of options that are new to the reader.
+    """
+    out = np.empty((len(items), cloze.OPTIONS), np.float64)
+    for start in range(0, len(items), ROWS):
+        part = items[start : start + ROWS]
+        said = reading.said(part, "options")
+        words, candidates = _known(trained, {word for row in said for word in row}, glosses or {})
+        options = np.array([[words[word] for word in row] for row in said], np.int64)
+        texts = reading.cut(part, trained.recipe)
+        inputs = reading.inputs(part, texts, trained.lexicon, options, np.zeros(len(part), np.int64))
+        for at, scores in asked(trained.model, inputs, candidates, np.arange(len(part)), trained.recipe.batch):
+            out[start + at] = torch.from_numpy(scores).softmax(dim=1).numpy()
+    return out
+
+
+def _known(trained: Trained, said: set[str], glosses: Mapping[str, Sequence[str]]) -> tuple[dict[str, int], Candidates]:
+    """Numbers of candidates by word, and the candidates: those that were learnt, then those asked for."""
+    learnt = set(trained.words)
+    new = sorted(said - learnt)
+    vectors: Tensor = trained.model.answers
+    if new:
+        vectors = torch.cat([vectors, trained.model.table[trained.lexicon.rows(new)]])
+    told = trained.glosses | reading.told(new, glosses, trained.recipe)
+    every = [*trained.words, *new]
+    rows = [trained.gloss_lexicon.rows(told[word]) for word in every] if told else []
+    return {word: row for row, word in enumerate(every)}, Candidates(vectors, rows)
+
+
+def candidates(trained: Trained, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
+    """The words a reader would put in the place of each placeholder, of all it was trained with (REC-16).
+
+    Args:
+        trained: the reader.
+        items: item_id, article, question.
+        top: so many, or all there are.
+
+    Returns:
+        A row an item, in the items' order: item_id, candidates (best first; of equal ones the first by alphabet),
+        probabilities (of all the vocabulary's).
+    """
+    words, known = _known(trained, set(), {})
+    names = np.array(list(words), dtype=object)
+    found: list[tuple[list[str], list[float]]] = []
+    for start in range(0, len(items), ROWS):
+        part = items[start : start + ROWS]
+        nothing = np.zeros((len(part), 0), np.int64)
+        texts = reading.cut(part, trained.recipe)
+        inputs = reading.inputs(part, texts, trained.lexicon, nothing, np.zeros(len(part), np.int64))
+        rows: list[tuple[list[str], list[float]]] = [([], [])] * len(part)
+        for at, scores in asked(trained.model, inputs, known, np.arange(len(part)), trained.recipe.batch):
+            share = torch.from_numpy(scores).softmax(dim=1).numpy()
+            order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+            for row, best, shares in zip(at, order, share, strict=True):
+                rows[row] = names[best].tolist(), shares[best].tolist()
+        found += rows
+    columns = {"candidates": [one for one, _ in found], "probabilities": [one for _, one in found]}
+    schema = {"candidates": pl.List(pl.String), "probabilities": pl.List(pl.Float64)}
+    return items.select("item_id").hstack(pl.DataFrame(columns, schema=schema))

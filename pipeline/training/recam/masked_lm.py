@@ -1,0 +1,351 @@
+"""Adapting a transformer to guess masked words of the texts of a task (task-adaptive pre-training; ReCAM 4.1, REC-31).
+
+An encoder without a head for masked words gets one, tied to its word embeddings, whose bias begins at how frequent the
+pieces are. Of the pieces 15 % are to be guessed: 80 % of those are masked, 10 % are another piece, 10 % as they were
+(Devlin et al., 2019). The head is asked at those places alone.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+
+from pipeline.errors import BadInput
+from pipeline.models.encoder import EMBEDDED, PRECISIONS
+from pipeline.models.recam import pretrained_reader as models
+from pipeline.private import make_draft
+from pipeline.training import checkpoint, recipes
+from pipeline.training.batches import by_length
+
+log = logging.getLogger(__name__)
+
+FACTS = "undertone.json"  # beside the weights: how they came about
+_TEXTS = 1024  # texts cut in one go
+
+IndexArray = npt.NDArray[np.int64]
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The numbers of a training."""
+
+    masked: float = 0.15  # share of the pieces that are to be guessed
+    longest: int = 128  # pieces of a sequence; a text that has more is cut into several
+    held: float = 0.05  # share of the texts that choose the epoch
+    tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
+    is_embedding_tuned: bool = False  # words' too
+    precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
+    is_checkpointed: bool = False  # less memory on a GPU, a third more time
+    learning_rate: float = 5e-4
+    warmup: float = 0.06  # share of the steps in which the learning rate rises; then it falls to 0
+    weight_decay: float = 0.01
+    clip: float = 1.0  # longest gradient
+    batch: int = 32
+    epochs: int = 3
+    seed: int = 42
+
+
+PROFILES = {
+    "embedded": Recipe(),
+    "large": Recipe(longest=256, learning_rate=1e-4, precision="bfloat16", is_embedding_tuned=True, batch=64),
+}
+"""For the embedded encoder on a CPU; for a pretrained model of masked words on a GPU."""
+
+
+def recipe_of(profile: str, **changes: Any) -> Recipe:
+    """A profile with some numbers changed; those that are None stay."""
+    above_zero, from_zero = {"masked", "held", "learning_rate", "clip"}, {"seed", "tuned_layers"}
+    recipe = recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    for name in ("masked", "held", "warmup"):
+        if getattr(recipe, name) >= 1:
+            raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
+    return recipe
+
+
+class Fitted(NamedTuple):
+    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
+
+    tensors: dict[str, Tensor]
+    config: dict[str, Any]  # the recipe; architecture, tokenizer, encoder, encoder_revision, best_epoch
+    history: pl.DataFrame  # epoch, loss (nats a piece), cross_entropy and accuracy on held-out texts, count of pieces
+
+
+History = list[tuple[int, float, float, float, int]]
+
+
+def fit(
+    texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
+) -> Fitted:
+    """Train on texts and keep the epoch with the least cross entropy on those held out.
+
+    On a CPU the same texts, recipe and encoder give the same bits.
+
+    Args:
+        texts: each counts once, and one without any piece not at all.
+        recipe: hyperparameters.
+        source: the encoder, as `models.recam.pretrained_reader.opened` names it.
+        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
+            same model on a CPU.
+        device: cpu or cuda.
+
+    Raises:
+        BadInput: fewer than two texts, sequences longer than the encoder reads, the loss is no number, or `state` is of
+            another training.
+    """
+    generator = torch.Generator().manual_seed(recipe.seed)
+    torch.manual_seed(recipe.seed)  # a new head and dropout draw from the global source
+    found = models.opened(source, is_masked=True)
+    pieces = models.pieces(models.pieces_of(found))
+    rows, is_held = _sequences(list(dict.fromkeys(texts)), pieces, recipe)
+    module = found.module
+    if not found.is_headed:
+        _begin_at_unigrams(module, [row for row, held in zip(rows, is_held, strict=True) if not held])
+    models.freeze(module.base_model, recipe.tuned_layers, recipe.is_embedding_tuned)
+    if recipe.is_checkpointed:
+        module.activation_checkpointing_enable({"use_reentrant": False})
+    training = _Training(module.to(device), recipe, pieces, rows, is_held, generator)
+    training.run(state, _made_of(texts, recipe, found))
+    models.into(module, training.best)
+    config = {
+        **asdict(recipe),
+        "kind": "masked_lm",
+        "encoder": found.name,
+        "encoder_revision": found.revision,
+        "architecture": models.architecture(module),
+        "tokenizer": _files(found.tokenizer),
+        "texts": len(set(texts)),
+        "pieces": int(sum(map(len, rows))),
+        "best_epoch": min(training.history, key=lambda row: (row[2], row[0]))[0],
+    }
+    schema = {
+        "epoch": pl.Int64, "loss": pl.Float64, "cross_entropy": pl.Float64, "accuracy": pl.Float64, "count": pl.Int64,
+    }  # fmt: skip
+    return Fitted(models.weights(module), config, pl.DataFrame(training.history, schema=schema, orient="row"))
+
+
+def _sequences(texts: list[str], pieces: models.Pieces, recipe: Recipe) -> tuple[list[Tensor], npt.NDArray[np.bool_]]:
+    """Pieces of all texts, in sequences that are about equally long, and whether each is of a text held out."""
+    around = len(pieces.before) + len(pieces.after)
+    if not around < recipe.longest <= pieces.longest:
+        raise BadInput(f"longest should be from {around + 1} to {pieces.longest}; found {recipe.longest}")
+    every = [ids for at in range(0, len(texts), _TEXTS) for ids in pieces.cut(texts[at : at + _TEXTS]) if ids]
+    if len(every) < 2:
+        raise BadInput(f"texts to train on: expected two that are not empty at least, found {len(every)}")
+    drawn = np.random.default_rng(recipe.seed).permutation(len(every))
+    held = set(drawn[: max(1, round(len(every) * recipe.held))].tolist())
+    rows, is_held, room = [], [], recipe.longest - around
+    for at, ids in enumerate(every):
+        for part in np.array_split(np.array(ids, np.int32), math.ceil(len(ids) / room)):
+            rows.append(torch.tensor([*pieces.before, *part.tolist(), *pieces.after], dtype=torch.int32))
+            is_held.append(at in held)
+    return rows, np.array(is_held)
+
+
+@torch.no_grad()
+def _begin_at_unigrams(module: Any, rows: list[Tensor]) -> None:
+    """The bias of a new head: log probabilities of the pieces, each counted once more."""
+    bias = module.get_output_embeddings().bias
+    counts = torch.bincount(torch.cat(rows).long(), minlength=len(bias)).double() + 1
+    bias.copy_((counts / counts.sum()).log())
+
+
+def masked(
+    ids: Tensor, may_be: Tensor, share: float, mask: int, vocabulary: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Sequences with pieces to be guessed, and where those are: [n, t] each.
+
+    Each place is drawn with probability `share`; of those drawn 80 % are masked, 10 % get any other piece, 10 % stay.
+
+    Args:
+        ids: [n, t].
+        may_be: places that may be drawn, [n, t].
+        share: of them.
+        mask: id of the mask.
+        vocabulary: number of pieces.
+        generator: source of chance.
+    """
+    chance, kind = (torch.rand(ids.shape, generator=generator) for _ in range(2))
+    drawn = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
+    is_asked = (chance < share) & may_be
+    shown = torch.where(is_asked & (kind < 0.8), torch.full_like(ids, mask), ids)
+    return torch.where(is_asked & (kind >= 0.8) & (kind < 0.9), drawn, shown), is_asked
+
+
+def _made_of(texts: Sequence[str], recipe: Recipe, found: models.Opened) -> str:
+    """SHA-256 of what a training is made of."""
+    key = hashlib.sha256(repr((asdict(recipe), found.revision)).encode())
+    for text in texts:
+        key.update(hashlib.sha256(text.encode()).digest())
+    return key.hexdigest()
+
+
+def optimiser_of(
+    module: nn.Module, learning_rate: float, weight_decay: float, faster: float = 1.0, slow: Any = None
+) -> torch.optim.Optimizer:
+    """AdamW over what learns; biases and norms do not decay, and what is not in `slow` learns so many times faster."""
+    behind = {id(value) for value in slow.parameters()} if slow is not None else set()
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for value in module.parameters():
+        if value.requires_grad:
+            rate = learning_rate * (1.0 if slow is None or id(value) in behind else faster)
+            groups.setdefault((rate, weight_decay if value.ndim > 1 else 0.0), []).append(value)
+    told = [{"params": some, "lr": rate, "full": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
+    return torch.optim.AdamW(told)
+
+
+def paced(optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float, is_falling: bool = True) -> None:
+    """Set the learning rates of a step, from 0: they rise in the first share of all steps, then fall or stay."""
+    rising = max(1, round(steps * warmup))
+    share = (step + 1) / rising if step < rising else 1.0
+    if is_falling and step >= rising:
+        share = (steps - step) / max(1, steps - rising)
+    for group in optimiser.param_groups:
+        group["lr"] = group["full"] * share
+
+
+class _Training:
+    """A model while it learns: its best weights so far, and the numbers of the epochs."""
+
+    def __init__(
+        self, module: Any, recipe: Recipe, pieces: models.Pieces, rows: list[Tensor],
+        is_held: npt.NDArray[np.bool_], generator: torch.Generator,
+    ) -> None:  # fmt: skip
+        self.module, self.recipe, self.pieces, self.rows, self.generator = module, recipe, pieces, rows, generator
+        self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+        self.optimiser = optimiser_of(module, recipe.learning_rate, recipe.weight_decay)
+        self.best, self.history = learnt(module), History()
+
+    def run(self, state: Path | None, made_of: str) -> None:
+        if state and (found := checkpoint.read(state)):
+            if found[1]["made_of"] != made_of:
+                raise BadInput(f"{state}: the state of a training on other texts, another recipe or another encoder")
+            self.best, now = checkpoint.into_training(found[0], self.optimiser, self.generator)
+            models.into(self.module, now)
+            self.history = [(int(e), float(a), float(b), float(c), int(n)) for e, a, b, c, n in found[1]["history"]]
+            log.info("training goes on after epoch %d", len(self.history))
+        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
+            loss, (entropy, accuracy, count) = self._pass(epoch), self._judged()
+            log.info(
+                "epoch %d of %d: loss %.4f, held out %.4f, accuracy %.4f", epoch, self.recipe.epochs, loss, entropy,
+                accuracy,
+            )  # fmt: skip
+            if entropy < min((row[2] for row in self.history), default=math.inf):
+                self.best = learnt(self.module)
+            self.history.append((epoch, loss, entropy, accuracy, count))
+            if state:
+                tensors = checkpoint.of_training(self.best, learnt(self.module), self.optimiser, self.generator)
+                checkpoint.save(state, tensors, {"history": self.history, "made_of": made_of})
+
+    def _pass(self, epoch: int) -> float:
+        """One pass over the training part; the mean cross entropy of a piece."""
+        self.module.train()
+        total, count = 0.0, 0
+        batches = list(by_length(self.lengths, self.train, self.recipe.batch, self.generator))
+        for number, at in enumerate(batches, (epoch - 1) * len(batches)):
+            said, truth = self._asked(at, self.generator)
+            if not len(truth):
+                continue
+            loss = cross_entropy(said, truth)
+            if not torch.isfinite(loss):
+                raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
+            self.optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip)
+            paced(self.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
+            self.optimiser.step()
+            total, count = total + loss.item() * len(truth), count + len(truth)
+        return total / max(count, 1)
+
+    def _asked(self, at: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """What the model says of some sequences' masked places, and the pieces that stood there: [m, vocabulary], [m].
+
+        What is drawn is drawn on the CPU, so that it is the same on any device.
+        """
+        ids = pad_sequence([self.rows[row].long() for row in at], batch_first=True, padding_value=self.pieces.pad)
+        lengths = torch.from_numpy(self.lengths[at]).unsqueeze(1)
+        place = torch.arange(ids.shape[1])
+        may_be = (place >= len(self.pieces.before)) & (place < lengths - len(self.pieces.after))
+        vocabulary = self.module.config.vocab_size
+        shown, is_asked = masked(ids, may_be, self.recipe.masked, self.pieces.mask, vocabulary, generator)
+        device = self.module.device
+        is_asked = is_asked.to(device)
+        with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=self.recipe.precision == "bfloat16"):
+            is_there = (place < lengths).long().to(device)
+            states = self.module.base_model(input_ids=shown.to(device), attention_mask=is_there).last_hidden_state
+            said = models.logits(self.module, states[is_asked])
+        return said.float(), ids.to(device)[is_asked]
+
+    @torch.no_grad()
+    def _judged(self) -> tuple[float, float, int]:
+        """Cross entropy and accuracy of held-out texts, masked each time in the same places, and their number."""
+        self.module.eval()
+        generator, entropy, right, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
+        order = self.held[np.argsort(self.lengths[self.held], kind="stable")]
+        for start in range(0, len(order), self.recipe.batch):
+            said, truth = self._asked(order[start : start + self.recipe.batch], generator)
+            entropy += cross_entropy(said, truth, reduction="sum").item()
+            right, count = right + int((said.argmax(dim=1) == truth).sum()), count + len(truth)
+        return entropy / max(count, 1), right / max(count, 1), count
+
+
+def learnt(module: nn.Module) -> dict[str, Tensor]:
+    """The weights that learn."""
+    return {
+        name: value.detach().clone().cpu().contiguous()
+        for name, value in module.named_parameters()
+        if value.requires_grad
+    }
+
+
+def _files(tokenizer: Any) -> dict[str, str]:
+    """A tokenizer as the files that it is loaded from, all of them JSON or text."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
+
+
+def write(path: Path, fitted: Fitted) -> None:
+    """Write a model as a folder that transformers loads (`AutoModelForMaskedLM`), complete or not at all.
+
+    Raises:
+        BadInput: something is there already.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadInput(f"{path}: is there already; choose another folder")
+    module = models.built(fitted.config["architecture"], is_masked=True)
+    models.into(module, fitted.tensors)
+    draft = make_draft(path.parent)
+    try:
+        module.save_pretrained(draft)
+        for name, text in fitted.config["tokenizer"].items():
+            (draft / name).write_text(text, encoding="utf-8")
+        told = {name: value for name, value in fitted.config.items() if name not in {"tokenizer", "architecture"}}
+        told["history"] = fitted.history.to_dicts()
+        (draft / FACTS).write_text(json.dumps(told, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def load(path: Path, device: str = "cpu") -> models.Opened:
+    """The model of a folder that `write` wrote, with its head, ready to be asked."""
+    found = models.opened(path, is_masked=True)
+    found.module.to(device).eval()
+    return found

@@ -1,0 +1,190 @@
+"""What recurrent readers read: the words of cloze items as rows of a table (ReCAM, appendix D; REC-20, REC-21).
+
+A question is cut at its placeholder before it is cut into words, so that no tokenizer can glue the two.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import torch
+from torch import Tensor
+
+from pipeline.errors import BadInput
+from pipeline.examples.recam import items as cloze
+from pipeline.models.recam.readers import Unit
+from pipeline.models.word_vectors import WordVectors
+from pipeline.text import segment
+
+_PADDING, _UNKNOWN, _PLACEHOLDER = range(3)  # rows of the table before those of the words
+
+IndexArray = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+Over = Literal["options", "vocabulary"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The numbers of a training; those of the paper, where it names them (appendix D), are the defaults."""
+
+    over: Over = "options"  # what the softmax of the training is over
+    drawn: int = 0  # of a vocabulary, so many candidates a batch beside its answers; 0: all
+    tokenizer: Literal["nltk", "jieba", "rjieba"] = "nltk"
+    dim: int = 300  # of words' vectors; longer ones, as of an encoder, are reduced to so many numbers
+    vocabulary: int = 20_000  # first words of the vectors that are kept beside those of the items
+    longest: int = 400  # words of an article that are read; and of a question to either side of its placeholder
+    longest_gloss: int = 60
+    unit: Unit = "gru"
+    hidden: int = 150  # to either side
+    hops: int = 3
+    has_gloss: bool = False
+    is_tuned: bool = False  # train the vectors of passage and summary along
+    dropout: float = 0.3
+    clip: float = 10.0  # longest gradient; the paper names none, its code this one
+    learning_rate: float = 1e-3
+    batch: int = 32
+    epochs: int = 10
+    seed: int = 42
+
+
+class Texts(NamedTuple):
+    """Items cut into words, which are numbers: those of `words`."""
+
+    articles: list[Ids]  # each distinct one once
+    article_of: IndexArray  # [n]
+    questions: list[Ids]  # the placeholder is -1
+    words: list[str]
+
+
+def cut(items: pl.DataFrame, recipe: Recipe) -> Texts:
+    """The words of articles and questions, as many as the recipe reads.
+
+    Raises:
+        BadInput: naming the item whose question has no placeholder.
+    """
+    number: dict[str, int] = {}
+    cut_text = segment.tokenizer(recipe.tokenizer).cut
+
+    def read(text: str) -> list[int]:
+        return [number.setdefault(word, len(number)) for word in segment.words(text, cut_text)]
+
+    row_of: dict[str, int] = {}
+    article_of = [row_of.setdefault(article, len(row_of)) for article in items["article"]]
+    articles = [np.array(read(article)[: recipe.longest], np.int32) for article in row_of]
+    questions = []
+    for item, question in items.select("item_id", "question").iter_rows():
+        before, found, after = question.partition(cloze.PLACEHOLDER)
+        if not found:
+            raise BadInput(f"item {item}: field 'question' should hold {cloze.PLACEHOLDER}, found {question!r:.60}")
+        question_ids = [*read(before)[-recipe.longest :], -1, *read(after)[: recipe.longest]]
+        questions.append(np.array(question_ids, np.int32))
+    return Texts(articles, np.array(article_of, np.int64), questions, list(number))
+
+
+class Lexicon:
+    """Words that have vectors, by row of a table; a word in another case is that in small letters."""
+
+    def __init__(self, words: Sequence[str], first: int) -> None:
+        self.words = words
+        self.place = {word: row for row, word in enumerate(words, first)}
+
+    def rows(self, words: Sequence[str]) -> Tensor:
+        """int64 [words], of an empty text as of one unknown word."""
+        return torch.tensor([self._row(word) for word in words] or [_UNKNOWN], dtype=torch.int64)
+
+    def _row(self, word: str) -> int:
+        return self.place.get(word) or self.place.get(word.lower()) or _UNKNOWN
+
+
+def table(
+    needed: Collection[str], vectors: WordVectors, dim: int, first: int, generator: torch.Generator, commonest: int = 0
+) -> tuple[Lexicon, Tensor]:
+    """Words that are kept and their vectors, sized so that numbers are about 1.
+
+    Before them stand `first` rows: zeros for padding, and drawn ones for what has no vector: unknown words share one.
+
+    Args:
+        needed: words that are kept where they have a vector, as they are or in small letters.
+        vectors: of words.
+        dim: numbers of a vector, at most; longer ones keep their principal components.
+        first: 3 where a placeholder may stand, else 2.
+        generator: source of chance.
+        commonest: keep so many of the first vectors as well.
+    """
+    forms = {form for word in needed for form in (word, word.lower())}
+    kept = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
+    chosen = torch.from_numpy(vectors.vectors[kept])
+    if dim < chosen.shape[1]:
+        chosen = _principal(chosen, dim)
+    scale = chosen.square().mean().sqrt().clamp(min=1e-12) if kept else torch.tensor(1.0)
+    special = torch.randn(first, chosen.shape[1], generator=generator)
+    special[_PADDING] = 0
+    return Lexicon([vectors.words[row] for row in kept], first), torch.cat([special, chosen / scale])
+
+
+def _principal(rows: Tensor, dim: int) -> Tensor:
+    """The first principal components of rows [n, d]: [n, dim]."""
+    if not len(rows):
+        return rows[:, :dim]
+    centred = rows - rows.mean(dim=0)
+    directions = torch.linalg.eigh((centred.T @ centred).double()).eigenvectors  # the largest last
+    return centred @ directions[:, -dim:].flip(1).to(rows)  # type: ignore[no-any-return]
+
+
+class Inputs(NamedTuple):
+    """Everything of some items that batches are made of."""
+
+    articles: list[Tensor]
+    article_of: IndexArray
+    questions: list[Tensor]
+    place: Tensor  # of the placeholder, [n]
+    options: IndexArray  # numbers of candidates [n, 5]; [n, 0] where the softmax is over a vocabulary
+    truth: IndexArray  # [n]: place of the right option, or number of the right candidate
+
+    def lengths(self) -> IndexArray:
+        """Words of each item's article."""
+        every = np.fromiter(map(len, self.articles), np.int64, len(self.articles))
+        return every[self.article_of]
+
+
+def inputs(items: pl.DataFrame, texts: Texts, lexicon: Lexicon, options: IndexArray, truth: IndexArray) -> Inputs:
+    """What batches of some items are made of; options [n, 5] or [n, 0] and truth [n] as of `Inputs`."""
+    rows = torch.cat([lexicon.rows(texts.words), torch.tensor([_PLACEHOLDER])]).int()  # -1 is the last
+    empty = torch.tensor([_UNKNOWN], dtype=torch.int32)
+    articles = [rows[torch.from_numpy(ids).long()] if len(ids) else empty for ids in texts.articles]
+    questions = [rows[torch.from_numpy(ids).long()] for ids in texts.questions]
+    place = torch.tensor([int(np.flatnonzero(ids == -1)[0]) for ids in texts.questions], dtype=torch.int64)
+    return Inputs(articles, texts.article_of, questions, place, options.reshape(len(items), -1), truth)
+
+
+class Candidates(NamedTuple):
+    """Words that may be answers: their vectors a^e, and the rows of their glosses' words."""
+
+    vectors: Tensor  # [m, d]
+    glosses: list[Tensor]  # [m] of ids; empty for a reader without
+
+    def some(self, at: Tensor) -> "Candidates":
+        return Candidates(self.vectors[at], [self.glosses[row] for row in at.tolist()] if self.glosses else [])
+
+
+def form(word: str) -> str:
+    """A candidate as it is known by, whatever its capitals."""
+    return word.strip().lower()
+
+
+def said(items: pl.DataFrame, over: Over) -> list[list[str]]:
+    """The options of each item, or its answer alone; in small letters."""
+    if over == "options":
+        return [[form(option) for option in options] for options in items["options"]]
+    found = items["answer"] if "answer" in items.columns else items.select(cloze.answers()).to_series()
+    return [[form(word)] for word in found]
+
+
+def told(words: Sequence[str], glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, list[str]]:
+    """The gloss of each word, which is itself where there is none; none at all for a reader that reads none."""
+    if not recipe.has_gloss:
+        return {}
+    return {word: [*(glosses.get(word) or [word])][: recipe.longest_gloss] for word in words}

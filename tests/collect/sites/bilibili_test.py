@@ -1,0 +1,199 @@
+"""Bilibili: saved pages to exact records. Shapes and traps are those of crawl.md section 4."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pipeline.collect.sites import adapters, bilibili
+from pipeline.collect.sites.record import Article, Comment
+from pipeline.errors import Refused, SchemaDrift
+
+URL = "https://api.bilibili.com/x/v2/reply/main?type=1&oid=170001&mode=3&next=0"
+LISTING = "https://api.bilibili.com/x/v2/reply?type=1&oid=170001&pn=1"
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """One comment as the site gives it, redacted."""
+    return {
+        "rpid": 250000000001,
+        "rpid_str": "250000000001",
+        "oid": 170001,
+        "mid": "surrogate-a",
+        "root": 0,
+        "root_str": "0",
+        "parent": 0,
+        "parent_str": "0",
+        "rcount": 1,
+        "ctime": 1700000000,
+        "like": 888,
+        "state": 0,
+        "content": {"message": "这收音机比我会唱[脱单doge]"},
+        "replies": None,
+    } | changes
+
+
+def page(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A page of comments."""
+    return {"code": 0, "message": "0", "data": {"replies": list(items)} | changes}
+
+
+def child(number: int, **changes: Any) -> dict[str, Any]:
+    """A reply of the first comment."""
+    root = {"root": 250000000001, "root_str": "250000000001", "parent": 250000000001, "parent_str": "250000000001"}
+    return item(rpid=number, rpid_str=str(number), rcount=0, like=20, **root | changes)
+
+
+def test_a_page_becomes_exact_records() -> None:
+    """A root and its reply: seconds, 64-bit ids as text, 0 as no parent, the codes of emoji kept."""
+    body = page(item(replies=[child(250000000002, content={"message": "天线：谢谢夸奖"})]))
+    assert bilibili.parse(body, URL).comments == [
+        Comment(
+            thread_id="170001",
+            comment_id="250000000001",
+            text="这收音机比我会唱[脱单doge]",
+            like_count=888,
+            reply_count=1,
+            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+            user="surrogate-a",
+            row_key="250000000001",
+        ),
+        Comment(
+            thread_id="170001",
+            comment_id="250000000002",
+            text="天线：谢谢夸奖",
+            parent_id="250000000001",
+            root_id="250000000001",
+            like_count=20,
+            reply_count=0,
+            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+            user="surrogate-a",
+            row_key="250000000002",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["回复 @样例 观众 :", "回复 @样例观众 ：", "回复 [MENTION] :", "回复 @a:"])
+def test_the_reply_prefix_goes(prefix: str) -> None:
+    """Third-level replies begin with whom they answer, which is in `parent` already."""
+    (found,) = bilibili.parse(page(child(250000000003, content={"message": f"{prefix}修得好"})), URL).comments
+    assert found.text == "修得好"
+
+
+def test_a_third_level_reply_keeps_root_and_parent_apart() -> None:
+    """`parent` is the reply answered, `root` the comment the branch hangs on."""
+    (found,) = bilibili.parse(page(child(250000000004, parent_str="250000000002")), URL).comments
+    assert (found.parent_id, found.root_id) == ("250000000002", "250000000001")
+
+
+def test_pinned_and_hot() -> None:
+    """Pinned comments of all generations and `hots` come first and are marked; overlap is left to deduplication."""
+    body = page(
+        item(),
+        top_replies=[item(rpid_str="11")],
+        upper={"mid": "s", "top": item(rpid_str="12")},
+        hots=[item(rpid_str="13")],
+        root=item(rpid_str="14"),
+    )
+    found = bilibili.parse(body, URL).comments
+    assert [(c.comment_id, c.is_hot) for c in found] == [
+        ("11", True),
+        ("12", True),
+        ("14", True),
+        ("13", True),
+        ("250000000001", False),
+    ]
+
+
+def test_null_lists() -> None:
+    """`replies`, `hots`, `top_replies` and `upper.top` are null where there are none: a page without comments."""
+    found = bilibili.parse(page(replies=None, hots=None, top_replies=None, upper={"top": None}, root=None), URL)
+    assert (found.comments, found.skipped) == ([], [])
+
+
+def test_a_closed_section() -> None:
+    """Code 12002 is a section closed by its owner, not a refusal: a page with its reason."""
+    found = bilibili.parse({"code": 12002, "message": "closed"}, URL)
+    assert found.comments == []
+    assert found.skipped == [("comments_closed", "type=1&oid=170001&mode=3&next=0")]
+
+
+@pytest.mark.parametrize("hidden", [{"state": 17}, {"invisible": True}])
+def test_hidden_comments_are_skipped(hidden: dict[str, Any]) -> None:
+    """State 17 and invisible comments are named with their reason; their replies are not lost with them."""
+    found = bilibili.parse(page(item(replies=[child(250000000005)], **hidden)), URL)
+    assert found.skipped == [("hidden_by_site", "250000000001")]
+    assert [c.comment_id for c in found.comments] == ["250000000005"]
+
+
+def test_a_video() -> None:
+    """A video is an article with its title and description."""
+    body = {"code": 0, "data": {"aid": 170001, "title": "修收音机", "desc": None, "owner": {}}}
+    assert bilibili.parse(body, "").articles == [Article(thread_id="170001", title="修收音机", text="")]
+
+
+@pytest.mark.parametrize("code", [-101, -352, -403, -412, -799, -500])
+def test_refusals_inside_an_answer(code: int) -> None:
+    """Every code but 0 and 12002 is a refusal inside an HTTP 200."""
+    with pytest.raises(Refused, match=rf"code {code}\b"):
+        adapters.parse("bilibili", {"code": code, "message": "…"}, URL, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"code": 0},
+        {"code": 0, "data": None},
+        {"code": 0, "data": {}},
+        page(replies={}),
+        page(replies=False),
+        page(replies="none"),
+        page(item(rpid_str=None, rpid=2.5e11)),
+        page(item(parent_str=2.5e11)),
+        page(item(root_str=None, root=2.5e11)),
+        page(item(oid=1.7e5)),
+        page(item(content=None)),
+        page(item(content={"message": None})),
+        page(item(ctime="1700000000.5")),
+        page(item(like="1.2万")),
+        page({"code": 1}),
+    ],
+)
+def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
+    """A field gone or of another type raises; so does an id that came as a floating-point number."""
+    with pytest.raises(SchemaDrift):
+        adapters.parse("bilibili", body, URL, None)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "following"),
+    [
+        ({"next": 2, "is_end": False}, URL.replace("next=0", "next=2")),
+        ({"next": 0, "is_end": False, "pagination_reply": {"next_offset": "opaque-1"}}, URL.replace("=0", "=opaque-1")),
+        ({"next": 3, "is_end": True}, None),
+        ({"next": 0, "is_end": False, "pagination_reply": None}, None),
+    ],
+)
+def test_cursors(cursor: dict[str, Any], following: str | None) -> None:
+    """The cursor is a number or opaque; is_end ends even where the page holds comments."""
+    assert bilibili.next_url(page(item(), cursor=cursor), URL) == following
+
+
+@pytest.mark.parametrize(
+    ("listing", "items", "following"),
+    [
+        ({"num": 1, "size": 20, "count": 41}, [item()], LISTING.replace("pn=1", "pn=2")),
+        ({"num": 3, "size": 20, "count": 41}, [item()], None),
+        ({"num": 1, "size": 20, "count": 41}, None, None),
+    ],
+)
+def test_numbered_pages(listing: dict[str, Any], items: object, following: str | None) -> None:
+    """The oldest generation counts pages; an empty or the last one ends."""
+    assert bilibili.next_url(page(page=listing, replies=items), LISTING) == following
+
+
+def test_nothing_says_what_follows() -> None:
+    """Without a cursor there is no next page, and there is no address to start from: parse only."""
+    assert bilibili.next_url(page(item()), URL) is None
+    assert bilibili.START is None

@@ -1,0 +1,194 @@
+"""Tencent News: saved pages of both generations to exact records. Shapes and traps: crawl.md section 6."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pipeline.collect.sites import adapters, tencent_news
+from pipeline.collect.sites.record import Article, Comment
+from pipeline.errors import Refused, SchemaDrift
+
+URL = "https://coral.qq.com/article/1900000001/comment/v2?oriorder=o&orinum=10&cursor=0"
+SECOND = "https://i.news.qq.com/getQQNewsComment?apptype=web&article_id=20261118A0000001&reqNum=20"
+ROOT = "6290000000000000001"  # beyond 2**53, as all of this site's ids
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """One comment of generation 1: counts and times are text."""
+    return {
+        "id": ROOT,
+        "rootid": "0",
+        "parent": "0",
+        "targetid": "1900000001",
+        "content": "红砖&amp;粉笔都没说话<br>门开着",
+        "up": "57",
+        "time": "1500000000",
+        "userid": "surrogate-a",
+        "orireplynum": "1",
+    } | changes
+
+
+def page(*items: Any, **changes: Any) -> dict[str, Any]:
+    """A page of generation 1."""
+    data = {"targetid": "1900000001", "hasnext": True, "last": "6290000000000000002", "oriCommList": list(items)}
+    return {"errCode": 0, "data": data | {"repCommList": []} | changes}
+
+
+def new(**changes: Any) -> dict[str, Any]:
+    """One comment of generation 2."""
+    mine = {"commentid": "70", "reply_id": "7000000000000000001", "agree_count": "3", "time": "1700000000"}
+    return mine | {"content": "坐等砖的续集", "userid": "surrogate-b"} | changes
+
+
+def second(*branches: Any, **changes: Any) -> dict[str, Any]:
+    """A page of generation 2."""
+    return {"ret": 0, "comments": {"count": 2, "new": list(branches), "hot": []} | changes}
+
+
+def test_generation_1_becomes_exact_records() -> None:
+    """Roots and the replies filed under them: text numbers become numbers, ids stay text to the last digit."""
+    reply = item(id="6290000000000000009", rootid=ROOT, parent=ROOT, content="说得好", up="2", orireplynum="0")
+    assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [
+        Comment(
+            thread_id="1900000001",
+            comment_id=ROOT,
+            text="红砖&粉笔都没说话\n门开着",
+            like_count=57,
+            reply_count=1,
+            created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
+            user="surrogate-a",
+            row_key=ROOT,
+        ),
+        Comment(
+            thread_id="1900000001",
+            comment_id="6290000000000000009",
+            text="说得好",
+            parent_id=ROOT,
+            root_id=ROOT,
+            like_count=2,
+            reply_count=0,
+            created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
+            user="surrogate-a",
+            row_key="6290000000000000009",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("empty", [[], {}, None])
+def test_no_replies(empty: object) -> None:
+    """RepCommList is an empty list or object, or null, where nobody replied."""
+    assert len(tencent_news.parse(page(item(), repCommList=empty), URL).comments) == 1
+
+
+def test_generation_2_becomes_exact_records() -> None:
+    """The first of each branch is the root of the others; likes and times are text."""
+    reply = new(reply_id="7000000000000000002", content="砖：演完了", pub_time="1700000060", agree_count="")
+    assert tencent_news.parse(second([new(), reply]), SECOND).comments == [
+        Comment(
+            thread_id="20261118A0000001",
+            comment_id="7000000000000000001",
+            text="坐等砖的续集",
+            like_count=3,
+            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+            user="surrogate-b",
+            row_key="7000000000000000001",
+        ),
+        Comment(
+            thread_id="20261118A0000001",
+            comment_id="7000000000000000002",
+            text="砖：演完了",
+            parent_id="7000000000000000001",
+            root_id="7000000000000000001",
+            created_at=datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC),
+            user="surrogate-b",
+            row_key="7000000000000000002",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"reply_content": "甲", "content": "甲"}, "甲"),
+        ({"reply_content": "乙", "content": None}, "乙"),
+        ({"reply_content": None, "content": "丙"}, "丙"),
+    ],
+)
+def test_generation_2_has_two_names_for_the_text(fields: dict[str, Any], text: str) -> None:
+    """Public crawlers disagree on the field's name, so both are read."""
+    assert tencent_news.parse(second([new(**fields)]), SECOND).comments[0].text == text
+
+
+def test_generation_2_ids_and_hot() -> None:
+    """Without reply_id the commentid is the id; `hot` may be null, and what is in it is marked."""
+    found = tencent_news.parse(second([new(reply_id=None)], hot=[[new()]]), SECOND).comments
+    assert [(c.comment_id, c.is_hot) for c in found] == [("7000000000000000001", True), ("70", False)]
+    assert len(tencent_news.parse(second([new()], hot=None), SECOND).comments) == 1
+
+
+def test_an_article() -> None:
+    """An article is filed under its comment id, which the comments' addresses carry."""
+    body = {"comment_id": "1900000001", "title": "门禁", "content": "<p>一</p><p>二</p>", "catalog1": "society"}
+    wanted = Article(thread_id="1900000001", title="门禁", text="一\n二", category="society")
+    assert tencent_news.parse(body, "").articles == [wanted]
+
+
+@pytest.mark.parametrize("body", [{"errCode": 10001}, {"ret": -1, "info": "no"}, {"ret": 1}])
+def test_refusals_inside_an_answer(body: dict[str, Any]) -> None:
+    """A code other than 0 with HTTP 200 is a refusal in both generations."""
+    with pytest.raises(Refused, match="tencent_news refused"):
+        adapters.parse("tencent_news", body, URL, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"errCode": 0},
+        {"errCode": 0, "data": []},
+        page(oriCommList=None),
+        page(targetid=None),
+        page(targetid=1.9e9),
+        page(item(id=6290000000000000001)),
+        page(item(id=6.29e18)),
+        page(item(parent=6.29e18)),
+        page(item(content=None)),
+        page(item(up="很多")),
+        page(item(time="99999999999999999999")),
+        page("text"),
+        page(repCommList={ROOT: None}),
+        {"ret": 0},
+        second(new=None),
+        second([new(content=None)]),
+        second([new(content=7)]),
+        second([new(reply_id=7e18)]),
+        second([new(reply_id=None, commentid=None)]),
+    ],
+)
+def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
+    """A field gone or of another type raises; ids are text and floats have lost digits."""
+    with pytest.raises(SchemaDrift):
+        adapters.parse("tencent_news", body, SECOND, None)
+
+
+def test_an_address_without_an_article_is_drift() -> None:
+    """Generation 2 names its article in the address only."""
+    with pytest.raises(SchemaDrift, match="names no article"):
+        tencent_news.parse(second([new()]), "https://i.news.qq.com/getQQNewsComment")
+
+
+@pytest.mark.parametrize(
+    ("body", "following"),
+    [
+        (page(item()), URL.replace("cursor=0", "cursor=6290000000000000002")),
+        (page(item(), hasnext=False), None),
+        (page(item(), last=""), None),
+        (page(item(), last=None), None),
+        (page(), None),
+        (second([new()]), None),
+    ],
+)
+def test_cursors(body: dict[str, Any], following: str | None) -> None:
+    """`last` is the opaque cursor; without it, without comments or with hasnext false the list has ended."""
+    assert tencent_news.next_url(body, URL) == following

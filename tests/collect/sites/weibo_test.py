@@ -1,0 +1,224 @@
+"""Weibo: saved pages to exact records. Shapes and traps are those of crawl.md section 2; the words are ours."""
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pipeline.collect.sites import adapters, weibo
+from pipeline.collect.sites.record import Article, Comment
+from pipeline.errors import Refused, SchemaDrift
+
+HOT = "https://m.weibo.cn/comments/hotflow?id=5100000000000001&mid=5100000000000001&max_id_type=0"
+CHILD = "https://m.weibo.cn/comments/hotFlowChild?cid=5100000000000010&max_id=0&max_id_type=0"
+SHOW = "https://m.weibo.cn/api/comments/show?id=5100000000000001&page=1"
+NOW = datetime(2026, 11, 19, 2, tzinfo=UTC)
+DOGE = '<span class="url-icon"><img alt=[doge] src="https://example.invalid/doge.png"></span>'
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """One comment as the site gives it."""
+    return {
+        "id": 5100000000000010,
+        "rootid": 5100000000000010,
+        "rootidstr": "5100000000000010",
+        "created_at": "Thu Nov 06 10:30:00 +0800 2025",
+        "text": f"蛋挞瘦得比我快{DOGE}",
+        "like_count": 321,
+        "total_number": 2,
+        "user": {"id": "surrogate-a"},
+        "comments": False,
+    } | changes
+
+
+def page(*items: dict[str, Any], **cursor: Any) -> dict[str, Any]:
+    """A page of the hot list."""
+    return {"ok": 1, "data": {"data": list(items), "max_id": 0, "max_id_type": 0} | cursor}
+
+
+def texts(*items: dict[str, Any]) -> list[str]:
+    """Texts of a page of these comments."""
+    return [comment.text for comment in weibo.parse(page(*items), HOT).comments]
+
+
+def test_a_hot_list_becomes_exact_records() -> None:
+    """A root with its preview of replies gives both, ids as text, times in UTC, the replied-to root as parent."""
+    reply = item(
+        id=5100000000000011,
+        text="回复<a href='/n/x'>@样例甲</a>:乐观了&amp;保守了",
+        like_count=5,
+        created_at="Thu Nov 06 10:41:02 +0800 2025",
+        user={"id": "surrogate-b"},
+    )
+    del reply["total_number"], reply["comments"]
+    root = Comment(
+        thread_id="5100000000000001",
+        comment_id="5100000000000010",
+        text="蛋挞瘦得比我快[doge]",
+        like_count=321,
+        reply_count=2,
+        created_at=datetime(2025, 11, 6, 2, 30, tzinfo=UTC),
+        user="surrogate-a",
+        row_key="5100000000000010",
+    )
+    child = Comment(
+        thread_id="5100000000000001",
+        comment_id="5100000000000011",
+        text="乐观了&保守了",
+        parent_id="5100000000000010",
+        root_id="5100000000000010",
+        like_count=5,
+        created_at=datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC),
+        user="surrogate-b",
+        row_key="5100000000000011",
+    )
+    found = weibo.parse(page(item(comments=[reply])), HOT)
+    assert found.comments == [root, child]
+    assert (found.articles, found.skipped) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (f"真行{DOGE}{DOGE}", "真行[doge][doge]"),
+        (DOGE, "[doge]"),
+        ('好<img alt="[二哈]" src="//h5.example.invalid/e.png">吧', "好[二哈]吧"),
+        ("一行<br/>两行", "一行\n两行"),
+        ("看这 <a href='https://example.invalid'>查看图片</a>", "看这"),
+        ("<a href='/n/x'>@样例乙</a> 来看", "@样例乙 来看"),
+        ("&quot;稳&quot; &lt;三", '"稳" <三'),
+        ("", ""),
+    ],
+)
+def test_html_of_a_text(markup: str, text: str) -> None:
+    """An emoji's alt text survives, as do mentions and breaks; the site's own labels and tags go."""
+    assert texts(item(text=markup)) == [text]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["回复<a href='/n/x'>@样例甲</a>:", "回复@样例甲：", "回复 @样例甲: ", "回复<a>[MENTION]</a>:", "回复[MENTION]："],
+)
+def test_the_reply_prefix_goes(prefix: str) -> None:
+    """Whom a reply answers is in its ids; the prefix is not part of what was said, redacted or not."""
+    assert texts(item(text=f"{prefix}说得好")) == ["说得好"]
+
+
+@pytest.mark.parametrize("preview", [False, None, []])
+def test_no_replies(preview: object) -> None:
+    """`comments` of a comment without replies is false, null or an empty list: nothing follows."""
+    assert len(weibo.parse(page(item(comments=preview)), HOT).comments) == 1
+
+
+def test_reply_id_names_the_parent() -> None:
+    """A reply to a reply says so in reply_id; its root stays the root."""
+    (reply,) = weibo.parse(page(item(id=5100000000000012, reply_id=5100000000000011)), HOT).comments
+    assert (reply.parent_id, reply.root_id) == ("5100000000000011", "5100000000000010")
+
+
+def test_children_of_a_comment() -> None:
+    """HotFlowChild lists replies straight under `data`; the post's id is one our fetcher keeps in the address."""
+    body = {"ok": 1, "data": [item(id=5100000000000013)], "max_id": 77, "max_id_type": 0}
+    (reply,) = weibo.parse(body, CHILD + "&id=5100000000000001").comments
+    assert (reply.thread_id, reply.parent_id) == ("5100000000000001", "5100000000000010")
+    assert weibo.next_url(body, CHILD) == CHILD.replace("max_id=0", "max_id=77")
+    with pytest.raises(SchemaDrift, match="names no post"):
+        weibo.parse(body, CHILD)
+
+
+@pytest.mark.parametrize(
+    ("written", "before"),
+    [
+        ("刚刚", timedelta()),
+        ("30秒前", timedelta(seconds=30)),
+        ("5分钟前", timedelta(minutes=5)),
+        ("2小时前", timedelta(hours=2)),
+        ("11-09", None),
+        ("", None),
+    ],
+)
+def test_relative_times(written: str, before: timedelta | None) -> None:
+    """comments/show writes times relative to the fetch; without one, or without a year, the time is unknown."""
+    body = page(item(created_at=written, like_counts=9) | {"like_count": None})
+    del body["data"]["data"][0]["like_count"]
+    (comment,) = weibo.parse(body, SHOW, NOW).comments
+    assert comment.created_at == (None if before is None else NOW - before)
+    assert comment.like_count == 9  # like_counts is the name in comments/show
+    assert weibo.parse(body, SHOW, None).comments[0].created_at is None
+
+
+@pytest.mark.parametrize("post", [{"text": "短文"}, {"text": "短…", "longTextContent": "长文"}])
+def test_a_post(post: dict[str, Any]) -> None:
+    """A post is an article without a title; its long text, when given, is its text. A bare mblog is one too."""
+    mblog = {"id": 5100000000000001, "user": {"id": "s"}} | post
+    wanted = [Article(thread_id="5100000000000001", title=None, text=post.get("longTextContent", "短文"))]
+    assert weibo.parse({"ok": 1, "data": mblog}, "").articles == wanted
+    assert weibo.parse(mblog, "").articles == wanted
+
+
+@pytest.mark.parametrize("body", [{"ok": 0, "msg": "空"}, {"ok": -100, "url": "log in"}, {"ok": 1, "login": True}])
+def test_refusals_inside_an_answer(body: dict[str, Any]) -> None:
+    """Ok 0 and -100 come with HTTP 200 and mean that the source does not want to be read."""
+    with pytest.raises(Refused, match="weibo refused"):
+        adapters.parse("weibo", body, HOT, NOW)
+
+
+def drift(path: list[Any], value: object) -> dict[str, Any]:
+    """A good page with one thing changed, or taken out where `value` is `del`."""
+    body = deepcopy(page(item()))
+    node: Any = body
+    for step in path[:-1]:
+        node = node[step]
+    if value is del_:
+        del node[path[-1]]
+    else:
+        node[path[-1]] = value
+    return body
+
+
+del_ = object()
+FIRST = ["data", "data", 0]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["ok"], del_),
+        (["data"], del_),
+        (["data"], None),
+        (["data"], {}),
+        (["data", "data"], None),
+        (["data", "data"], {}),
+        (["data", "data"], ["text"]),
+        ([*FIRST, "id"], del_),
+        ([*FIRST, "id"], 5.1e15),
+        ([*FIRST, "rootidstr"], 5.1e15),
+        ([*FIRST, "reply_id"], 5.1e15),
+        ([*FIRST, "text"], del_),
+        ([*FIRST, "text"], None),
+        ([*FIRST, "like_count"], "许多"),
+        ([*FIRST, "user"], "somebody"),
+        ([*FIRST, "comments"], {"data": []}),
+    ],
+)
+def test_drift_is_never_an_empty_list(path: list[Any], value: object) -> None:
+    """A field gone or of another type raises; ids as floating-point numbers have lost digits and are refused."""
+    with pytest.raises(SchemaDrift, match=r"weibo|floating-point"):
+        adapters.parse("weibo", drift(path, value), HOT, NOW)
+
+
+def test_the_cursor_takes_its_type_from_the_answer() -> None:
+    """max_id_type flips to 1 after some fifteen pages; asking on with 0 would lose the tail."""
+    assert weibo.next_url(page(item(), max_id=139, max_id_type=1), HOT) == HOT.replace("_type=0", "_type=1&max_id=139")
+
+
+def test_the_end() -> None:
+    """max_id 0 is the end, whatever the page holds."""
+    assert weibo.next_url(page(item(), max_id=0), HOT) is None
+
+
+def test_an_id_stays_exact() -> None:
+    """Ids beyond 2**53, as they will be one day, keep all their digits."""
+    (comment,) = weibo.parse(page(item(id=9007199254740993)), HOT).comments
+    assert comment.comment_id == "9007199254740993"

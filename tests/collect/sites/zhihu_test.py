@@ -1,0 +1,170 @@
+"""Zhihu: saved pages to exact records. Shapes and traps are those of crawl.md section 5."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pipeline.collect.sites import adapters, zhihu
+from pipeline.collect.sites.record import Article, Comment
+from pipeline.errors import Refused, SchemaDrift
+
+URL = "https://www.zhihu.com/api/v4/comment_v5/answers/4560000/root_comment?order_by=score&limit=20&offset="
+
+
+def item(**changes: Any) -> dict[str, Any]:
+    """One comment as the site gives it, redacted."""
+    return {
+        "id": "10900000001",
+        "type": "comment",
+        "content": "<p>面包：我先走了</p>",
+        "created_time": 1700000000,
+        "is_delete": False,
+        "collapsed": False,
+        "reviewing": False,
+        "reply_comment_id": "0",
+        "reply_root_comment_id": "0",
+        "like_count": 66,
+        "author": {"id": "surrogate-a"},
+        "child_comment_count": 1,
+        "child_comments": [],
+    } | changes
+
+
+def page(*items: Any, **paging: Any) -> dict[str, Any]:
+    """A page of comments."""
+    return {"data": list(items), "paging": {"is_end": True, "next": ""} | paging}
+
+
+def test_a_page_becomes_exact_records() -> None:
+    """A root and its preview of replies: HTML to text with stickers kept, seconds, ids as text."""
+    child = item(
+        id="10900000002",
+        content='吐司：等等我<a class="comment_sticker" href="https://example.invalid">[惊喜]</a>',
+        reply_comment_id="10900000001",
+        reply_root_comment_id="10900000001",
+        like_count=9,
+        child_comment_count=0,
+    )
+    assert zhihu.parse(page(item(child_comments=[child])), URL).comments == [
+        Comment(
+            thread_id="4560000",
+            comment_id="10900000001",
+            text="面包：我先走了",
+            like_count=66,
+            reply_count=1,
+            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+            user="surrogate-a",
+            row_key="10900000001",
+        ),
+        Comment(
+            thread_id="4560000",
+            comment_id="10900000002",
+            text="吐司：等等我[惊喜]",
+            parent_id="10900000001",
+            root_id="10900000001",
+            like_count=9,
+            reply_count=0,
+            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+            user="surrogate-a",
+            row_key="10900000002",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<p>一</p><p>二</p>", "一\n二"),
+        ("一<br>二", "一\n二"),
+        ('好<a class="comment_img" href="https://example.invalid/p.png">查看图片</a>', "好"),
+        ("<p>A&amp;B</p>", "A&B"),
+        ("没有标签", "没有标签"),
+    ],
+)
+def test_html_of_a_text(markup: str, text: str) -> None:
+    """Paragraphs and breaks become lines; the label of a picture goes."""
+    assert zhihu.parse(page(item(content=markup)), URL).comments[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("mark", "reason"),
+    [("is_delete", "deleted_by_site"), ("collapsed", "collapsed_by_site"), ("reviewing", "reviewing_by_site")],
+)
+def test_gone_comments_are_skipped(mark: str, reason: str) -> None:
+    """Deleted, folded and unreviewed comments are named with their reason; their replies stay."""
+    found = zhihu.parse(page(item(**{mark: True, "child_comments": [item(id="10900000003")]})), URL)
+    assert found.skipped == [(reason, "10900000001")]
+    assert [c.comment_id for c in found.comments] == ["10900000003"]
+
+
+def test_an_older_author() -> None:
+    """Older answers keep the author's id one level down; a comment may have no author at all."""
+    found = zhihu.parse(page(item(author={"member": {"id": "old"}}), item(author=None)), URL).comments
+    assert [c.user for c in found] == ["old", None]
+
+
+def test_an_answer() -> None:
+    """An answer is an article titled with its question."""
+    body = {"id": 4560000, "content": "<p>八点半去。</p>", "question": {"id": 1, "title": "几点去？"}, "author": {}}
+    assert zhihu.parse(body, "").articles == [Article(thread_id="4560000", title="几点去？", text="八点半去。")]
+
+
+def test_no_comments() -> None:
+    """Error 404 says that there are none: a page with its reason."""
+    found = zhihu.parse({"error": {"code": 404, "message": "…"}}, URL)
+    assert found.skipped == [("no_comments", "/api/v4/comment_v5/answers/4560000/root_comment")]
+    assert found.comments == []
+
+
+@pytest.mark.parametrize("code", [10003, 40352, 401, None])
+def test_refusals_inside_an_answer(code: int | None) -> None:
+    """Any other error is a refusal, as when a signature or a log-in is wanted."""
+    with pytest.raises(Refused, match="zhihu refused"):
+        adapters.parse("zhihu", {"error": {"code": code, "message": "…"}}, URL, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"data": None},
+        {"data": {}},
+        {"error": "no"},
+        page(item(id=10900000001)),
+        page(item(id=1.09e10)),
+        page(item(reply_comment_id=1.09e10)),
+        page(item(reply_root_comment_id=1.09e10)),
+        page(item(content=None)),
+        page(item(created_time="昨天")),
+        page("text"),
+        {"id": 1, "content": "x", "question": {}},
+        {"id": 1.0, "content": "x", "question": {"title": "?"}},
+    ],
+)
+def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
+    """A field gone or of another type raises; ids are text on this site and nothing else."""
+    with pytest.raises(SchemaDrift):
+        adapters.parse("zhihu", body, URL, None)
+
+
+def test_an_address_without_a_thread_is_drift() -> None:
+    """The thread's id is in the address only, as in that of a comment's children."""
+    with pytest.raises(SchemaDrift, match="names no answer"):
+        zhihu.parse(page(item()), "https://www.zhihu.com/api/v4/comment_v5/comment/109/child_comment")
+
+
+@pytest.mark.parametrize(
+    ("body", "following"),
+    [
+        (page(item(), is_end=False, next=URL + "456_1090_0"), URL + "456_1090_0"),
+        (page(item(), is_end=True, next=URL + "456_1090_0"), None),
+        (page(is_end=False, next=URL + "456_1090_0"), None),
+        (page(item(), is_end=False, next=URL), None),
+        (page(item(), is_end=False, next=""), None),
+        ({"data": [item()]}, None),
+    ],
+)
+def test_cursors(body: dict[str, Any], following: str | None) -> None:
+    """The next address is followed to the letter; is_end, an empty page or the same address again is the end."""
+    assert zhihu.next_url(body, URL) == following

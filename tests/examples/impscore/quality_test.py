@@ -1,0 +1,127 @@
+"""The reader's judgement of pairs: what is shown, and the scale (ImpScore, appendix A.2)."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.examples.impscore.quality import PUBLISHED, judged, rate, sample, scale
+from pipeline.examples.sources import SOURCES
+
+
+def pairs(**counts: int) -> pl.DataFrame:
+    """So many triples of each source."""
+    rows = [
+        (f"{source}{i}", source, f"hint {i}", f"say {i}", f"foreign {i}")
+        for source, n in counts.items()
+        for i in range(n)
+    ]
+    return pl.DataFrame(
+        rows, schema=dict.fromkeys(("pair_id", "source", "implicit", "explicit", "negative"), pl.String), orient="row"
+    )
+
+
+def test_ten_and_ten_of_each_source() -> None:
+    """A source gives ten positive and ten negative pairs, each of another triple, all of them shuffled (IMP-21)."""
+    rows = sample(pairs(a=50, b=30))
+    assert rows.columns == ["item", "source", "first", "second", "kind"]
+    assert rows["item"].to_list() == list(range(1, 41))
+    assert sorted(rows.group_by("source", "kind").len().rows()) == [
+        ("a", "negative", 10), ("a", "positive", 10), ("b", "negative", 10), ("b", "positive", 10),
+    ]  # fmt: skip
+    assert rows.select("source", "first").n_unique() == 40
+    assert rows["source"].to_list() != sorted(rows["source"])
+    assert rows["kind"].to_list() != sorted(rows["kind"], reverse=True)
+
+
+def test_the_texts_do_not_tell_which() -> None:
+    """Only `kind` tells: the second sentence is the pair's explicit one if positive, else its negative, as they are."""
+    for row in sample(pairs(a=20)).iter_rows(named=True):
+        number = row["first"].removeprefix("hint ")
+        assert row["second"] == {"positive": f"say {number}", "negative": f"foreign {number}"}[row["kind"]]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_sample_is_stratified_and_repeats(count: int, wanted: int, seed: int) -> None:
+    """Half are positive however many there are, and the order of the rows does not matter."""
+    given_pairs = pairs(a=count, b=3)
+    rows = sample(given_pairs, wanted, seed)
+    kinds = rows.filter(pl.col("source") == "a")["kind"].to_list()
+    assert kinds.count("positive") == kinds.count("negative") == min(count, wanted) // 2
+    assert rows.equals(sample(given_pairs.reverse(), wanted, seed))
+
+
+def test_another_seed_shows_other_pairs() -> None:
+    """The sample is drawn."""
+    assert not sample(pairs(a=50), seed=1).equals(sample(pairs(a=50), seed=2))
+
+
+@pytest.mark.parametrize(
+    ("share", "rating"),
+    [(0, 1), (0.19, 1), (0.2, 2), (4 / 20, 2), (0.39, 2), (0.4, 3), (8 / 20, 3), (0.59, 3), (0.6, 4), (12 / 20, 4),
+     (0.79, 4), (0.8, 5), (16 / 20, 5), (1, 5)],
+)  # fmt: skip
+def test_scale(share: float, rating: int) -> None:
+    """1 below 20 %, 2 from 20 %, 3 from 40 %, 4 from 60 %, 5 from 80 % (IMP-21)."""
+    assert scale(share) == rating
+
+
+@pytest.mark.parametrize("share", [-0.01, 1.01, 20, float("nan")])
+def test_scale_wants_a_share(share: float) -> None:
+    """A per cent number is an error and not a rating of 5."""
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        scale(share)
+
+
+def test_rate_by_hand() -> None:
+    """Shares and ratings by source beside the published one; what was not judged does not count."""
+    answers = pl.DataFrame({
+        "source": ["absa"] * 5 + ["own"] * 3,
+        "appropriate": [True, True, True, False, None, True, False, False],
+    })  # fmt: skip
+    assert rate(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
+    assert rate(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
+
+
+KEY = "item,source,kind\n1,a,positive\n2,a,negative\n3,b,positive\n4,b,negative\n5,b,positive\n"
+
+
+def test_a_judges_file(tmp_path: Path) -> None:
+    """A pair is appropriate if the first is more implicit and both mean the same just if it is positive."""
+    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
+    key.write_text(KEY, encoding="utf-8")
+    path.write_text(
+        "item,same_meaning,first_more_implicit\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n", encoding="utf-8"
+    )
+    assert judged(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
+    path.write_text("item,same_meaning,first_more_implicit\n2,0,0\n", encoding="utf-8")
+    assert judged(path, key).rows() == [("a", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("item,same_meaning,first_more_implicit\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
+        ("item,same_meaning\n1,1\n", "row 2: field 'first_more_implicit' should be 1 or 0, found None"),
+        ("item,same_meaning,first_more_implicit\n9,1,1\n", "row 2: field 'item' is '9', which"),
+    ],
+)
+def test_a_bad_verdict_is_named(tmp_path: Path, text: str, told: str) -> None:
+    """An answer or item that is none is named by row and field."""
+    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
+    key.write_text(KEY, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=re.escape(told)):
+        judged(path, key)
+
+
+def test_published_ratings() -> None:
+    """Table 7: 5 for all of the thirteen but Implicatures, ABSA and PDTB, which have 4."""
+    assert set(PUBLISHED) == set(SOURCES)
+    assert {name for name, rating in PUBLISHED.items() if rating != 5} == {"implicatures", "absa", "pdtb"}
+    assert {PUBLISHED[name] for name in ("implicatures", "absa", "pdtb")} == {4}

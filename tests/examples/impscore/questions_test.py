@@ -1,0 +1,115 @@
+"""Choice questions: the reader, and questions made from graded groups."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import sample
+from pipeline.errors import BadInput
+from pipeline.examples.impscore import groups, questions
+
+GOOD = {"reference": "Make me some tea.", "options": ["My hands are so cold.", "That bus is late."], "answer": 0}
+
+
+def write(path: Path, *entries: object) -> Path:
+    """A file with a line for each entry."""
+    path.write_text("\n".join(e if isinstance(e, str) else json.dumps(e) for e in entries), encoding="utf-8")
+    return path
+
+
+def test_a_row_a_question(tmp_path: Path) -> None:
+    """Questions come out as they stand; the answer is counted from 0."""
+    found = questions.read(write(tmp_path / "q.jsonl", GOOD, "", GOOD | {"answer": 1}))
+    assert found.rows(named=True) == [GOOD, GOOD | {"answer": 1}]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{", "broken JSON"),
+        ([], r"expected a JSON object, found \[\]"),
+        (GOOD | {"reference": " "}, "field 'reference' should be a text"),
+        ({k: v for k, v in GOOD.items() if k != "reference"}, "field 'reference' should be a text"),
+        (GOOD | {"options": "one"}, "field 'options' should be a list of texts"),
+        (GOOD | {"options": ["one", 2]}, "field 'options' should be a list of texts"),
+        (GOOD | {"options": ["one"]}, "field 'options' should hold at least two"),
+        (GOOD | {"options": ["one", "one"]}, "field 'options' should hold at least two, all different"),
+        (GOOD | {"answer": 2}, "field 'answer' should be the place of the right option, from 0 to 1"),
+        (GOOD | {"answer": -1}, "from 0 to 1"),
+        (GOOD | {"answer": True}, "from 0 to 1"),
+        (GOOD | {"answer": "0"}, "from 0 to 1"),
+        (GOOD | {"answer": 1.0}, "from 0 to 1"),
+        ({k: v for k, v in GOOD.items() if k != "answer"}, "from 0 to 1"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, entry: object, said: str) -> None:
+    """What is not a question is bad input that names file, line, field and what was expected."""
+    with pytest.raises(BadInput, match=said) as caught:
+        questions.read(write(tmp_path / "q.jsonl", GOOD, entry))
+    assert "q.jsonl, line 2: " in str(caught.value)
+
+
+def test_no_file_no_questions_no_text(tmp_path: Path) -> None:
+    """A missing file, an empty one and one in another encoding are named."""
+    other = tmp_path / "gb.jsonl"
+    other.write_bytes(json.dumps(GOOD).encode() + b"\n" + "你好".encode("gb18030"))
+    for path, said in (
+        (tmp_path / "none.jsonl", "no such file"),
+        (write(tmp_path / "e.jsonl", "", ""), "no questions"),
+        (other, "line 2: byte 0x.. is not UTF-8"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            questions.read(path)
+
+
+def graded(count: int) -> pl.DataFrame:
+    """Groups of three sentences."""
+    return pl.DataFrame(
+        [(f"g{g}", level, f"{g} at {level}") for g in range(count) for level in (1, 2, 3)],
+        schema={"group": pl.String, "level": pl.Int64, "text": pl.String},
+        orient="row",
+    )
+
+
+@settings(deadline=None)
+@given(st.integers(2, 12), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_questions_of_groups(count: int, options: int, seed: int) -> None:
+    """A group's most explicit sentence asks for its most implicit among those of other groups (IMP-33)."""
+    if options > count:
+        with pytest.raises(BadInput, match=f"here are {count}"):
+            questions.from_groups(graded(count), options, seed)
+        return
+    found = questions.from_groups(graded(count), options, seed)
+    assert found["group"].to_list() == sorted(f"g{g}" for g in range(count))
+    for row in found.iter_rows(named=True):
+        number = row["group"].removeprefix("g")
+        assert row["reference"] == f"{number} at 1"
+        assert row["options"][row["answer"]] == f"{number} at 3"
+        assert len(set(row["options"])) == options
+        assert set(row["options"]) <= {f"{g} at 3" for g in range(count)}
+    assert found.equals(questions.from_groups(graded(count).reverse(), options, seed))
+
+
+def test_the_right_place_is_drawn() -> None:
+    """Of 300 questions each place is right about as often, so that a place tells nothing; another seed asks others."""
+    found = questions.from_groups(graded(300))
+    assert all(70 < (found["answer"] == place).sum() < 130 for place in range(3))
+    assert not found.equals(questions.from_groups(graded(300), seed=1))
+
+
+def test_two_groups_that_end_alike_do_not_confuse() -> None:
+    """A most implicit sentence that two groups share is never a wrong option of one of them."""
+    alike = graded(6).with_columns(text=pl.col("text").replace("5 at 3", "4 at 3"))
+    for seed in range(20):
+        for options in questions.from_groups(alike, 3, seed)["options"]:
+            assert len(set(options)) == 3
+
+
+def test_questions_of_the_shipped_groups_can_be_written_and_read(tmp_path: Path) -> None:
+    """What is made of groups is what the reader reads."""
+    made = questions.from_groups(groups.read(sample.GROUPS["en"])).drop("group")
+    assert questions.read(write(tmp_path / "q.jsonl", *made.iter_rows(named=True))).equals(made)

@@ -1,0 +1,249 @@
+"""Readers of sentence compression: alignment, splits, what is dropped and why, and errors (NDD-23, 26 to 28; E18)."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.examples.ndd import compression
+from pipeline.examples.ndd.compression import expressed, read, read_broadcast, read_colloquial, read_google
+
+ZH = [["你们", "[地址]", "有", "店", "吗"], ["麻烦", "查", "话费"], ["嗯", "好"]]
+LABELS = [["0", "1", "1", "1", "0"], ["0", "1", "1"], ["0", "1"]]
+
+
+def lines(path: Path, *entries: object) -> Path:
+    """A file with a line for each entry."""
+    told = (e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries)
+    path.write_text("".join(f"{line}\n" for line in told), encoding="utf-8")
+    return path
+
+
+def colloquial(folder: Path, words: list[object], labels: list[object], order: object) -> Path:
+    """A folder with the two published files."""
+    pairs = zip(words, labels, strict=True)
+    lines(folder / "alldata-3.txt", *(x for n, (w, k) in enumerate(pairs) for x in (f"{n}\t{w}", f"\t{k}")))
+    lines(folder / "shuffled_idx-3.txt", order)
+    return folder
+
+
+def kept(path: Path) -> list[list[str]]:
+    """The compressions of our own file."""
+    return read(path).rows["compression"].to_list()
+
+
+def test_a_compression_as_text_is_aligned_from_left_to_right(tmp_path: Path) -> None:
+    """Each word is the first that it can be, whatever its capitals; a mark that is a word is kept like one."""
+    entry = {
+        "text": "In May the mayor, who likes rivers, opened the bridge.",
+        "compressed": "the Mayor opened the bridge .",
+    }
+    rows = read(lines(tmp_path / "a.jsonl", entry)).rows
+    assert rows.row(0, named=True) == {
+        "item_id": "a.jsonl:1",
+        "words": ["In", "May", "the", "mayor", ",", "who", "likes", "rivers", ",", "opened", "the", "bridge", "."],
+        "kept": [False, False, True, True, *[False] * 5, True, True, True, True],
+        "compression": ["the", "mayor", "opened", "the", "bridge", "."], "lang": "en", "split": None,
+    }  # fmt: skip
+
+
+def test_words_that_the_annotator_cut_otherwise(tmp_path: Path) -> None:
+    """Words in part count where nothing else does, then marks that the sentence has not are passed over."""
+    path = lines(
+        tmp_path / "a.jsonl",
+        {"words": ["It", "cost", "$30.6", "million"], "compressed": "It cost $ 30.6"},  # whole words
+        {"words": ["They", "won", "7-5", "yesterday"], "compressed": "They won 7"},  # in part
+        {"words": ["They're", "late", "--", "again"], "compressed": "They 're late - again ."},  # marks
+    )
+    assert kept(path) == [["It", "cost", "$30.6"], ["They", "won", "7-5"], ["They're", "late", "again"]]
+
+
+def test_what_is_no_compression_is_dropped_with_its_reason(tmp_path: Path) -> None:
+    """Other words, words in another order, none, and no sentence: each has its reason."""
+    path = lines(
+        tmp_path / "a.jsonl",
+        {"text": "The cat sleeps.", "compressed": "The dog sleeps."},
+        {"text": "The cat sleeps.", "compressed": "sleeps cat"},
+        {"text": "The cat sleeps.", "compressed": ""},
+        {"item_id": "x", "words": ["a", "b"], "kept": [0, 0]},
+        {"text": " ", "compressed": "cat"},
+        {"item_id": "y", "words": ["a", "b"], "kept": [0, True], "split": "test", "lang": "xx"},
+    )
+    found = read(path)
+    assert found.rows.rows() == [("y", ["a", "b"], [False, True], ["b"], "xx", "test")]
+    reasons = ["not_aligned", "not_aligned", "nothing_kept", "nothing_kept", "no_words"]
+    assert found.dropped.rows() == [
+        *zip(reasons, ["a.jsonl:1", "a.jsonl:2", "a.jsonl:3", "x", "a.jsonl:5"], strict=True)
+    ]
+
+
+def test_chinese_text_is_cut_as_told(tmp_path: Path) -> None:
+    """By default a character is a word; a tokenizer makes longer ones."""
+    path = lines(tmp_path / "a.jsonl", {"text": "今天真的很冷", "compressed": ["今天", "冷"]})
+    assert kept(path) == [["今", "天", "冷"]]
+    rows = read(path, cut=lambda _: ["今天", "真的", "很", "冷"]).rows
+    assert rows.select("compression", "lang").row(0) == (["今天", "冷"], "zh")
+
+
+def test_google_takes_the_annotator_asked_for(tmp_path: Path) -> None:
+    """Items are named by file and row; short sentences are dropped where a least length is given."""
+    path = lines(
+        tmp_path / "g.jsonl",
+        {"id": "u", "text": "Rain fell all day.", "summaries": ["Rain fell.", "Rain fell day."]},
+        {"id": "u", "text": "Snow fell.", "summaries": ["Snow", "fell"]},
+    )
+    found = read_google(tmp_path, annotator=2, least=4)
+    assert found.rows.select("item_id", "compression", "lang", "split").rows() == [
+        ("g.jsonl:1", ["Rain", "fell", "day", "."], "en", "test")
+    ]
+    assert found.dropped.rows() == [("short", "g.jsonl:2")]
+    with pytest.raises(BadInput, match=r"g.jsonl, line 1: field 'summaries' should be a list of 3 or more texts"):
+        read_google(path, annotator=3)
+    with pytest.raises(ValueError, match="counted from 1"):
+        read_google(path, annotator=0)
+
+
+def test_broadcast_is_the_long_sentences_of_an_annotator(tmp_path: Path) -> None:
+    """Sentences of 20 tokens and more are the paper's subset (E18); one of 19 is dropped."""
+    long = [f"w{n}" for n in range(20)]
+    lines(tmp_path / "input.txt", " ".join(long), " ".join(long[1:]))
+    lines(tmp_path / "gold.1.comp", "w0 w19", "w1")
+    lines(tmp_path / "gold.2.comp", "w3")
+    found = read_broadcast(tmp_path)
+    assert found.rows.select("item_id", "compression").rows() == [("input.txt:1", ["w0", "w19"])]
+    assert found.dropped.rows() == [("short", "input.txt:2")]
+    assert len(read_broadcast(tmp_path, least=1).rows) == 2
+    with pytest.raises(BadInput, match=r"gold.2.comp, line 2: there is none"):
+        read_broadcast(tmp_path, annotator=2)
+    with pytest.raises(BadInput, match=r"gold.3.comp: there is no such file"):
+        read_broadcast(tmp_path, annotator=3)
+
+
+def test_colloquial_has_its_official_order(tmp_path: Path) -> None:
+    """The last items of the order are for testing, those before them for validation (Colloquial-SC's readme)."""
+    found = read_colloquial(colloquial(tmp_path, [*ZH], [*LABELS], [2, 0, 1]), held_out=1)
+    assert found.rows.select("item_id", "compression", "split", "lang").rows() == [
+        ("colloquial:2", ["好"], "train", "zh"),
+        ("colloquial:0", ["[地址]", "有", "店"], "validation", "zh"),
+        ("colloquial:1", ["查", "话费"], "test", "zh"),
+    ]
+    assert found.dropped.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "reason"),
+    [
+        ("['嗯', 好']", ["0", "1"], "malformed_words"),
+        ("__import__('os').getcwd()", ["0", "1"], "malformed_words"),
+        ("(" * 5000, ["0", "1"], "malformed_words"),
+        ("['\\d', 3]", ["0", "1"], "malformed_words"),
+        (f"['{'a' * compression.LONGEST}']", ["1"], "malformed_words"),
+        (ZH[2], ["0", "2"], "malformed_labels"),
+        (ZH[2], "['0', '1'", "malformed_labels"),
+        (ZH[2], ["1"], "lengths_differ"),
+        (ZH[2], ["0", "0"], "nothing_kept"),
+        ([], [], "no_words"),
+    ],
+)
+def test_malformed_literals_are_dropped_and_the_rest_keeps_its_place(
+    tmp_path: Path, words: object, labels: object, reason: str
+) -> None:
+    """No literal is run; one that cannot be read costs its own row, and the splits of the others stay."""
+    found = read_colloquial(colloquial(tmp_path, [*ZH[:2], words], [*LABELS[:2], labels], [1, 2, 0]), held_out=1)
+    assert found.rows.select("item_id", "split").rows() == [("colloquial:1", "train"), ("colloquial:0", "test")]
+    assert found.dropped.rows() == [(reason, "colloquial:2")]
+
+
+@pytest.mark.parametrize(
+    ("data", "order", "said"),
+    [
+        (["0\t['a']", "['1']"], [0], r"alldata-1.txt, line 2: expected a tab and labels, found \['1'\]"),
+        (["0\t['a']"], [0], "alldata-1.txt, line 2: expected a tab and labels"),
+        (["1\t['a']", "\t['1']"], [0], "alldata-1.txt, line 1: expected 0, a tab and words, found 1"),
+        (["0\t['a']", "\t['1']"], [1], "shuffled_idx-1.txt: expected each number from 0 to 0"),
+        (["0\t['a']", "\t['1']"], [0, 0], "shuffled_idx-1.txt: expected each number from 0 to 0"),
+        (["0\t['a']", "\t['1']"], {"a": 1}, "shuffled_idx-1.txt: expected a list of whole numbers"),
+        (["0\t['a']", "\t['1']"], "[0", "shuffled_idx-1.txt, line"),
+    ],
+)
+def test_files_of_another_shape_are_named(tmp_path: Path, data: list[str], order: object, said: str) -> None:
+    """File and line are named of what cannot be Colloquial-SC."""
+    lines(tmp_path / "alldata-1.txt", *data)
+    lines(tmp_path / "shuffled_idx-1.txt", order)
+    with pytest.raises(BadInput, match=said):
+        read_colloquial(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([{"text": 3, "compressed": "a"}], "a.jsonl, line 1: field 'text' should be a text, found 3"),
+        ([{"text": "a"}], "a.jsonl, line 1: field 'compressed' should be a text, found None"),
+        ([{"words": ["a", " "], "kept": [1, 1]}], "a.jsonl, line 1: field 'words' should be a list of words"),
+        ([{"words": ["a"], "kept": [1, 1]}], "field 'kept' should be true or false for each of 1 words"),
+        ([{"words": ["a"], "kept": [2]}], "field 'kept' should be true or false for each of 1 words"),
+        ([{"words": ["a"], "kept": [1], "split": "dev"}], "field 'split' should be one of train, validation, test"),
+        ([{"item_id": "x", "words": ["a"], "kept": [1]}] * 2, "a.jsonl: field 'item_id' should differ .* 'x' twice"),
+        ([], "a.jsonl: expected sentences, found none"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, entries: list[object], said: str) -> None:
+    """File, line and field are named of what is no sentence with its compression."""
+    with pytest.raises(BadInput, match=said):
+        read(lines(tmp_path / "a.jsonl", *entries))
+
+
+def test_masks_become_words_of_the_language() -> None:
+    """The five masks of table 11, inside a longer token too; anything else in brackets stays."""
+    words = ["[业务名词]", "[电话号码]", "[编号]", "[名词]", "在[地址]的", "[doge]", "店"]
+    assert expressed(words) == ["某业务", "电话", "1", "这个", "在某地的", "[doge]", "店"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.text("ab", min_size=1, max_size=2), st.booleans()), min_size=1, max_size=8), st.data())
+def test_any_choice_of_words_is_found(chosen: list[tuple[str, bool]], data: st.DataObject) -> None:
+    """Single words that are kept are found again as the same words in the same order, if at earlier places."""
+    words = [word for word, _ in chosen]
+    gold = [word for word, stays in chosen if stays]
+    found = compression._aligned(words, " ".join(gold))
+    assert [word for word, stays in zip(words, found, strict=True) if stays] == gold
+    assert len(expressed(words)) == len(words)
+
+
+def test_google_as_published(data: Path) -> None:
+    """CR 0.437 as a mean over sentences (E18), lengths near table 9's 27.71; three sentences hold other words."""
+    found = read_google(data / "sentence_compression_en")
+    sizes = found.rows.select(pl.col("words", "compression").list.len())
+    assert (len(found.rows), found.dropped["reason"].to_list()) == (997, ["not_aligned"] * 3)
+    assert (sizes["compression"] / sizes["words"]).mean() == pytest.approx(0.437, abs=5e-4)
+    assert sizes["words"].mean() == pytest.approx(27.71, abs=0.2)
+
+
+def test_colloquial_as_published(data: Path) -> None:
+    """150 test items of 8.13 words, CR 0.68 (E18); two rows are no Python literals, and one has a label too many."""
+    found = read_colloquial(data / "sentence_compression_zh")
+    assert dict(found.rows["split"].value_counts().iter_rows()) == {"train": 2997, "validation": 150, "test": 150}
+    assert sorted(found.dropped.rows()) == [
+        ("lengths_differ", "colloquial:1929"),
+        ("malformed_words", "colloquial:1232"),
+        ("malformed_words", "colloquial:967"),
+    ]
+    sizes = found.rows.filter(split="test").select(pl.col("words", "compression").list.len())
+    assert sizes["words"].mean() == pytest.approx(8.13, abs=5e-3)
+    assert sizes["compression"].sum() / sizes["words"].sum() == pytest.approx(0.68, abs=5e-3)
+
+
+def test_broadcast_as_published(data: Path) -> None:
+    """The subset has 595 sentences of 31.16 words, CR 0.71 (E18), where SLAHAN's files are at hand."""
+    folder = data / "sentence_compression_bnc"
+    if not folder.is_dir():
+        pytest.skip("UNDERTONE_DATA has no sentence_compression_bnc with SLAHAN's share/bcn")
+    found = read_broadcast(folder)
+    sizes = found.rows.select(pl.col("words", "compression").list.len())
+    assert len(found.rows) + (found.dropped["reason"] != "short").sum() == 595
+    assert sizes["words"].mean() == pytest.approx(31.16, abs=0.2)
+    assert sizes["compression"].sum() / sizes["words"].sum() == pytest.approx(0.71, abs=0.01)

@@ -1,0 +1,277 @@
+"""Edits that keep or lose a property: places, draws by frequency, each test, and what is dropped (NDD-10)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.examples.ndd import edits
+from pipeline.examples.ndd.edits import Sentence, from_tokens, generate
+from pipeline.text import trees, wordnet
+from pipeline.text.tagging import Token
+from tests.text import wordnet_test
+
+PAST, PRESENT, TO = "Tense=Past|VerbForm=Fin", "Mood=Ind|Tense=Pres|VerbForm=Fin", "VerbForm=Inf"
+KEYED = ("part_of_speech", "tense", "lemma")  # those that need no WordNet
+
+
+def sentence(name: str, *rows: str) -> Sentence:
+    """A sentence of rows: form, lemma, part of speech, features if any."""
+    words, lemmas, upos, features = zip(*((row + " _").split()[:4] for row in rows), strict=True)
+    return Sentence(name, [*words], [*upos], [*lemmas], [*features])
+
+
+def others(sentences: list[Sentence], test: str, name: str = "s", **options: object) -> list[str]:
+    """The positive and the negative edit of a sentence, as texts."""
+    rows = generate(sentences, test, **options).rows.filter(pl.col("sentence_id") == name)
+    return [" ".join(words) for words in rows["other"]]
+
+
+def corpora(least: int = 1) -> st.SearchStrategy[list[Sentence]]:
+    """Sentences of a small vocabulary, so that words recur in other parts of speech, tenses and lemmas."""
+    row = st.tuples(
+        st.sampled_from(["I", "saw", "Saw", "runs", "RAN", "ran", "old", "Anna", "?", "go"]),
+        st.sampled_from(["VERB", "VERB", "NOUN", "ADJ", "PUNCT"]), st.sampled_from(["see", "saw", "Run", "go", "old"]),
+        st.sampled_from([PAST, PRESENT, TO, "VerbForm=Part|Tense=Past"]),
+    )  # fmt: skip
+    rows = st.lists(row, min_size=least, max_size=12)
+    return st.lists(rows, min_size=1, max_size=6).map(
+        lambda found: [
+            Sentence(f"s{i}", *([each[k] for each in rows] for k in range(4))) for i, rows in enumerate(found)
+        ]
+    )
+
+
+def property_of(test: str, of: Sentence, place: int) -> str:
+    """What a negative word may not have, written anew."""
+    tense = next((pair for pair in of.features[place].split("|") if "Tense" in pair), "")
+    return {"part_of_speech": of.upos[place], "tense": tense, "lemma": of.lemmas[place].lower()}[test]
+
+
+@settings(max_examples=60)
+@given(corpora(), st.sampled_from(KEYED), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 9))
+def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, seed: int) -> None:
+    """New words at the stated number of places, the same in both pairs and never the old word; the positive one is seen
+    with the property, the negative one never.
+    """
+    found = generate(sentences, test, share=share, seed=seed)
+    assert {*found.rows["sentence_id"], *found.dropped["row_key"]} == {each.sentence_id for each in sentences}
+    assert len(found.rows) / 2 + len(found.dropped) == len(sentences)
+    seen = {
+        (word.lower(), property_of(test, each, i))
+        for each in sentences for i, word in enumerate(each.words)
+        if each.upos[i] != "PUNCT" and (test != "tense" or each.upos[i] == "VERB")
+    }  # fmt: skip
+    by_id = {each.sentence_id: each for each in sentences}
+    assert found.rows["is_positive"].to_list() == [True, False] * (len(found.rows) // 2)
+    for row in found.rows.iter_rows(named=True):
+        of = by_id[row["sentence_id"]]
+        assert row["one"] == of.words
+        both = [*zip(of.words, row["other"], strict=True)]
+        changed = [i for i, (old, new) in enumerate(both) if old.lower() != new.lower()]
+        assert row["places"] == changed == [i for i, (old, new) in enumerate(both) if old != new]
+        words = sum(upos != "PUNCT" for upos in of.upos)
+        assert len(changed) == (of.upos.count("VERB") if test == "tense" else max(1, int(share * words + 0.5)))
+        for i in changed:
+            assert ((row["other"][i].lower(), property_of(test, of, i)) in seen) == row["is_positive"]
+    assert found.rows["pair_id"].is_unique().all()
+
+
+@given(st.lists(st.integers(0, 5), max_size=8))
+def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int]) -> None:
+    """Numbers spread evenly over [0, 1) draw each item exactly as often as its count; nothing comes of nothing."""
+    total = sum(counts)
+    drawn = Counter(edits._drawn(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
+    assert drawn == Counter({i: count for i, count in enumerate(counts) if count})
+    if not total:
+        assert edits._drawn(np.array(counts, np.int64), 0.5) is None
+    else:
+        assert edits._drawn(np.array(counts, np.int64), 1.0) == max(drawn)  # as a number just below 1 may be rounded
+
+
+def test_frequency_reaches_the_edits() -> None:
+    """Of the nouns that may stand for another, one is nine times as frequent: about nine tenths of 400 draws."""
+    rare = [sentence(f"n{i}", "tea tea NOUN") for i in range(9)] + [sentence("m", "jam jam NOUN", "eat eat VERB")]
+    asked = [sentence(f"s{i}", "salt salt NOUN") for i in range(400)]
+    rows = generate([*rare, *asked], "part_of_speech").rows.filter(is_positive=True, one=["salt"])
+    drawn = Counter(words[0] for words in rows["other"])
+    assert set(drawn) == {"tea", "jam"}
+    assert 0.85 < drawn["tea"] / 400 < 0.95  # two standard errors are .03
+
+
+@pytest.mark.parametrize(
+    ("words", "share", "number"),
+    [(2, 0.2, 1), (7, 0.2, 1), (8, 0.2, 2), (12, 0.2, 2), (13, 0.2, 3), (2, 0.25, 1), (6, 0.25, 2), (10, 0.35, 4)],
+)  # fmt: skip
+def test_number_of_places(words: int, share: float, number: int) -> None:
+    """The share of the words, rounded half up as written (0.35 of 10 is 3.5), one at least; marks are no words."""
+    rows = [f"w{i} w{i} NOUN" for i in range(words)] + [". . PUNCT", "! ! PUNCT"]
+    found = generate([sentence("s", *rows), sentence("t", "go go VERB")], "part_of_speech", share=share)
+    assert [len(places) for places in found.rows["places"]] == [number, number]
+    assert found.dropped.rows() == [("few_places", "t")]  # there is no other verb
+
+
+def test_tense() -> None:
+    """All verbs, auxiliaries aside; a participle stands for a participle, a form that is also past is not present."""
+    corpus = [
+        sentence("s", f"Cats cat NOUN {PAST}", f"slept sleep VERB {PAST}", "and and CCONJ", f"ate eat VERB {PAST}"),
+        sentence("t", "had have AUX", f"eaten eat VERB {PAST[:10]}|VerbForm=Part", f"put put VERB {PRESENT}"),
+        sentence("u", f"put put VERB {PAST}", f"sings sing VERB {PRESENT}"),
+    ]
+    positive, negative = others(corpus, "tense")
+    assert positive.split()[1] in {"ate", "put"}
+    assert positive.split()[3] in {"slept", "put"}
+    assert negative == "Cats sings and sings"  # put is also past, eaten is past too
+    assert generate(corpus, "tense").dropped.rows() == [("few_places", "t")]  # no other past participle
+
+
+def test_lemma() -> None:
+    """The only other form of the lemma with that part of speech, and a word that is never a form of it."""
+    corpus = [
+        sentence("s", "dogs dog NOUN"),
+        sentence("t", "dog dog NOUN", "dogged dog VERB"),
+        sentence("u", "dog cat NOUN", "left leave VERB"),
+    ]
+    assert others(corpus, "lemma") == ["dog", "left"]
+
+
+def test_words_of_which_nothing_is_said_stay_out() -> None:
+    """A word without a part of speech or a lemma, as some treebanks have them, is neither replaced nor drawn."""
+    bare = Sentence("t", ["tea", "jam", "cup"], ["NOUN", "NOUN", ""], ["", "", "cup"], ["", "", ""])
+    assert others([bare], "part_of_speech", "t") == []  # each other word is a noun, or nothing is said of it
+    corpus = [bare, sentence("s", "go go VERB")]
+    assert set(others(corpus, "part_of_speech", "t", share=0.5)[1].split()) == {"go", "cup"}
+    assert len(generate(corpus, "lemma").rows) == 0
+
+
+def test_capitals_are_carried_over() -> None:
+    """A capital at the start and capitals throughout are kept; words are spelt as mostly inside sentences; I is I."""
+    corpus = [
+        sentence("s", "Tea tea NOUN", "IS be VERB"),
+        sentence("t", "The the DET", "jam jam NOUN", "Was be VERB", "was be VERB"),
+        sentence("u", "I I PRON"),
+        sentence("v", "You you PRON", "now now ADV"),
+    ]
+    positive = others(corpus, "part_of_speech", share=1.0)[0]
+    assert positive == "Jam WAS"
+    assert others(corpus, "part_of_speech", "u")[0] == "you"
+
+
+NET = [
+    ("warm", "a", "warm mild", "neither hot nor cold", "!1:cold"),
+    ("heat", "a", "warm hot lukewarm_bath", "of some heat", ""),
+    ("cold", "a", "cold chilly", "of little heat", "!1:warm"),
+    ("soft", "a", "soft", "not hard", "!1:hard"),
+    ("hard", "a", "hard", "not soft", "!1:soft"),
+    ("dry", "a", "dry sweet arid", "without water, or without sugar", "!1:sugary !1:wet"),
+    ("sugary", "a", "sweet", "with sugar", "!1:dry"),
+    ("wet", "a", "wet", "with water", "!1:dry"),
+    ("warmth", "n", "warm", "a pause in the warm", ""),
+]
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nine synsets of our own are the WordNet that nltk finds."""
+    monkeypatch.setattr(wordnet_test, "ROWS", NET)
+    monkeypatch.setattr(wordnet_test, "EXCEPTIONS", dict.fromkeys(wordnet_test.EXCEPTIONS, ""))
+    monkeypatch.setattr(wordnet_test, "LEXNAMES", {})
+    wordnet.unpack([wordnet_test.write(tmp_path / "tree")], tmp_path / "nltk_data")
+    with wordnet_test.found_in(tmp_path / "nltk_data"):
+        yield
+
+
+def test_synonym_antonym(net: None) -> None:
+    """Synonyms of any sense and the lemma's own antonyms, as lemmas, if the corpus has them with the part of speech."""
+    corpus = [
+        sentence("s", "Warmer warm ADJ", "soup soup NOUN", ". . PUNCT"),
+        sentence("t", "hot hot ADJ", "cold cold ADJ"),
+        sentence("u", "mild mild NOUN", "chilly chilly ADJ"),  # chilly's synonym has an antonym, itself it has none
+        sentence("v", "warm warm NOUN", "soft soft ADJ", "hard hard ADJ"),  # no synonyms
+    ]
+    assert others(corpus, "synonym_antonym") == ["Hot soup .", "Cold soup ."]
+    assert others(corpus, "synonym_antonym", "t") == ["hot chilly", "hot warm"]
+    both = [sentence("s", "dry dry ADJ"), sentence("t", *["sweet sweet ADJ"] * 99, "arid arid ADJ", "wet wet ADJ")]
+    assert others(both, "synonym_antonym") == ["arid", "wet"]  # sweet is a synonym in one sense, an antonym in another
+    assert generate(corpus, "synonym_antonym").dropped.rows() == [("few_places", "u"), ("few_places", "v")]
+
+
+def test_what_is_dropped_has_its_reason() -> None:
+    """No words, no verbs, verbs without features, no word to take the place: each sentence is in rows or in dropped."""
+    corpus = [
+        sentence("marks", "! ! PUNCT", "% % SYM"), sentence("nouns", "tea tea NOUN"), sentence("bare", "go go VERB"),
+        sentence("one", f"ran run VERB {PAST}"), Sentence("empty", [], [], [], []),
+    ]  # fmt: skip
+    reasons = {
+        "marks": "no_verbs",
+        "nouns": "no_verbs",
+        "bare": "no_features",
+        "one": "few_places",
+        "empty": "no_verbs",
+    }
+    assert dict(generate(corpus, "tense").dropped.select("row_key", "reason").iter_rows()) == reasons
+    found = generate(corpus, "part_of_speech")
+    assert found.dropped.filter(reason="no_words")["row_key"].to_list() == ["marks", "empty"]
+    assert found.rows.schema == edits.SCHEMA
+    assert generate([], "lemma").rows.schema == edits.SCHEMA
+
+
+@settings(max_examples=30)
+@given(corpora(), st.sampled_from(KEYED))
+def test_the_order_of_the_corpus_does_not_matter(sentences: list[Sentence], test: str) -> None:
+    """The same sentences in reverse give the same pairs."""
+    ahead, back = generate(sentences, test).rows, generate(sentences[::-1], test).rows
+    assert ahead.sort("pair_id").rows() == back.sort("pair_id").rows()
+
+
+def test_another_seed_draws_otherwise() -> None:
+    """The same seed gives the same pairs, another one other places and words."""
+    corpus = [sentence(f"s{k}", *(f"w{i}{k} w VERB" for i in range(10)), "tea tea NOUN") for k in range(5)]
+    one, again, other = (generate(corpus, "part_of_speech", seed=seed).rows for seed in (1, 1, 2))
+    assert one.equals(again)
+    assert one["places"].to_list() != other["places"].to_list()
+
+
+def test_errors() -> None:
+    """Unknown tests, ids that recur, columns of different lengths and shares outside of (0, 1] are refused."""
+    one = sentence("s", "tea tea NOUN")
+    with pytest.raises(BadInput, match="no test 'term'; there are synonym_antonym, part_of_speech, tense, lemma"):
+        generate([one], "term")
+    with pytest.raises(BadInput, match="found 's' twice"):
+        generate([one, one], "lemma")
+    with pytest.raises(BadInput, match=r"sentence 's': .* of one length, found 1, 1, 0, 1"):
+        generate([one._replace(lemmas=[])], "lemma")
+    for share in (0.0, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=r"in \(0, 1\]"):
+            generate([one], "lemma", share=share)
+
+
+def test_sentences_of_a_tagger() -> None:
+    """A tagger tells no tense: that of verbs is guessed by their form, other words have none."""
+    rows = [("Sing", "sing", "VERB"), ("sings", "sing", "VERB"), ("singing", "sing", "VERB"), ("sang", "sing", "VERB"),
+            ("was", "be", "AUX")]  # fmt: skip
+    found = from_tokens("s", [Token(*row, 0, 1) for row in rows])
+    assert found[:4] == ("s", *([row[k] for row in rows] for k in (0, 2, 1)))
+    assert found.features == [TO, "Tense=Pres|VerbForm=Fin", "Tense=Pres|VerbForm=Part", PAST, "_"]
+    assert from_tokens("t", []) == ("t", [], [], [], [])
+
+
+def test_treebank(data: Path) -> None:
+    """Of the first 500 sentences of UD EWT's test part so many give pairs (counted here when this was written)."""
+    path = data / "ud_english_ewt" / "en_ewt-ud-test.conllu"
+    if not path.is_file():
+        pytest.skip(f"needs {path}")
+    found = enumerate(islice(trees.read(path), 500))
+    corpus = [Sentence(str(i), tree.words, tree.upos, tree.lemmas, tree.features) for i, tree in found]
+    made = {test: generate(corpus, test) for test in KEYED}
+    assert [len(made[test].rows) // 2 for test in KEYED] == [495, 319, 325]
+    assert [Counter(made[test].dropped["reason"]) for test in KEYED] == [
+        {"no_words": 5}, {"no_verbs": 181}, {"no_words": 5, "few_places": 170},
+    ]  # fmt: skip

@@ -1,0 +1,94 @@
+"""From articles with summaries to open cloze items."""
+
+import re
+
+import polars as pl
+import pytest
+
+from pipeline.examples.recam import building
+from pipeline.examples.recam import targets as rules
+from pipeline.text.tagging import Token
+
+ARTICLES = pl.DataFrame(
+    {
+        "source": ["news"] * 3,
+        "thread_id": ["a", "b", "c"],
+        "text": ["They waited by the river.", "Nobody came to the old bridge.", "The hope was gone."],
+        "summary": ["Hope grew by the river.", "A town lost hope in spring.", "Hope was gone."],
+    }
+)
+SCORES = {"hope": 0.1, "grew": 0.2, "lost": 0.3, "town": 0.8, "spring": 0.6, "river": 0.9}
+RULES = {
+    "imperceptibility": rules.imperceptible(SCORES),
+    "nonspecificity": rules.imperceptible({"grew": 0.1, "hope": 0.9}),
+}
+
+
+def analyse(text: str) -> list[list[Token]]:
+    """One sentence of nouns."""
+    return [[Token(m[0], m[0].lower(), "NOUN", m.start(), m.end()) for m in re.finditer(r"\w+", text)]]
+
+
+@pytest.fixture
+def told() -> pl.DataFrame:
+    """Every token of the summaries, by both rules and the filter that looks into the passage."""
+    found = building.found(ARTICLES, analyse, RULES, (rules.in_passage,))
+    return pl.concat(found).with_columns(source=pl.lit("news"))
+
+
+def test_every_token_is_told_of_for_each_subtask(told: pl.DataFrame) -> None:
+    """The funnel of a subtask adds up to the tokens of the summaries, whatever the size of the chunks."""
+    tokens = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
+    assert told.group_by("subtask").len().sort("subtask").rows() == [(name, tokens) for name in building.SUBTASKS]
+    alone = [next(building.found(one, analyse, RULES, (rules.in_passage,))) for one in ARTICLES.iter_slices(1)]
+    order = ["subtask", "thread_id", "start"]
+    assert pl.concat(alone).sort(order).equals(told.drop("source").sort(order))
+
+
+def test_items_are_summaries_with_a_word_left_out(told: pl.DataFrame) -> None:
+    """A target gives one item: the question without it, the word as it was written, and where it stood."""
+    made = building.items(ARTICLES, told, "imperceptibility").sort("thread_id", "start")
+    assert made.select("thread_id", "question", "answer", "start").rows() == [
+        ("a", "@placeholder grew by the river.", "Hope", 0),
+        ("a", "Hope @placeholder by the river.", "grew", 5),
+        ("b", "A town @placeholder hope in spring.", "lost", 7),
+        ("b", "A town lost @placeholder in spring.", "hope", 12),
+    ]
+    assert made.columns == list(building.OPEN)
+    assert building.items(ARTICLES, told, "nonspecificity")["answer"].to_list() == ["grew"]
+
+
+def test_an_id_says_where_the_word_stands(told: pl.DataFrame) -> None:
+    """Built again, in another order and beside other articles, an item has its id; another subtask's has another."""
+    made = building.items(ARTICLES, told, "imperceptibility")
+    again = building.items(ARTICLES.reverse(), told.filter(pl.col("thread_id") == "b").reverse(), "imperceptibility")
+    assert again.equals(made.filter(pl.col("thread_id") == "b"))
+    other = building.items(ARTICLES, told, "nonspecificity")
+    assert not set(other["item_id"]) & set(made["item_id"])
+    assert made["item_id"].n_unique() == made.height
+
+
+def test_articles_without_targets_are_named(told: pl.DataFrame) -> None:
+    """An article that gives a subtask no question is told of once for it."""
+    none = building.without_targets(ARTICLES, told)
+    assert none.rows() == [
+        ("no_target", "nonspecificity:b"),
+        ("no_target", "imperceptibility:c"),
+        ("no_target", "nonspecificity:c"),
+    ]
+
+
+def test_the_split_goes_by_the_article(told: pl.DataFrame) -> None:
+    """Items of one article are on one side in both subtasks, also where it stands twice but for capitals and blanks."""
+    twice = ARTICLES.with_columns(text=pl.lit("One article. ").add(pl.lit("  TWICE")))
+    twice = twice.with_columns(text=pl.when(thread_id="a").then(pl.lit("one article. twice")).otherwise("text"))
+    splits = {building.items(twice, told, name)["split"].unique().item() for name in building.SUBTASKS}
+    assert splits == {building.split_of("one article. twice")}
+
+
+def test_the_split_has_the_shares_of_table_5() -> None:
+    """Of 20,000 articles the parts hold what 3,227, 837 and 2,025 are of 6,089, within four standard errors."""
+    found = pl.Series([building.split_of(f"article {i}") for i in range(20_000)]).value_counts()
+    for name, count in found.iter_rows():
+        share = building.SHARES[name]
+        assert abs(count / 20_000 - share) < 4 * (share * (1 - share) / 20_000) ** 0.5

@@ -1,0 +1,190 @@
+"""References of meanings and choices between readings: the readers, and options dealt anew."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.examples.subtext import recovery
+
+CHOICE = {"text": "好一个准时。", "options": ["他迟到了", "他很准时", "他没来"], "answer": 0}
+THREAD: dict[str, Any] = {
+    "id": 7, "comments": ["公交等了一小时", " 车太少了", "散步就是养生嘛 "], "classification": "fact",
+    "explanation": "公交太慢，不如走路。", "question": "“散步”指什么？", "A": "公交太慢", "B": "喜欢散步",
+    "C": "班次太少", "D": "天气很好", "Answer": "CA",
+}  # fmt: skip
+
+
+def lines(path: Path, *entries: object) -> Path:
+    """A file with a line for each entry."""
+    told = (e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries)
+    path.write_text("\n".join(told), encoding="utf-8")
+    return path
+
+
+def bench(folder: Path, *entries: object) -> Path:
+    """A folder with the published file."""
+    lines(folder / "CN-SarcasmBench.json", json.dumps(entries, ensure_ascii=False, indent=1))
+    return folder
+
+
+def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
+    """Rows of one text and context are one item with distinct references; another context makes another item."""
+    path = lines(
+        tmp_path / "notes.jsonl",
+        {"text": "真准时", "context": "他又迟到", "plain": "他不准时", "meaning": "他总是迟到"},
+        {"text": "真准时 ", "context": "他又迟到", "meaning": "别再等他了", "rater": "r2"},
+        {"text": "真准时", "context": "他又迟到", "plain": "他不准时", "meaning": "他总是迟到"},
+        "",
+        {"text": "真准时", "context": " ", "meaning": "他很准时"},
+    )
+    assert recovery.read(path).rows() == [
+        ("notes.jsonl:1", "真准时", "他又迟到", ["他不准时"], ["他总是迟到", "别再等他了"]),
+        ("notes.jsonl:4", "真准时", None, [], ["他很准时"]),
+    ]
+
+
+def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
+    """Csv is read the same, with or without the columns that may be absent."""
+    path = lines(tmp_path / "notes.csv", "text,meaning", '"好, 很好",不好')
+    assert recovery.read(path).rows() == [("notes.csv:1", "好, 很好", None, [], ["不好"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "said"),
+    [
+        ("n.csv", ["text,context", "好,坏"], "n.csv: expected the column 'meaning'"),
+        ("n.csv", ["text,meaning", "好,不好", "好, "], "n.csv, line 3: field 'meaning' should be a text"),
+        ("n.jsonl", [{"text": "", "meaning": "不好"}], "n.jsonl, line 1: field 'text' should be a text"),
+        ("n.jsonl", [{"text": "好", "meaning": ["不好"]}], "n.jsonl, line 1: field 'meaning' should be text"),
+        ("n.jsonl", ["{"], "n.jsonl, line 1: broken JSON"),
+        ("n.jsonl", [], "holds no rows"),
+    ],
+)
+def test_a_bad_reference_is_named(tmp_path: Path, name: str, entries: list[object], said: str) -> None:
+    """File, line and field are named of what is no reference."""
+    with pytest.raises(BadInput, match=said):
+        recovery.read(lines(tmp_path / name, *entries))
+
+
+def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
+    """A place or a list of places comes out as a list in order; context and question may be absent."""
+    path = lines(tmp_path / "c.jsonl", CHOICE, CHOICE | {"answer": [2, 0], "context": "九点了", "question": "他呢？"})
+    assert recovery.read_choices(path).rows() == [
+        ("c.jsonl:1", CHOICE["text"], None, None, CHOICE["options"], [0]),
+        ("c.jsonl:2", CHOICE["text"], "九点了", "他呢？", CHOICE["options"], [0, 2]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"text": " "}, "field 'text' should be a text"),
+        ({"context": 3}, "field 'context' should be a text"),
+        ({"options": "他"}, "field 'options' should be a list of texts"),
+        ({"options": ["他", ""]}, "field 'options' should be a list of texts"),
+        ({"options": ["他"]}, "at least two, all different"),
+        ({"options": ["他", "他"]}, "at least two, all different"),
+        ({"answer": 3}, "place of the right option, from 0 to 2, or a list of such; found"),
+        ({"answer": True}, "from 0 to 2"),
+        ({"answer": None}, "from 0 to 2"),
+        ({"answer": []}, "from 0 to 2"),
+        ({"answer": [0, 0]}, "from 0 to 2"),
+        ({"answer": "A"}, "from 0 to 2"),
+        ({"answer": [[0]]}, "from 0 to 2"),
+    ],
+)
+def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    """File, line and field are named of what is no choice."""
+    with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{said}"):
+        recovery.read_choices(lines(tmp_path / "c.jsonl", CHOICE, CHOICE | change))
+
+
+def test_a_file_without_choices(tmp_path: Path) -> None:
+    """An empty file is bad input."""
+    with pytest.raises(BadInput, match="holds no choices"):
+        recovery.read_choices(lines(tmp_path / "c.jsonl", ""))
+
+
+def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
+    """Of a thread the last comment is the text, those before it the context; letters become places."""
+    found = recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD | {"id": 8, "comments": ["好"], "Answer": "B"}))
+    assert found.rows(named=True)[0] == {
+        "item_id": "sarcasmbench:7", "text": "散步就是养生嘛", "context": "公交等了一小时\n车太少了", "kind": "fact",
+        "meanings": ["公交太慢，不如走路。"], "question": "“散步”指什么？",
+        "options": ["公交太慢", "喜欢散步", "班次太少", "天气很好"], "answers": [0, 2],
+    }  # fmt: skip
+    assert found["context"][1] is None
+    assert found["answers"][1].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("好", "expected an object, found '好'"),
+        (THREAD | {"comments": []}, "field 'comments' should be a list of texts"),
+        (THREAD | {"comments": ["好", " "]}, "field 'comments' should be a list of texts"),
+        (THREAD | {"comments": "好"}, "field 'comments' should be a list of texts"),
+        (THREAD | {"id": "8"}, "field 'id' should be a whole number, found '8'"),
+        (THREAD | {"explanation": None}, "field 'explanation' should be a text"),
+        (THREAD | {"D": ""}, "field 'D' should be a text"),
+        (THREAD | {"D": "公交太慢"}, "field 'options' should hold at least two, all different"),
+        (THREAD | {"Answer": ""}, "field 'Answer' should be letters of ABCD"),
+        (THREAD | {"Answer": "E"}, "field 'Answer' should be letters of ABCD"),
+        (THREAD | {"Answer": ["A"]}, "field 'Answer' should be letters of ABCD"),
+        (THREAD | {"Answer": "AA"}, "field 'answer' should be the place"),
+    ],
+)
+def test_a_bad_item_is_named(tmp_path: Path, entry: object, said: str) -> None:
+    """File, item and field are named of what is no thread."""
+    with pytest.raises(BadInput, match=f"CN-SarcasmBench.json, item 2: {said}"):
+        recovery.read_sarcasm_bench(bench(tmp_path, THREAD, entry))
+
+
+def test_no_list_no_file_or_an_id_twice(tmp_path: Path) -> None:
+    """What is no such file is bad input, and so is an id of two items."""
+    with pytest.raises(BadInput, match=r"holds no CN-SarcasmBench\.json"):
+        recovery.read_sarcasm_bench(tmp_path)
+    with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is twice"):
+        recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD))
+    for text, said in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
+        with pytest.raises(BadInput, match=said):
+            recovery.read_sarcasm_bench(lines(tmp_path / "other.json", text))
+
+
+choices = st.lists(
+    st.lists(st.text(), min_size=2, max_size=5, unique=True).flatmap(
+        lambda options: st.tuples(st.just(options), st.sets(st.integers(0, len(options) - 1), min_size=1))
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(choices, st.integers(0, 99))
+def test_shuffling_keeps_what_is_right(drawn: list[tuple[list[str], set[int]]], seed: int) -> None:
+    """Dealt anew, the same options are there and the same are right; the order of rows does not matter."""
+    rows = [(f"item {i}", options, sorted(right)) for i, (options, right) in enumerate(drawn)]
+    schema = {name: recovery.CHOICES[name] for name in ("item_id", "options", "answers")}
+    before = pl.DataFrame(rows, schema=schema, orient="row")
+    after = recovery.shuffled(before, seed)
+    for (_, options, right), (_, dealt, still) in zip(before.iter_rows(), after.iter_rows(), strict=True):
+        assert sorted(options) == sorted(dealt)
+        assert {options[i] for i in right} == {dealt[i] for i in still}
+        assert still == sorted(still)
+    assert recovery.shuffled(before.reverse(), seed).reverse().equals(after)
+
+
+def test_the_published_file(data: Path) -> None:
+    """1,251 items, as its README says; A is right in all but one, so the place of an option gives the answer away."""
+    found = recovery.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
+    assert (found.height, found["context"].null_count()) == (1251, 0)
+    first = [recovery.shuffled(found)["answers"].list.contains(0).sum(), found["answers"].list.contains(0).sum()]
+    assert first[1] == 1250
+    assert 500 < first[0] < 725  # chance: 0.488 of 1,251 = 611, standard error 18

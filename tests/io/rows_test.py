@@ -1,0 +1,138 @@
+"""Reading files of every format in chunks, and saying clearly what cannot be read."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import xlsxwriter
+
+from pipeline.errors import BadInput
+from pipeline.io.rows import chunks
+
+ROWS = [{"id": "9007199254740993", "text": "一，\n二"}, {"id": "2", "text": '"三"'}, {"id": "3", "text": "four"}]
+
+
+def _separated(path: Path, separator: str) -> None:
+    pl.DataFrame(ROWS).write_csv(path, separator=separator)
+
+
+def _xlsx(path: Path) -> None:
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet("评论")
+        book.add_worksheet("空")  # as Excel adds of itself
+        for number, row in enumerate([["id", "text"], *(list(r.values()) for r in ROWS)]):
+            for place, value in enumerate(row):
+                sheet.write_string(number, place, value)
+
+
+def _sqlite(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as con, con:
+        con.execute('create table "a table" (n integer primary key autoincrement, id text, text text)')
+        con.execute("create table bare (x)")
+        con.executemany('insert into "a table" (id, text) values (:id, :text)', ROWS)
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "csv": lambda path: _separated(path, ","),
+    "tsv": lambda path: _separated(path, "\t"),
+    "jsonl": lambda path: path.write_text("\n\n".join(map(json.dumps, ROWS)), encoding="utf-8"),
+    "json": lambda path: path.write_text(json.dumps(ROWS, ensure_ascii=False), encoding="utf-8"),
+    "parquet": pl.DataFrame(ROWS).write_parquet,
+    "xlsx": _xlsx,
+    "db": _sqlite,
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_every_format_gives_the_same_rows(ending: str, tmp_path: Path) -> None:
+    """Long ids, newlines and quotes come out of each format as they went in, two rows at a time."""
+    path = tmp_path / f"a#b 100%.{ending}"
+    WRITERS[ending](path)
+    found = list(chunks(path, size=2))
+    assert [{"id": r["id"], "text": r["text"]} for chunk in found for r in chunk.rows] == ROWS
+    assert [len(chunk.rows) for chunk in found] == [2, 1]
+    first = 2 if ending in ("csv", "tsv", "xlsx") else 1  # line 1 of a table is its header
+    assert [chunk.first for chunk in found] == [first, first + 2]
+
+
+def test_numbers_of_a_sheet_come_as_text(tmp_path: Path) -> None:
+    """A cell that holds a number gives its digits, not a rounded number."""
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["id", "likes"])
+        sheet.write_row(1, 0, [5012345678901234, 3])
+    (chunk,) = chunks(tmp_path / "a.xlsx")
+    assert chunk.rows == [{"id": "5012345678901234", "likes": "3"}]
+
+
+def test_lines_of_text(tmp_path: Path) -> None:
+    """A text file is one comment a line."""
+    path = tmp_path / "a.txt"
+    path.write_bytes("一\r\n二\n".encode())
+    assert next(chunks(path)).rows == [{"text": "一"}, {"text": "二"}]
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-8-sig"])
+def test_encodings(encoding: str, tmp_path: Path) -> None:
+    """The encoding is the one said; a byte-order mark is no part of the first column's name."""
+    path = tmp_path / "a.csv"
+    path.write_text("text\n蛋挞\n", encoding=encoding)
+    assert next(chunks(path, encoding)).rows == [{"text": "蛋挞"}]
+
+
+def test_half_an_emoji(tmp_path: Path) -> None:
+    """A lone surrogate, where a crawler cut a text, becomes U+FFFD; a whole pair stays an emoji."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "\\ud83d\\udc36 \\ud83d"}\n', encoding="utf-8")
+    assert next(chunks(path)).rows == [{"text": "🐶 \ufffd"}]
+
+
+def test_a_long_field(tmp_path: Path) -> None:
+    """A post longer than Python's own csv limit of 131,072 characters is read."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"text\n{'长' * 200_000}\n", encoding="utf-8")
+    assert len(next(chunks(path)).rows[0]["text"]) == 200_000
+
+
+GOOD = '{"text": "好"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.csv", b"", "a.csv: the file is empty; expected rows"),
+        ("a.csv", b"text\n", "a.csv: the file holds no rows"),
+        ("a.csv", "text\n蛋\n".encode("gb18030"), r"a.csv, line 2: byte 0x\w\w is not UTF-8; .*--encoding"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "a.csv, line 3: 3 fields where the header has 2"),
+        ("a.csv", b"a,b\n1\n", "a.csv, line 2: 1 fields where the header has 2"),
+        ("a.jsonl", (GOOD * 6 + '{"text": \n').encode(), "a.jsonl, line 7: broken JSON at character"),
+        ("a.jsonl", b'"text"\n', 'a.jsonl, line 1: expected a JSON object, found "text"'),
+        ("a.json", b'[\n{"a": 1},\n{"a"}]', r"a.json, line 3: broken JSON at character 5: .*\.jsonl"),
+        ("a.json", b'{"a": 1}', "a.json: expected a JSON list of objects"),
+        ("a.json", b"[1]", "a.json: expected a JSON list of objects"),
+        ("a.parquet", b"PAR1", "a.parquet: not a readable Parquet file"),
+        ("a.xlsx", b"PK", "a.xlsx: not a readable xlsx file"),
+        ("a.db", b"not a database at all", "a.db: not a readable SQLite file"),
+        ("a.doc", b"x", "a.doc: cannot read .doc; expected .csv, "),
+        ("a", b"x", "a: cannot read a file without an ending"),
+    ],
+)
+def test_bad_files(name: str, content: bytes, why: str, tmp_path: Path) -> None:
+    """What cannot be read is one BadInput with the file, the line and what was expected."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=why):
+        list(chunks(tmp_path / name))
+
+
+def test_no_file_and_no_encoding(tmp_path: Path) -> None:
+    """A file that is not there and an encoding that does not exist are named."""
+    with pytest.raises(BadInput, match="there is no such file"):
+        list(chunks(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_text("text\nx\n")
+    with pytest.raises(BadInput, match="there is no encoding 'utf9'"):
+        list(chunks(tmp_path / "a.csv", "utf9"))

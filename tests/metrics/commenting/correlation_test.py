@@ -1,0 +1,265 @@
+"""Correlation of metrics with human grades: against scipy, by hand, by properties."""
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.metrics.commenting import correlation
+from pipeline.metrics.commenting.correlation import correlate, difference, normalised, split_half, table
+
+numbers = st.integers(-5, 5).map(lambda number: number / 4)
+pairs = st.lists(st.tuples(numbers, st.integers(1, 5), st.integers(0, 6)), min_size=3, max_size=40)
+
+
+def graded(count: int = 300, noise: float = 1.0, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores that follow grades of 1 to 5 with noise, and articles of six comments."""
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(size=count)
+    grades = np.clip(np.round(3 + quality + 0.5 * rng.normal(size=count)), 1, 5)
+    return quality + noise * rng.normal(size=count), grades, np.arange(count) // 6
+
+
+def ratings(grades: list[list[float]]) -> pl.DataFrame:
+    """Each item's grades as rows."""
+    return pl.DataFrame(
+        [(f"c{i}", f"r{j}", float(grade)) for i, row in enumerate(grades) for j, grade in enumerate(row)],
+        schema=["item_id", "rater_id", "grade"], orient="row",
+    )  # fmt: skip
+
+
+@given(pairs)
+def test_coefficients_are_scipys(items: list[tuple[float, int, int]]) -> None:
+    """Both coefficients and their p, or null where one side is constant; the bounds stand in order in [-1, 1]."""
+    scores, grades, groups = map(list, zip(*items, strict=True))
+    found = correlate(scores, grades, groups, draws=20)
+    if len(set(scores)) < 2 or len(set(grades)) < 2:
+        assert found == (*[None] * 8, len(items))
+        return
+    for coefficient, name in ((stats.spearmanr, "spearman"), (stats.pearsonr, "pearson")):
+        expected = coefficient(scores, grades)
+        assert getattr(found, name) == pytest.approx(expected.statistic, abs=1e-12)
+        assert getattr(found, f"{name}_p") == pytest.approx(expected.pvalue, abs=1e-9)
+        low, high = getattr(found, f"{name}_low"), getattr(found, f"{name}_high")
+        assert low is None or -1 - 1e-9 <= low <= high <= 1 + 1e-9
+
+
+@settings(max_examples=30)
+@given(pairs, st.integers(0, 1000))
+def test_a_sample_is_what_its_articles_give(items: list[tuple[float, int, int]], seed: int) -> None:
+    """The coefficients of each bootstrap sample are scipy's of all comments of the articles drawn, ties and all."""
+    scores, grades, groups = (np.array(column, float) for column in zip(*items, strict=True))
+    unit = np.unique(groups, return_inverse=True)[1]
+    found = correlation._resampled([scores], grades, unit, 8, seed)[:, 0]
+    picked = np.random.default_rng(seed).integers(unit.max() + 1, size=(8, unit.max() + 1))
+    for both, units in zip(found, picked, strict=True):
+        rows = np.concatenate([np.flatnonzero(unit == each) for each in units])
+        if np.ptp(scores[rows]) and np.ptp(grades[rows]):
+            expected = [c(scores[rows], grades[rows]).statistic for c in (stats.spearmanr, stats.pearsonr)]
+            assert both == pytest.approx(expected, abs=1e-9)
+        else:
+            assert np.isnan(both).all()
+
+
+def test_draws_do_not_depend_on_how_many_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same seed gives the same bounds, whatever fits into memory; another seed gives others."""
+    data = graded()
+    found = correlate(*data, draws=50)
+    monkeypatch.setattr(correlation, "_BLOCK", 700)
+    assert correlate(*data, draws=50) == found
+    assert correlate(*data, draws=50, seed=43).spearman_low != found.spearman_low
+
+
+def test_articles_are_drawn_whole() -> None:
+    """Comments that only repeat one another make an interval no narrower: copies of 50 are as good as the 50."""
+    scores, grades, _ = graded(50)
+    one, copies = correlate(scores, grades), correlate(*(np.repeat(x, 9) for x in (scores, grades, np.arange(50))))
+    assert copies.pearson == pytest.approx(one.pearson)
+    assert copies.pearson_low == pytest.approx(one.pearson_low)
+    assert copies.spearman_high == pytest.approx(one.spearman_high, abs=1e-3)
+    single = correlate(np.repeat(scores, 9), np.repeat(grades, 9))
+    assert single.pearson_high - single.pearson_low < (one.pearson_high - one.pearson_low) / 2
+
+
+def test_the_interval_of_a_known_correlation() -> None:
+    """Of normal numbers it is that of Fisher's z: tanh(artanh r ± 1.96 / √(n - 3))."""
+    rng = np.random.default_rng(2)
+    one = rng.normal(size=500)
+    other = 0.6 * one + 0.8 * rng.normal(size=500)
+    found = correlate(one, other)
+    bounds = np.tanh(np.arctanh(found.pearson) + np.array([-1, 1]) * 1.96 / np.sqrt(497))
+    assert (found.pearson_low, found.pearson_high) == pytest.approx(tuple(bounds), abs=0.02)
+
+
+def test_a_metric_is_told_from_another() -> None:
+    """Less noise correlates more, with an interval above 0 and a small p; the other way round all signs change."""
+    scores, grades, groups = graded(noise=2)
+    better = graded(noise=0.3)[0]
+    found, back = difference(better, scores, grades, groups), difference(scores, better, grades, groups)
+    one, other = correlate(better, grades, groups), correlate(scores, grades, groups)
+    assert found.spearman == pytest.approx(one.spearman - other.spearman)
+    assert found.pearson == pytest.approx(one.pearson - other.pearson)
+    assert 0 < found.spearman_low < found.spearman < found.spearman_high
+    assert found.spearman_p == found.pearson_p == pytest.approx(2 / 1001)
+    assert (back.pearson, back.pearson_low, back.pearson_high) == pytest.approx(
+        (-found.pearson, -found.pearson_high, -found.pearson_low)
+    )
+    assert back.pearson_p == found.pearson_p
+
+
+def test_a_metric_is_no_better_than_itself() -> None:
+    """Scores stretched, and for Spearman cubed, are the same metric: no difference, no width, p 1."""
+    scores, grades, groups = graded(60)
+    assert difference(scores, scores, grades, groups, draws=20) == (0, 1, 0, 0, 0, 1, 0, 0, 60)
+    cubed = difference(scores, scores**3, grades, groups, draws=20)
+    assert cubed[:4] == (0, 1, 0, 0)
+    assert cubed.pearson != 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "grades"),
+    [([], []), ([1, 2], [1, 2]), ([3, 3, 3], [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])],
+)
+def test_no_correlation_is_null(scores: list[float], grades: list[float]) -> None:
+    """Fewer than three items and a side that is constant, but for rounding, have none, and raise no warning."""
+    assert correlate(scores, grades) == (*[None] * 8, len(scores))
+    assert difference(scores, scores, grades) == (*[None] * 8, len(scores))
+
+
+def test_samples_without_a_correlation_are_left_out() -> None:
+    """Where one article alone varies, the samples without it have no coefficient and the others make the bounds."""
+    found = correlate([1, 2, 3, 3, 3, 3], [1, 2, 3, 3, 3, 3], ["a", "a", "a", "b", "c", "d"])
+    assert (found.pearson, found.pearson_low, found.pearson_high) == pytest.approx((1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([1, 2, 3], [1, 2]), "as many scores as grades, got 3, 2"),
+        (([1, 2, None], [1, 2, 3]), "finite"),
+        (([1, 2, float("inf")], [1, 2, 3]), "finite"),
+        (([1, 2, 3], [1, 2, 3], ["a", "b"]), "a group for each of 3 items, got 2"),
+        (([1, 2, 3], [1, 2, 3], ["a", "b", None]), "a group for each of 3 items, got 2"),
+    ],
+)
+def test_what_cannot_be_correlated_is_an_error(arguments: tuple[object, ...], said: str) -> None:
+    """Lengths that differ, and scores, grades or articles that are not there."""
+    with pytest.raises(ValueError, match=said):
+        correlate(*arguments)  # type: ignore[arg-type]
+
+
+def test_two_grades_are_held_against_each_other() -> None:
+    """With two grades an item only the order is random: raters who agree give 1, and a mean over draws the expected."""
+    agreed = split_half(ratings([[g, g] for g in (1, 2, 3, 4, 5)]), draws=20)
+    assert agreed == pytest.approx((1, 1, 5, 0))
+    grades = [[1, 2], [2, 2], [3, 5], [4, 3], [5, 4], [1, 1]]
+    every = [[row[bit >> i & 1] for i, row in enumerate(grades)] for bit in range(64)]
+    other = [[row[1 - (bit >> i & 1)] for i, row in enumerate(grades)] for bit in range(64)]
+    found = split_half(ratings(grades), draws=4000)
+    for coefficient, mean in ((stats.spearmanr, found.spearman), (stats.pearsonr, found.pearson)):
+        expected = np.mean([coefficient(a, b).statistic for a, b in zip(every, other, strict=True)])
+        assert mean == pytest.approx(expected, abs=0.005)
+
+
+def test_halves_of_many_grades() -> None:
+    """Means of more raters agree better, as Spearman and Brown foretell; grades may be odd in number."""
+    rng = np.random.default_rng(3)
+    quality = rng.normal(size=800)
+    two, ten, eleven = ((quality[:, None] + rng.normal(size=(800, n))).tolist() for n in (2, 10, 11))
+    one = split_half(ratings(two), draws=20)
+    assert one.pearson == pytest.approx(0.5, abs=0.05)
+    many = split_half(ratings(ten), draws=20)
+    assert many.pearson == pytest.approx(5 * 0.5 / (1 + 4 * 0.5), abs=0.03)
+    assert split_half(ratings(eleven), draws=20).pearson == pytest.approx(many.pearson, abs=0.03)
+    raised = split_half(ratings(two), draws=20, spearman_brown=True)
+    assert raised.pearson == pytest.approx(2 * one.pearson / (1 + one.pearson))
+    assert raised.spearman == pytest.approx(2 * one.spearman / (1 + one.spearman))
+
+
+def test_split_half_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of the rows; another seed divides otherwise."""
+    grades = np.random.default_rng(4).integers(1, 6, size=(40, 3)).tolist()
+    rows = ratings(grades)
+    found = split_half(rows, draws=30)
+    assert split_half(rows.sample(fraction=1, shuffle=True, seed=1), draws=30) == found
+    assert split_half(rows, draws=30, seed=7) != found
+
+
+def test_items_with_one_grade_are_counted() -> None:
+    """They cannot be divided; with fewer than three others there is no correlation, as where halves are constant."""
+    assert split_half(ratings([[1, 2], [2, 3], [3]]), draws=5) == (None, None, 2, 1)
+    assert split_half(ratings([[2, 2], [2, 2], [2, 2]]), draws=5, spearman_brown=True) == (None, None, 3, 0)
+    assert split_half(ratings([]).cast({"grade": pl.Float64}), draws=5) == (None, None, 0, 0)
+
+
+def test_ratings_that_cannot_be_divided() -> None:
+    """A grade that is not there, and a rater who graded an item twice."""
+    rows = ratings([[1, 2], [2, 3]])
+    with pytest.raises(ValueError, match="item_id, rater_id and grade in every row"):
+        split_half(rows.with_columns(grade=pl.lit(None, pl.Float64)))
+    with pytest.raises(ValueError, match="grade an item once"):
+        split_half(pl.concat([rows, rows.head(1)]))
+
+
+@given(st.lists(st.tuples(numbers, st.integers(1, 5)), min_size=1, max_size=40))
+def test_normalised_scores_have_the_grades_mean_and_variance(items: list[tuple[float, int]]) -> None:
+    """An affine map (AAC-29): unclipped it has both; clipped it stays in the scale; order is kept."""
+    scores, grades = (np.array(column, float) for column in zip(*items, strict=True))
+    found = normalised(scores, grades, -np.inf, np.inf)
+    assert found.mean() == pytest.approx(grades.mean())
+    assert found.std() == pytest.approx(grades.std() if np.ptp(scores) else 0, abs=1e-9)
+    clipped = normalised(scores * 7 - 3, grades)
+    assert clipped == pytest.approx(np.clip(found, 1, 5))
+    assert all(one <= other for one, other in pairwise(clipped[np.argsort(scores)]))
+
+
+def test_normalised_by_hand() -> None:
+    """Scores .1 .2 .3 against grades 1 3 5: mean 3, each .1 is 2; wider grades are cut at 5, equal scores are 3."""
+    assert normalised([0.1, 0.2, 0.3], [1, 3, 5]) == pytest.approx([1, 3, 5])
+    assert normalised([0, 0, 0, 9], [1, 1, 5, 5], 1, 5) == pytest.approx([3 - 2 / np.sqrt(3)] * 3 + [5])
+    assert normalised([0.4, 0.4], [2, 4]) == pytest.approx([3, 3])
+    with pytest.raises(ValueError, match="at least one score"):
+        normalised([], [])
+
+
+def long(count: int = 60) -> pl.DataFrame:
+    """Rows of three metrics on the same comments, one of them constant."""
+    scores, grades, groups = graded(count)
+    frame = pl.DataFrame({"item_id": range(count), "group": groups, "grade": grades})
+    values = {"w_meteor": graded(count, 0.2)[0], "meteor": scores, "bleu_4": np.zeros(count)}
+    return pl.concat([frame.with_columns(metric=pl.lit(name), value=value) for name, value in values.items()])
+
+
+def test_a_row_a_metric() -> None:
+    """The table has what `correlate` has of each metric, in their order, and null for a constant one."""
+    rows = long()
+    found = table(rows, draws=30)
+    assert found["metric"].to_list() == ["w_meteor", "meteor", "bleu_4"]
+    for row, (_, part) in zip(found.iter_rows(), rows.group_by("metric", maintain_order=True), strict=True):
+        assert row[1:] == correlate(part["value"], part["grade"], part["group"], draws=30)
+    assert found["spearman"].null_count() == 1
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=2)
+    assert table(shuffled, draws=30).sort("metric").select("metric", "spearman", "pearson_p").to_dicts() == [
+        pytest.approx(row) for row in found.sort("metric").select("metric", "spearman", "pearson_p").to_dicts()
+    ]
+    assert table(rows.clear()).schema == found.schema
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows.head(100), "each of 60 items once for each of w_meteor, meteor"),
+        (lambda rows: pl.concat([rows, rows.head(1)]), "each of 60 items once"),
+        (lambda rows: rows.with_columns(grade=pl.col("value") + 1), "item 0 has two grades or groups"),
+        (lambda rows: rows.with_columns(value=pl.lit(None, pl.Float64)), "found some in value"),
+        (lambda rows: rows.with_columns(value=pl.lit(float("nan"))), "finite"),
+    ],
+)
+def test_tables_of_different_items_are_errors(change: object, said: str) -> None:
+    """Metrics are compared on the same comments or not at all."""
+    with pytest.raises(ValueError, match=said):
+        table(change(long()))  # type: ignore[operator]

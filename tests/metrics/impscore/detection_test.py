@@ -1,0 +1,110 @@
+"""Bins of implicitness, intervals on effective counts, other answers."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.errors import BadInput
+from pipeline.metrics.impscore.detection import BINS, LABELS, bin_of, by_bin, wilson
+
+# Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3: the score interval
+NEWCOMBE = [((81, 263), (0.2553, 0.3662)), ((15, 148), (0.0624, 0.1605)), ((0, 20), (0.0, 0.1611)),
+            ((1, 29), (0.0061, 0.1718))]  # fmt: skip
+
+
+def rows(values: list[float], answers: list[bool | None], clusters: list[int] | None = None) -> pl.DataFrame:
+    """What a detector said of texts, each a cluster of its own unless said."""
+    return pl.DataFrame(
+        {"implicitness": values, "is_detected": answers, "cluster": clusters or list(range(len(values)))},
+        schema={"implicitness": pl.Float64, "is_detected": pl.Boolean, "cluster": pl.Int64},
+    )
+
+
+def test_eight_bins_of_a_quarter() -> None:
+    """The edges are 0, 0.25, … 2 (IMP-42)."""
+    assert BINS == (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+    assert LABELS[0] == "0.00-0.25"
+    assert LABELS[-1] == "1.75-2.00"
+    assert len(LABELS) == 8
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [(0, "0.00-0.25"), (0.2499999, "0.00-0.25"), (0.25, "0.25-0.50"), (1.0, "1.00-1.25"), (1.7499999, "1.50-1.75"),
+     (1.75, "1.75-2.00"), (1.99, "1.75-2.00"), (2.0, "1.75-2.00"), (2.0000002, "1.75-2.00"), (-1e-7, "0.00-0.25")],
+)  # fmt: skip
+def test_bin_edges(value: float, label: str) -> None:
+    """A bin holds its lower edge and not its upper one, the last holds 2; a rounding outside counts as the edge."""
+    assert bin_of([value]).to_list() == [label]
+
+
+@given(st.floats(0, 2))
+def test_a_value_lies_in_its_bin(value: float) -> None:
+    """Every value of [0, 2] has one bin, whose edges enclose it."""
+    low, high = map(float, bin_of([value])[0].split("-"))
+    assert low <= value < high or value == high == 2
+
+
+@pytest.mark.parametrize("value", [2.1, -0.01, math.nan, math.inf, None])
+def test_values_that_are_no_implicitness(value: float | None) -> None:
+    """A value outside [0, 2] is refused rather than put into the nearest bin."""
+    with pytest.raises(BadInput, match="between 0 and 2"):
+        bin_of(pl.Series([1.0, value]))
+
+
+@pytest.mark.parametrize(("counts", "expected"), NEWCOMBE)
+def test_wilson_as_published(counts: tuple[int, int], expected: tuple[float, float]) -> None:
+    """The interval is that of Newcombe's examples."""
+    right, count = counts
+    low, high = wilson(np.array([right / count]), np.array([count]))
+    assert (low[0], high[0]) == pytest.approx(expected, abs=5e-5)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_equals_scipy(counts: tuple[int, int]) -> None:
+    """The interval is scipy's for any count."""
+    right, count = counts
+    low, high = wilson(np.array([right / count]), np.array([count]))
+    theirs = stats.binomtest(right, count).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+
+
+def test_all_bins_are_there_and_other_answers_counted() -> None:
+    """Other answers count as not detected and are counted; empty bins stay, without a number."""
+    found = by_bin(rows([0.1, 0.2, 0.05, 0.0, 2.0], [True, True, None, False, None]))
+    assert found["subset"].to_list() == list(LABELS)
+    assert found["accuracy"].to_list() == [0.5, *[None] * 6, 0.0]
+    assert found["row_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
+    assert found["other_count"].to_list() == [1, 0, 0, 0, 0, 0, 0, 1]
+    assert found["effective_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
+    assert found["low"].is_null().to_list() == found["high"].is_null().to_list() == [False, *[True] * 6, False]
+
+
+def test_near_duplicates_count_once_in_the_interval() -> None:
+    """Ten variants of two templates have the accuracy of ten and the interval of two (IMP-43)."""
+    answers = [True] * 7 + [False] * 3
+    apart = by_bin(rows([1.8] * 10, answers)).row(-1, named=True)
+    alike = by_bin(rows([1.8] * 10, answers, [0] * 7 + [7] * 3)).row(-1, named=True)
+    assert alike["accuracy"] == apart["accuracy"] == 0.7
+    assert (alike["row_count"], alike["effective_count"]) == (10, 2)
+    theirs = stats.binomtest(7, 10).proportion_ci(method="wilson")
+    assert (apart["low"], apart["high"]) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+    # by hand: (0.7 + z²/4) / (1 + z²/2) -+ z / (1 + z²/2) * sqrt(0.105 + z²/16) with z = 1.959964
+    assert (alike["low"], alike["high"]) == pytest.approx((0.174270, 0.962682), abs=1e-6)
+
+
+def test_one_cluster_in_two_bins_counts_in_each() -> None:
+    """Near duplicates that fall into two bins are one of the texts of each."""
+    found = by_bin(rows([0.1, 0.3], [True, True], [5, 5]))
+    assert found["effective_count"].to_list()[:2] == [1, 1]
+
+
+def test_no_rows_no_numbers() -> None:
+    """Without texts all bins are empty."""
+    assert by_bin(rows([], []))["row_count"].to_list() == [0] * 8
+    assert by_bin(rows([], []).with_columns(is_detected=None))["accuracy"].to_list() == [None] * 8

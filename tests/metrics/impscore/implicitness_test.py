@@ -1,0 +1,117 @@
+"""The two accuracies of section 5.1 and the length baseline."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pipeline.metrics.impscore.implicitness import (
+    QUANTILES,
+    figure_3,
+    implicitness_accuracy,
+    longer_is_implicit,
+    pragmatics_accuracy,
+    quantiles,
+)
+
+SCORES = arrays(np.float64, 12, elements=st.floats(0, 2, width=32))
+
+
+@pytest.mark.parametrize(
+    ("implicit", "explicit", "expected"),
+    [
+        ([1.2, 0.9, 0.4], [0.3, 0.9, 0.5], 1 / 3),  # right, tie, wrong
+        ([1.0], [1.0], 0.0),
+        ([1.0, 2.0], [0.0, 1.0], 1.0),
+        ([1.3, 0.5, 1.3, 0.5], [0.5, 0.4, 0.6, 0.7], 0.75),  # s1 against s2 and again against s3: 3 of 4
+    ],
+)
+def test_implicitness_accuracy_by_hand(implicit: list[float], explicit: list[float], expected: float) -> None:
+    """Pairs with I(implicit) > I(explicit) count as right, ties as wrong (IMP-25)."""
+    assert implicitness_accuracy(np.array(implicit), np.array(explicit)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "expected"),
+    [([0.2, 0.7, 1.5], [0.9, 0.7, 1.1], 1 / 3), ([0.0, 0.1], [0.1, 0.2], 1.0), ([0.0], [0.0], 0.0)],
+)
+def test_pragmatics_accuracy_by_hand(positive: list[float], negative: list[float], expected: float) -> None:
+    """Triples with dP+ < dP- count as right, ties as wrong (IMP-26)."""
+    assert pragmatics_accuracy(np.array(positive), np.array(negative)) == pytest.approx(expected)
+
+
+def test_longer_is_implicit_by_hand() -> None:
+    """Length is counted in characters, so that Chinese counts too; equal lengths are wrong."""
+    implicit, explicit = ["a long hint", "ab", "你可真准时", "x"], ["short", "cd", "你迟到了", "yes"]
+    assert longer_is_implicit(implicit, explicit) == 0.5  # 11>5, 2=2, 5>4, 1<3
+
+
+@given(SCORES, SCORES)
+def test_a_pair_is_right_one_way_at_most(one: np.ndarray, other: np.ndarray) -> None:
+    """Both ways round and the ties make up all pairs; the two accuracies are each other's mirror."""
+    ties = float(np.mean(one == other))
+    assert implicitness_accuracy(one, other) + implicitness_accuracy(other, one) + ties == pytest.approx(1.0)
+    assert pragmatics_accuracy(one, other) == implicitness_accuracy(other, one)
+
+
+def test_numbers_that_are_none_count_as_wrong() -> None:
+    """A model gone astray does not look right: comparisons with NaN are wrong."""
+    astray = np.array([np.nan, 1.0])
+    assert implicitness_accuracy(astray, np.zeros(2)) == 0.5
+    assert pragmatics_accuracy(astray, np.full(2, 2.0)) == 0.5
+
+
+TRIPLES = pl.DataFrame(
+    {"i1": [1.0, 1.5, 0.5, 0.5], "i2": [0.5, 1.5, 0.7, 0.1], "i3": [0.0, 1.0, 0.5, 0.3],
+     "near": [0.2, 0.9, 0.5, 0.4], "far": [1.2, 0.9, 0.4, 0.8], "split": ["test", "test", "train", "train"]}
+)  # fmt: skip
+
+
+def test_figure_3_by_hand() -> None:
+    """Of eight pairs five are right, of four triples two; means are over all explicit sentences."""
+    found = figure_3(TRIPLES)
+    assert dict(found.select("metric", "value").iter_rows()) == pytest.approx(
+        {
+            "implicitness_accuracy": 5 / 8,  # s1 beats s2 in rows 0 and 3, s3 in rows 0, 1 and 3; ties are wrong
+            "pragmatics_accuracy": 2 / 4,
+            "implicitness_of_implicit": 3.5 / 4,
+            "implicitness_of_explicit": (2.8 + 1.8) / 8,
+            "pragmatic_distance_positive": 2.0 / 4,
+            "pragmatic_distance_negative": 3.3 / 4,
+        }
+    )
+    assert found["pair_count"].to_list() == [4] * 6
+
+
+def test_figure_3_by_split() -> None:
+    """Each part's numbers are those of its rows alone, and name how many there are."""
+    found = figure_3(TRIPLES, "split")
+    assert found.columns == ["split", "metric", "value", "pair_count"]
+    for split in ("test", "train"):
+        mine = figure_3(TRIPLES.filter(pl.col("split") == split))
+        assert found.filter(pl.col("split") == split).drop("split").equals(mine)
+        assert mine["pair_count"].to_list() == [2] * 6
+
+
+@given(SCORES, SCORES, SCORES)
+def test_figure_3_counts_all_pairs(i1: np.ndarray, i2: np.ndarray, i3: np.ndarray) -> None:
+    """Its accuracies are the two functions' over all positive and negative pairs together."""
+    rows = pl.DataFrame({"i1": i1, "i2": i2, "i3": i3, "near": i2, "far": i3})
+    values = dict(figure_3(rows).select("metric", "value").iter_rows())
+    assert values["implicitness_accuracy"] == pytest.approx(implicitness_accuracy(np.r_[i1, i1], np.r_[i2, i3]))
+    assert values["pragmatics_accuracy"] == pytest.approx(pragmatics_accuracy(i2, i3))
+
+
+def test_quantiles_by_hand() -> None:
+    """Quantiles are interpolated between values: of 0 to 10 they are ten times their share (IMP-28)."""
+    assert quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])
+    assert quantiles(pl.Series([0.0, 1.0]), (0.25,)) == [0.25]
+    assert quantiles(pl.Series([0.7]), (0, 0.5, 1)) == [0.7] * 3
+
+
+@given(SCORES)
+def test_quantiles_equal_numpy(values: np.ndarray) -> None:
+    """They are numpy's, lowest and highest value included."""
+    assert quantiles(pl.Series(values)) == pytest.approx(np.quantile(values, QUANTILES).tolist(), abs=1e-6)

@@ -1,0 +1,118 @@
+"""Ranking metrics, against the paper's own table and by properties."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from pipeline.metrics.impscore.ranking import (
+    agreement_matrix,
+    kendall_tau,
+    mean_correlations,
+    ordered_pairs,
+    spearman_rho,
+)
+
+# ImpScore, table 10: the scores of ten topics' four sentences, most explicit first
+TABLE_10 = [
+    (0.91, 0.96, 1.10, 1.55), (0.94, 0.96, 1.10, 1.18), (0.90, 0.66, 0.87, 1.52), (0.44, 0.67, 0.57, 0.97),
+    (0.22, 0.72, 0.88, 0.83), (0.93, 0.94, 1.50, 1.36), (0.53, 0.89, 0.86, 1.30), (0.49, 0.33, 1.04, 1.40),
+    (0.67, 1.40, 1.57, 1.73), (0.90, 0.91, 1.13, 1.84),
+]  # fmt: skip
+GOLD = (1, 2, 3, 4)
+scores_of_five = st.lists(st.floats(-9, 9).map(lambda x: round(x, 3)), min_size=5, max_size=5, unique=True)
+
+
+def test_table_5_follows_from_table_10() -> None:
+    """The paper's tau and rho for ImpScore follow from its table 10 (errata E5, IMP-32)."""
+    for half, tau, rho in ((TABLE_10[:5], 0.733, 0.80), (TABLE_10[5:], 0.800, 0.88)):
+        assert np.mean([kendall_tau(GOLD, row) for row in half]) == pytest.approx(tau, abs=5e-4)
+        assert np.mean([spearman_rho(GOLD, row) for row in half]) == pytest.approx(rho, abs=5e-3)
+
+
+def test_observation_1_holds_only_for_the_ends() -> None:
+    """In every topic the most explicit scores below the most implicit; they are not always lowest and highest (E6)."""
+    assert all(row[0] < row[3] for row in TABLE_10)
+    assert sum(row[0] == min(row) for row in TABLE_10) == 8
+    assert sum(row[3] == max(row) for row in TABLE_10) == 8
+
+
+def test_rating_counts_ordered_pairs() -> None:
+    """A group's rating is its number of ordered pairs, (tau + 1) / 2 * 6 without ties (IMP-37)."""
+    for row in itertools.permutations(GOLD):
+        assert ordered_pairs(GOLD, row) == round((kendall_tau(GOLD, row) + 1) / 2 * 6)
+
+
+def test_a_tie_counts_for_nothing() -> None:
+    """Three items of which two tie: two concordant pairs of three."""
+    assert kendall_tau((1, 2, 3), (0.1, 0.1, 0.9)) == pytest.approx(2 / 3)
+    assert spearman_rho((1, 2, 3), (0.5, 0.5, 0.5)) == 0
+
+
+@given(scores_of_five)
+def test_equals_scipy_without_ties_and_is_odd(scores: list[float]) -> None:
+    """Without ties tau is scipy's, and reversing the scores reverses its sign."""
+    gold = list(range(5))
+    assert kendall_tau(gold, scores) == pytest.approx(stats.kendalltau(gold, scores).statistic)
+    assert kendall_tau(gold, [-s for s in scores]) == pytest.approx(-kendall_tau(gold, scores))
+
+
+@pytest.mark.parametrize(("gold", "scores"), [((1,), (1,)), ((1, 2), (1, 2, 3)), ((), ())])
+def test_too_few_or_unequal_is_an_error(gold: tuple[int, ...], scores: tuple[int, ...]) -> None:
+    """Fewer than two items, or unequal lengths, have no rank correlation."""
+    with pytest.raises(ValueError, match="equally long"):
+        kendall_tau(gold, scores)
+
+
+def test_mean_correlations_reproduce_table_5() -> None:
+    """Over the groups of either half of table 10 the means are those of table 5 (IMP-32), whatever the row order."""
+    for half, tau, rho in ((TABLE_10[:5], 0.733333, 0.8), (TABLE_10[5:], 0.8, 0.88)):
+        rows = pl.DataFrame(
+            [(f"G{g}", level, value) for g, row in enumerate(half) for level, value in enumerate(row, 1)],
+            schema=["group", "level", "value"], orient="row",
+        )  # fmt: skip
+        found = mean_correlations(rows)
+        assert (found.kendall_tau, found.spearman_rho, found.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
+        assert mean_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == found
+
+
+def test_mean_correlations_stay_within_groups() -> None:
+    """Levels of one group are not compared with those of another; a group counts once, however long."""
+    rows = pl.DataFrame(
+        {"group": ["a", "a", "b", "b", "b"], "level": [1, 2, 1, 2, 3], "value": [100.0, 200.0, 3.0, 2.0, 1.0]}
+    )
+    assert mean_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
+    assert mean_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
+    assert mean_correlations(rows.clear()) == (0.0, 0.0, 0)
+
+
+def test_agreement_by_hand() -> None:
+    """Three raters on two groups of three items: the mean over groups of each pair's correlation (IMP-35)."""
+    ratings = np.array([[[1, 2, 3], [1, 2, 3]], [[1, 3, 2], [1, 2, 3]], [[3, 2, 1], [1, 2, 3]]], float)
+    # tau of (1,2,3) with (1,3,2) is (2-1)/3 and rho 1/2; of (1,3,2) with (3,2,1) they are -1/3 and -1/2
+    tau = [[1, 2 / 3, 0], [2 / 3, 1, 1 / 3], [0, 1 / 3, 1]]
+    rho = [[1, 3 / 4, 0], [3 / 4, 1, 1 / 4], [0, 1 / 4, 1]]
+    assert agreement_matrix(ratings) == pytest.approx(np.array(tau))
+    assert agreement_matrix(ratings, "spearman") == pytest.approx(np.array(rho))
+
+
+@given(arrays(np.float64, (3, 2, 4), elements=st.integers(0, 9).map(float)))
+def test_agreement_is_symmetric_and_bounded(ratings: np.ndarray) -> None:
+    """Whoever comes first, two raters agree alike, within [-1, 1]; only who has ties disagrees with himself."""
+    for measure in ("kendall", "spearman"):
+        found = agreement_matrix(ratings, measure)
+        assert np.array_equal(found, found.T)
+        assert (np.abs(found) <= 1 + 1e-12).all()
+    has_ties = [any(len(set(group)) < 4 for group in rater) for rater in ratings.tolist()]
+    assert (np.diag(agreement_matrix(ratings)) < 1 - 1e-9).tolist() == has_ties
+
+
+def test_agreement_by_an_unknown_measure() -> None:
+    """A measure that is neither is an error, not the other one."""
+    with pytest.raises(ValueError, match="kendall or spearman"):
+        agreement_matrix(np.zeros((2, 1, 3)), "pearson")

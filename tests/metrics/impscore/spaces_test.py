@@ -1,0 +1,75 @@
+"""Silhouettes and layouts of the two spaces."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from pipeline.errors import BadInput
+from pipeline.metrics.impscore.spaces import flattened, silhouettes
+
+GROUPS = ["weather"] * 4 + ["rent"] * 4 + ["dog"] * 4
+
+
+def clumps(spread: float, seed: int = 0) -> np.ndarray:
+    """Three groups of four points around far corners."""
+    noise = np.random.default_rng(seed).normal(scale=spread, size=(12, 8))
+    return np.repeat(10 * np.eye(3, 8), 4, axis=0) + noise
+
+
+def by_hand(points: np.ndarray, groups: list[str]) -> float:
+    """Mean of (b - a) / max(a, b): a to the others of the group, b to the nearest other group."""
+    away = cdist(points, points)
+    label = np.array(groups)
+    scores = []
+    for i, mine in enumerate(groups):
+        own = (label == mine) & (np.arange(len(groups)) != i)
+        a = away[i, own].mean()
+        b = min(away[i, label == other].mean() for other in set(groups) - {mine})
+        scores.append((b - a) / max(a, b))
+    return float(np.mean(scores))
+
+
+def test_silhouettes_by_hand() -> None:
+    """Both numbers are the mean silhouette coefficient as it is defined."""
+    pragmatic, semantic = clumps(1), clumps(6, seed=1)
+    found = silhouettes(pragmatic, semantic, GROUPS)
+    assert found.pragmatic == pytest.approx(by_hand(pragmatic, GROUPS), abs=1e-6)
+    assert found.semantic == pytest.approx(by_hand(semantic, GROUPS), abs=1e-6)
+
+
+def test_tight_groups_score_higher() -> None:
+    """Where groups are clumps in one space and spread in the other, the first has the greater silhouette (IMP-39)."""
+    assert silhouettes(clumps(0.5), clumps(20), GROUPS).pragmatic > 0.8
+    assert silhouettes(clumps(0.5), clumps(20), GROUPS).semantic < 0.3
+    turned = silhouettes(clumps(20), clumps(0.5), GROUPS)
+    assert turned.semantic > turned.pragmatic
+
+
+@pytest.mark.parametrize("groups", [["a"] * 12, [str(i) for i in range(12)], []])
+def test_groups_that_have_no_silhouette(groups: list[str]) -> None:
+    """One group, or a group a sentence, has no silhouette: an error that says what is needed."""
+    with pytest.raises(BadInput, match="at least two groups"):
+        silhouettes(clumps(1)[: len(groups)], clumps(1)[: len(groups)], groups)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 12])
+def test_layouts_of_few_points(count: int) -> None:
+    """Any number of points is laid out in the plane, the perplexity fitted to it."""
+    found = flattened(clumps(1)[:count])
+    assert found.shape == (count, 2)
+    assert np.isfinite(found).all()
+
+
+def test_layout_keeps_groups_and_is_deterministic() -> None:
+    """The same features and seed give the same points; neighbours stay neighbours."""
+    points = np.repeat(50 * np.eye(4, 16), 12, axis=0) + np.random.default_rng(0).normal(size=(48, 16))
+    found = flattened(points, seed=7)
+    assert np.array_equal(found, flattened(points, seed=7))
+    groups = [str(i // 12) for i in range(48)]
+    assert silhouettes(found, points, groups).pragmatic > 0.5
+
+
+def test_points_that_are_all_one() -> None:
+    """Sentences with equal features, or with a single feature, are still laid out."""
+    assert np.isfinite(flattened(np.ones((9, 5)))).all()
+    assert flattened(np.arange(9.0)[:, None]).shape == (9, 2)

@@ -1,0 +1,95 @@
+"""How well words foretell labels, on texts whose answer is known."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.labelling.predictability import baselines, by_field, svm_f1
+
+TOLD = [["今天", "真", "好", str(i)] for i in range(20)] + [["雨", "下", "大", str(i)] for i in range(10)]
+LABELS = ["1"] * 20 + ["-1"] * 10
+
+
+def test_words_that_tell() -> None:
+    """Where a word gives the class away F1 is 1; the majority class alone reaches 2p/(1+p)/2 at p = 2/3."""
+    found = svm_f1(TOLD, LABELS)
+    assert found == (1.0, pytest.approx(0.4, abs=1e-6), 30, 2, 0)
+
+
+def test_pairs_of_words_tell() -> None:
+    """The same words in another order are told apart, so pairs count; a pair is not a word of the same letters."""
+    texts = [["人", "咬", "狗"]] * 10 + [["狗", "咬", "人"]] * 10
+    assert svm_f1(texts, ["a"] * 10 + ["b"] * 10).svm_f1 == 1
+    texts = [["人咬", "狗"]] * 10 + [["人", "咬狗"]] * 10
+    assert svm_f1(texts, ["a"] * 10 + ["b"] * 10).svm_f1 == 1
+
+
+def test_words_that_tell_nothing() -> None:
+    """The same text under every label: no better than the majority class."""
+    found = svm_f1([["嗯"]] * 30, LABELS)
+    assert found.svm_f1 == pytest.approx(found.majority_f1)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(5, 30), min_size=2, max_size=4), st.integers(0, 5))
+def test_majority_is_below_one_in_k(sizes: list[int], seed: int) -> None:
+    """Always saying the commonest of K classes has macro F1 below 1/K (CSD-17)."""
+    labels = [f"c{k}" for k, size in enumerate(sizes) for _ in range(size)]
+    found = svm_f1([[f"w{i % 7}"] for i in range(len(labels))], labels, seed=seed)
+    assert 0 < found.majority_f1 < 1 / len(sizes)
+    assert found.class_count == len(sizes)
+    assert 0 <= found.svm_f1 <= 1
+
+
+def test_rare_classes_are_left_out_and_counted() -> None:
+    """A class of four cannot be in five folds; its rows are counted as left out, and the rest is as without them."""
+    rare = svm_f1([*TOLD, *[["雪"]] * 4], [*LABELS, *["0"] * 4])
+    assert rare == (*svm_f1(TOLD, LABELS)[:4], 4)
+    assert svm_f1([*TOLD, *[["雪"]] * 5], [*LABELS, *["0"] * 5]).class_count == 3
+    assert svm_f1([*TOLD, *[["雪"]] * 4], [*LABELS, *["0"] * 4], folds=4).class_count == 3
+
+
+@pytest.mark.parametrize("labels", [["1"] * 30, ["1"] * 26 + ["0"] * 4, [str(i) for i in range(30)]])
+def test_fewer_than_two_classes(labels: list[str]) -> None:
+    """Nothing can be told apart: no F1."""
+    found = svm_f1(TOLD, labels)
+    assert found[:2] == (None, None)
+    assert found.row_count + found.left_out_count == 30
+
+
+def test_the_same_seed_gives_the_same_number() -> None:
+    """Folds are drawn by the seed alone."""
+    labels = ["a", "b", "a"] * 10
+    assert svm_f1(TOLD, labels) == svm_f1(TOLD, labels)
+    assert len({svm_f1(TOLD, labels, seed=seed).svm_f1 for seed in range(6)}) > 1
+
+
+def test_refuses() -> None:
+    """Labels that do not belong to the texts, and texts without words."""
+    with pytest.raises(BadInput, match="30 texts and 29 labels"):
+        svm_f1(TOLD, LABELS[1:])
+    with pytest.raises(BadInput, match="found none in 30 texts"):
+        svm_f1([[]] * 30, LABELS)
+    with pytest.raises(BadInput, match="29 texts and 30 rows"):
+        by_field(TOLD[1:], pl.DataFrame({"subtext": LABELS}))
+
+
+def test_by_field() -> None:
+    """A row a field in the schema's order, over the comments that have it; other columns are passed over."""
+    labels = pl.DataFrame({"row_id": LABELS, "sarcasm": ["-1"] * 30, "subtext": [*LABELS[:-3], None, None, None]})
+    found = by_field(TOLD, labels)
+    assert found.columns == ["field", "svm_f1", "majority_f1", "row_count", "class_count", "left_out_count"]
+    assert found["field"].to_list() == ["subtext", "sarcasm"]
+    assert found.row(0)[1:] == svm_f1(TOLD[:27], LABELS[:27])
+    assert found.row(1)[1:] == (None, None, 30, 1, 0)
+
+
+def test_baselines_of_a_classifier() -> None:
+    """The majority is the commonest class, of equally common ones the first; the SVM learns what tells them apart."""
+    texts = ["今天真冷", "今天真热", "猫在睡觉", "狗在睡觉"] * 3
+    labels = ["1", "1", "0", "0"] * 3
+    found = baselines(texts, labels, ["明天真冷", "猫在吃饭"])
+    assert found == {"majority": ["0", "0"], "svm": ["1", "0"]}
+    assert baselines([*texts, "好冷"], [*labels, "1"], ["猫"])["majority"] == ["1"]

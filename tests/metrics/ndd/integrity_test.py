@@ -1,0 +1,130 @@
+"""What people's grades of compressions come to: means, differences and agreement by hand and by scikit-learn."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from pipeline.errors import BadInput
+from pipeline.label.compression import FIELDS, GRADED
+from pipeline.metrics.ndd.integrity import AGREEMENT, TABLE_13, agreement, paired, summary
+
+
+def rows(*said: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
+    """Grades of (item, system, task, grades), by raters a, b, … in order."""
+    told = [
+        (
+            item,
+            system,
+            task,
+            field,
+            float(np.mean(given)) if given else None,
+            given,
+            [*"abcdefgh"[: len(given)]],
+            len(given),
+        )
+        for item, system, task, given in said
+    ]
+    return pl.DataFrame(told, schema=GRADED, orient="row")
+
+
+def both(*said: tuple[str, str, str, list[int]]) -> pl.DataFrame:
+    """The same grades for syntax and semantics."""
+    return pl.concat([rows(*said, field=field) for field in FIELDS])
+
+
+SAID = both(
+    ("1", "ndd", "t1", [5, 4]), ("2", "ndd", "t2", [3]), ("3", "ndd", "t3", []),
+    ("1", "ppl", "t4", [2, 2]), ("2", "ppl", "t2", [3]), ("3", "ppl", "t5", [1, 0]),
+)  # fmt: skip
+
+
+def test_means_by_hand() -> None:
+    """A compression counts once, whatever its raters: of 4.5 and 3 it is 3.75; what is not graded is not 0."""
+    found = summary(SAID, draws=50)
+    assert found.select("system", "field", "value", "n").rows() == [
+        ("ndd", "syntax", 3.75, 2), ("ndd", "semantics", 3.75, 2),
+        ("ppl", "syntax", pytest.approx(5.5 / 3), 3), ("ppl", "semantics", pytest.approx(5.5 / 3), 3),
+    ]  # fmt: skip
+    assert (found["low"] <= found["value"]).all()
+    assert (found["value"] <= found["high"]).all()
+    assert found.equals(summary(SAID.reverse(), draws=50))
+
+
+def test_intervals_are_about_two_standard_errors() -> None:
+    """Of 400 sentences the bootstrap's interval is that of the normal distribution, within a tenth."""
+    drawn = np.random.default_rng(0).integers(0, 6, 400)
+    found = summary(rows(*((str(n), "ndd", str(n), [int(grade)]) for n, grade in enumerate(drawn))), draws=2000)
+    error = 1.96 * drawn.std() / 20
+    value, low, high = found.select("value", "low", "high").row(0)
+    assert (value - low, high - value) == pytest.approx((error, error), rel=0.1)
+    assert found.height == 1
+
+
+def test_two_systems_are_compared_on_the_same_sentences() -> None:
+    """Sentence 3 has no grade of one: the differences are 2.5 and 0, so p is large, as one of two does not differ."""
+    found = paired(SAID, "ndd", "ppl", draws=200)
+    assert found.select("field", "one", "other", "difference", "n").rows() == [
+        (field, 3.75, 2.5, 1.25, 2) for field in FIELDS
+    ]
+    assert found["low"].to_list() == [0, 0]
+    assert found["high"].to_list() == [2.5, 2.5]
+    assert (found["p"] > 0.2).all()
+    back = paired(SAID, "ppl", "ndd", draws=200)
+    assert back["difference"].to_list() == [-1.25, -1.25]
+    assert back["p"].to_list() == found["p"].to_list()
+
+
+def test_a_clear_difference_has_a_small_p() -> None:
+    """Better on each of 30 sentences: no sample says otherwise, p is 2 / (draws + 1); a system with itself has 1."""
+    said = [
+        (str(n), system, f"{system}{n}", [grade]) for n in range(30) for system, grade in (("a", 4), ("b", 1 + n % 2))
+    ]
+    assert paired(both(*said), "a", "b", draws=999)["p"].to_list() == [0.002, 0.002]
+    same = paired(both(*said), "a", "a", draws=99)
+    assert same.select("difference", "low", "high", "p").rows() == [(0, 0, 0, 1)] * 2
+
+
+def test_agreement_is_scikit_learns() -> None:
+    """Cohen's weighted kappa of two raters on the compressions that both graded, a 0 being a grade like others."""
+    rng = np.random.default_rng(2)
+    one = rng.integers(0, 6, 60)
+    two = np.clip(one + rng.integers(-1, 2, 60), 0, 5)
+    graded = [(str(n), "x", f"t{n:02}", [int(a), int(b)]) for n, (a, b) in enumerate(zip(one, two, strict=True))]
+    found = agreement(both(*graded, ("99", "x", "t99", [5])), draws=50)
+    assert found.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
+    assert found["n"].unique().to_list() == [60]
+    for weights, value in zip(("linear", "quadratic"), found["value"], strict=False):
+        assert value == pytest.approx(cohen_kappa_score(one, two, weights=weights))
+    assert (found["low"] < found["value"]).all()
+    assert (found["value"] < found["high"]).all()
+
+
+def test_a_compression_that_systems_share_agrees_once() -> None:
+    """One task under two systems is one case."""
+    said = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
+    found = agreement(both(*said), draws=10)
+    assert found["n"].unique().to_list() == [2]
+    assert found.equals(agreement(both(said[0], said[2]), draws=10))
+
+
+def test_nothing_to_measure() -> None:
+    """Without grades there are no means and no agreement, and a comparison is refused by name."""
+    empty = both(("1", "x", "t1", []), ("1", "y", "t2", []))
+    assert summary(empty).is_empty()
+    assert agreement(empty, draws=10)["value"].null_count() == 6
+    with pytest.raises(BadInput, match="syntax: expected a sentence with grades of 'x' and of 'y', found none"):
+        paired(empty, "x", "y")
+    twice = both(("1", "x", "t1", [1]), ("1", "x", "t2", [2]))
+    with pytest.raises(BadInput, match="item 1, system 'x', syntax: is there twice"):
+        summary(twice)
+    with pytest.raises(ValueError, match="draws should be at least 1"):
+        summary(SAID, draws=0)
+
+
+def test_the_papers_table() -> None:
+    """Without the constraint NDD has the best of both grades, and the constraint helps each system (table 13)."""
+    for field in (0, 1):
+        for name in ("PPL Deleter", "S_C", "BERTScore", "NDD", "Fast NDD"):
+            assert TABLE_13[f"{name}+SC"][field] > TABLE_13[name][field]
+            assert TABLE_13[name][field] <= TABLE_13["NDD"][field]

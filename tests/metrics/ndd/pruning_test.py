@@ -1,0 +1,234 @@
+"""Depths and subtrees of what was dropped, by hand and on a treebank; random spans as long as those of a system."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like, random_spans
+from pipeline.text.trees import depths, read, subtrees
+from tests.text.trees_test import heads
+
+# Our neighbour sold what the old man left .
+UP = [1, 2, -1, 2, 6, 6, 7, 3, 2]
+DEPTHS = [3, 2, 1, 2, 5, 5, 4, 3, 2]
+
+
+def values(found: pl.DataFrame, column: str = "value") -> dict[str, float | None]:
+    """A column by measure."""
+    return dict(found.select("metric", column).iter_rows())
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> tuple[list[list[int]], list[list[Span]]]:
+    """Heads of sentences, and spans of them that some system dropped in rounds."""
+    ups = draw(st.lists(heads(), min_size=1, max_size=4))
+    rounds = [draw(st.lists(st.integers(0, 2), min_size=len(up), max_size=len(up))) for up in ups]
+    return ups, [dropped_spans(each) for each in rounds]
+
+
+# depths and subtrees
+
+
+def test_depths_and_subtrees_by_hand() -> None:
+    """Dropped: `Our`, `the old man`, `.` and in a second sentence `sold` with `what` behind it, `old man`."""
+    assert depths(UP).tolist() == DEPTHS
+    found = evaluate([UP, UP], [[(0, 1), (4, 7), (8, 9)], [(2, 4), (5, 7)]], draws=50)
+    # depths 3; 5 5 4; 2 and 1 2; 5 4
+    assert values(found) == pytest.approx({
+        "depth_1": 1 / 9, "depth_2": 2 / 9, "depth_3": 1 / 9, "depth_4_or_more": 5 / 9,
+        "subtree_1": 2 / 2, "subtree_2": 0 / 2, "subtree_3_or_more": 1 / 1,
+    })  # fmt: skip
+    assert found["n"].to_list() == [9, 9, 9, 9, 2, 2, 1]
+
+
+def test_several_subtrees_side_by_side() -> None:
+    """`the old` are two leaves of man, `old man` leaves `the` behind, `what … left .` are two of sold, and last all."""
+    spans = [[(4, 6)], [(5, 7)], [(3, 9)], [(0, 9)]]
+    assert values(evaluate([UP] * 4, spans, subtree="one", draws=9))["subtree_2"] == 0
+    found = values(evaluate([UP] * 4, spans, subtree="several", draws=9))
+    assert (found["subtree_2"], found["subtree_3_or_more"]) == (1 / 2, 1 / 2)
+
+
+def test_nothing_dropped_has_no_value() -> None:
+    """No words: all values are null; words but no span of two: its value alone."""
+    found = evaluate([UP, [-1]], [[], []])
+    assert found["n"].to_list() == [0] * 7
+    assert found.select("value", "low", "high").null_count().row(0) == (7, 7, 7)
+    assert found.schema == evaluate([UP], [[(0, 1)]], draws=9).schema
+    some = evaluate([UP], [[(0, 1), (4, 7)]], draws=9)
+    assert [name for name, value in values(some).items() if value is None] == ["subtree_2"]
+
+
+def test_a_span_round_another_counts_its_words_once() -> None:
+    """`the old man` went round after `old`; both are subtrees, of three words in all."""
+    found = evaluate([UP], [[(5, 6), (4, 7)]], draws=9)
+    assert found["n"].to_list() == [3, 3, 3, 3, 1, 0, 1]
+    assert values(found)["subtree_1"] == values(found)["subtree_3_or_more"] == 1
+
+
+def test_the_whole_sentence_is_no_subtree() -> None:
+    """The root with all that hangs on it is no part of the sentence."""
+    assert values(evaluate([[1, -1]], [[(0, 2)]], draws=9))["subtree_2"] == 0
+
+
+def test_intervals_are_over_sentences() -> None:
+    """Two sentences, one dropped with its root alone and one without: samples hold 0, 1 or 2 of the first."""
+    found = evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]])
+    assert found.row(0) == ("depth_1", 0.5, 0.0, 1.0, 2)
+    assert found.equals(evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]]))
+    many = evaluate([[1, -1]] * 200, [[(1, 2)], [(0, 1)]] * 100, seed=1)
+    assert many.row(0)[2:4] == pytest.approx((0.5 - 0.069, 0.5 + 0.069), abs=0.02)  # 1.96 sqrt(1 / 4 / 200)
+
+
+@given(systems())
+def test_shares_are_those_of_a_plain_count(system: tuple[list[list[int]], list[list[Span]]]) -> None:
+    """Shares of depths sum to 1; the value lies between its bounds, and is what counting word by word gives."""
+    ups, spans = system
+    found = evaluate(ups, spans, draws=20)
+    words = [(up, word) for up, each in zip(ups, spans, strict=True) for word in range(len(up)) if _inside(word, each)]
+    assert found["n"][0] == len(words)
+    if words:
+        assert sum(found["value"][:4]) == pytest.approx(1)
+        assert found["value"][2] == pytest.approx(sum(_depth(*each) == 3 for each in words) / len(words))
+    both = [(end - start, [start, end] in subtrees(up).tolist())
+            for up, each in zip(ups, spans, strict=True) for start, end in each]  # fmt: skip
+    long = [right for length, right in both if length >= 3]
+    assert found["n"][6] == len(long)
+    assert not long or found["value"][6] == pytest.approx(sum(long) / len(long))
+
+
+def _inside(word: int, spans: list[Span]) -> bool:
+    return any(start <= word < end for start, end in spans)
+
+
+def _depth(up: list[int], word: int) -> int:
+    return 1 if up[word] < 0 else 1 + _depth(up, up[word])
+
+
+@pytest.mark.parametrize(
+    ("spans", "told"),
+    [
+        ([[], [(8, 10)]], r"sentence 2: expected spans in its 9 words, found \(8, 10\)"),
+        ([[(3, 3)], []], r"sentence 1: expected spans .* \(3, 3\)"),
+        ([[], [(-1, 1)]], r"sentence 2: expected spans .* \(-1, 1\)"),
+        ([[(4, 6), (0, 1), (5, 7)], []], r"sentence 1: spans \(4, 6\) and \(5, 7\) are the same or cross"),
+        ([[(0, 1), (0, 1)], []], "sentence 1: spans .* are the same"),
+        ([[]], "expected a list for each of 2 sentences, found 1"),
+    ],
+)
+def test_spans_that_cannot_be_are_named(spans: list[list[Span]], told: str) -> None:
+    """Outside of the sentence, empty, twice, crossing, or not of each sentence: for measures and for random spans."""
+    with pytest.raises(BadInput, match=told):
+        evaluate([UP, UP], spans)
+    with pytest.raises(BadInput, match=told):
+        random_like([9, 9], spans)
+
+
+# spans of rounds
+
+
+@pytest.mark.parametrize(
+    ("rounds", "spans"),
+    [
+        ([0, 1, 1, 0, 1], [(1, 3), (4, 5)]),
+        ([0, 1, 2, 2, 0], [(1, 2), (2, 4)]),
+        ([2, 1, 1, 2, 0, 2], [(0, 4), (1, 3), (5, 6)]),  # round what had gone
+        ([1, 2, 1], [(0, 1), (1, 2), (2, 3)]),  # the middle was there when the others went
+        ([3, 1, 0, 1, 3], [(0, 1), (1, 2), (3, 4), (4, 5)]),
+        ([], []),
+    ],
+)
+def test_spans_from_rounds(rounds: list[int], spans: list[Span]) -> None:
+    """Words side by side among those that are left go as one; what went before between them is inside."""
+    assert dropped_spans(rounds) == spans
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=15))
+def test_spans_from_rounds_hold_what_was_dropped(rounds: list[int]) -> None:
+    """Every dropped word is in a span and no other; none cross, which evaluate would refuse."""
+    spans = dropped_spans(rounds)
+    assert [_inside(word, spans) for word in range(len(rounds))] == [number > 0 for number in rounds]
+    random_like([len(rounds)], [spans])
+
+
+# random spans
+
+
+@given(systems(), st.integers(0, 5))
+def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], list[list[Span]]], seed: int) -> None:
+    """In each sentence the lengths are those of the system's outer spans; they are disjoint and inside of it."""
+    ups, spans = system
+    sizes = [*map(len, ups)]
+    drawn = random_like(sizes, spans, seed=seed)
+    for size, ours, theirs in zip(sizes, drawn, spans, strict=True):
+        outer = [one for one in theirs if not any(o[0] <= one[0] and one[1] <= o[1] for o in theirs if o != one)]
+        assert sorted(end - start for start, end in ours) == sorted(end - start for start, end in outer)
+        assert all(one[1] <= other[0] for one, other in pairwise([(0, 0), *ours, (size, size)]))
+    assert drawn == random_like(sizes, spans, seed=seed)
+
+
+@given(st.lists(st.integers(0, 30), max_size=5), st.floats(0.05, 1), st.integers(1, 6))
+def test_random_spans_leave_the_ratio(sizes: list[int], ratio: float, longest: int) -> None:
+    """As many words stay as the simple baselines of compression keep; no span is longer than it may be."""
+    for size, spans in zip(sizes, random_spans(sizes, ratio, longest), strict=True):
+        lengths = [end - start for start, end in spans]
+        assert size - sum(lengths) == min(size, max(1, int(ratio * size + 0.5)))
+        assert all(1 <= length <= longest for length in lengths)
+        assert all(one[1] <= other[0] for one, other in pairwise([(0, 0), *spans, (size, size)]))
+
+
+def test_all_places_are_equally_likely() -> None:
+    """Spans of 1 and 2 in four words stand in 6 ways: each 1,000 times of 6,000, five standard deviations at most."""
+    drawn = random_like([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
+    times = np.unique([f"{spans}" for spans in drawn], return_counts=True)[1]
+    assert len(times) == 6
+    assert np.abs(times - 1000).max() < 5 * np.sqrt(6000 * 1 / 6 * 5 / 6)
+
+
+@pytest.mark.parametrize(("ratio", "longest"), [(0, 5), (1.1, 5), (0.5, 0)])
+def test_a_ratio_is_a_share(ratio: float, longest: int) -> None:
+    """Nothing else, and no span without a word."""
+    with pytest.raises(ValueError, match="expected a ratio"):
+        random_spans([4], ratio, longest)
+
+
+# real data
+
+
+def test_what_random_spans_of_the_treebank_are(data: Path) -> None:
+    """All spans of two words in UD English EWT's test part: 10 % are one subtree, 40 % one or more, as a count of heads
+    outside and inside gave; the paper's random spans have 31 %.
+    """
+    ups = [tree.heads for tree in read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu")]
+    ups = [up for up in ups if len(up) > 2]
+    found = {}
+    for subtree in ("one", "several"):
+        parts = [
+            evaluate(ups, [[(s, s + 2) for s in range(first, len(up) - 1, 2)] for up in ups], subtree=subtree, draws=2)
+            for first in (0, 1)
+        ]
+        n, share = (np.array([part[name][5] for part in parts]) for name in ("n", "value"))
+        found[subtree] = n @ share / n.sum()
+    assert found == pytest.approx({"one": 0.095, "several": 0.4}, abs=0.01)
+
+
+def test_random_words_of_the_treebank(data: Path) -> None:
+    """On UD English EWT's test part single random words stand as deep as its words do, 8, 30, 28 and 34 %, and are
+    leaves as often as they are; counted here over all 25,094 words.
+    """
+    ups = [tree.heads for tree in read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu")]
+    every = evaluate(ups, [[(word, word + 1) for word in range(len(up))] for up in ups], draws=20)
+    assert every["value"][:4].to_list() == pytest.approx([0.083, 0.301, 0.278, 0.339], abs=0.001)
+    leaves = sum(len(set(range(len(up))) - {*up}) for up in ups if len(up) > 1)
+    assert every["value"][4] == pytest.approx(leaves / 25094)
+    drawn = evaluate(ups, random_like([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
+    # a word a sentence is from short sentences more often
+    assert drawn["n"][0] == 2077
+    shallow = np.mean([1 / len(up) for up in ups])
+    assert drawn["value"][0] == pytest.approx(shallow, abs=5 * np.sqrt(shallow / 2077))

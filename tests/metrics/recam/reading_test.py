@@ -1,0 +1,193 @@
+"""Accuracy of readers of cloze items: by hand, by properties, and the paper's own drops."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.metrics.impscore.detection import wilson
+from pipeline.metrics.recam.reading import PAPER, accuracy, by, cross, length_bins, paired
+
+# tables 6 and 7: team, accuracy at home, trained on the other subtask, and the drop as it is printed, in percent
+TABLE_6 = [
+    ("SRC-B-roc", 95.1, 91.8, 3.3), ("PINGAN-Omini-Sinitic", 93.0, 91.7, 1.3), ("ECNU-ICA-1", 90.5, 88.6, 1.9),
+    ("tt123", 90.0, 86.2, 3.8), ("nxc", 88.6, 74.2, 14.4), ("IIE-NLP-Eyas", 87.5, 82.1, 5.4),
+    ("XRJL", 86.7, 81.8, 4.9), ("noobs", 86.2, 78.6, 7.6), ("ReCAM@IITK", 82.1, 80.7, 1.4),
+    ("DeepBlueAI", 81.8, 76.3, 5.5), ("LRG", 75.3, 61.8, 13.5), ("NEUer", 56.6, 51.8, 4.8),
+    ("CCLAB", 46.3, 35.2, 11.1), ("UoR", 42.0, 39.4, 2.6),
+]  # fmt: skip
+TABLE_7 = [
+    ("PINGAN-Omini-Sinitic", 95.3, 94.2, 1.1), ("SRC-B-roc", 94.9, 93.9, 1.0), ("tt123", 93.4, 85.8, 7.6),
+    ("ECNU-ICA-1", 93.0, 92.8, 0.2), ("XRJL", 90.0, 87.6, 2.4), ("IIE-NLP-Eyas", 89.6, 84.1, 5.5),
+    ("ReCAM@IITK", 87.6, 85.2, 2.4), ("noobs", 87.1, 82.4, 4.7), ("DeepBlueAI", 86.2, 80.7, 5.5),
+    ("LRG", 77.8, 65.6, 12.2), ("NEUer", 66.9, 45.0, 21.9), ("CCLAB", 48.1, 31.8, 16.3), ("owlmx", 44.8, 31.0, 13.8),
+    ("UIT-ISE-NLP", 42.0, 27.3, 14.7), ("UoR", 39.1, 34.2, 4.9),
+]  # fmt: skip
+TABLES = {"imperceptibility": TABLE_6, "nonspecificity": TABLE_7}
+rights = st.lists(st.booleans(), min_size=1, max_size=60)
+
+
+def published() -> pl.DataFrame:
+    """Both tables as cells."""
+    one, other = TABLES
+    cells = [
+        (team, trained_on, tested_on, value)
+        for tested_on, rows in TABLES.items()
+        for team, home, away, _ in rows
+        for trained_on, value in ((tested_on, home), (other if tested_on == one else one, away))
+    ]
+    return pl.DataFrame(cells, schema=["team", "trained_on", "tested_on", "accuracy"], orient="row")
+
+
+def test_all_29_published_drops_follow() -> None:
+    """The drops that tables 6 and 7 print follow from the accuracies beside them, all 14 + 15 (REC-29, REC-30)."""
+    found = cross(published(), ["team"])
+    assert found.height == 29
+    drops = {(row["tested_on"], row["team"]): row["drop"] for row in found.to_dicts()}
+    for tested_on, rows in TABLES.items():
+        assert {team: round(drops[tested_on, team], 1) for team, *_ in rows} == {team: drop for team, *_, drop in rows}
+
+
+@pytest.mark.parametrize("subtask", PAPER)
+def test_the_published_numbers_are_the_tables(subtask: str) -> None:
+    """The best at home and away and the range of the drops are those of the table; the GA Reader is 25.1 and 24.3."""
+    rows = np.array([row[1:] for row in TABLES[subtask]]) / 100
+    found = PAPER[subtask]
+    assert found[1:3] == pytest.approx(rows[:, :2].max(axis=0))
+    assert found.drops == pytest.approx((rows[:, 2].min(), rows[:, 2].max()))
+    assert found.gated == {"imperceptibility": 0.251, "nonspecificity": 0.243}[subtask]
+
+
+def test_cross_by_hand() -> None:
+    """Away is held against the reader that was trained on the same test set's subtask; without one there is no drop."""
+    cells = pl.DataFrame(
+        {"trained_on": ["a", "a", "b", "b", "a"], "tested_on": ["a", "b", "a", "b", "file"],
+         "accuracy": [0.5, 0.25, 0.375, 0.75, 0.3]}
+    )  # fmt: skip
+    assert cross(cells).to_dicts() == [
+        {"tested_on": "b", "trained_on": "a", "home": 0.75, "away": 0.25, "drop": 0.5},
+        {"tested_on": "a", "trained_on": "b", "home": 0.5, "away": 0.375, "drop": 0.125},
+        {"tested_on": "file", "trained_on": "a", "home": None, "away": 0.3, "drop": None},
+    ]
+    assert cross(cells.clear()).is_empty()
+    with pytest.raises(ValueError, match="each cell of trained_on and tested_on once"):
+        cross(pl.concat([cells, cells.head(1)]))
+
+
+def test_accuracy_is_the_binomial_one() -> None:
+    """Of 400 items 100 right: the bounds are those of the normal approximation, 0.25 ± 0.0424."""
+    found = accuracy(np.arange(400) < 100)
+    half = stats.norm.ppf(0.975) * np.sqrt(0.25 * 0.75 / 400)
+    assert found == pytest.approx((0.25, 0.25 - half, 0.25 + half, 400), abs=0.006)
+    assert found == accuracy([True] * 100 + [False] * 300)
+
+
+def test_articles_are_drawn_whole() -> None:
+    """Forty items an article that share their fate are ten answers: the interval is √40 times as wide."""
+    is_right = np.repeat([True, True, True, False, False, False, False, False, False, False], 40)
+    one, whole = accuracy(is_right), accuracy(is_right, np.repeat([f"article {i}" for i in range(10)], 40))
+    assert (whole.high - whole.low) / (one.high - one.low) == pytest.approx(np.sqrt(40), rel=0.15)
+    assert whole.value == one.value == 0.3
+
+
+@given(rights, st.integers(1, 5))
+def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
+    """The bounds lie in [0, 1] around the share, whatever the groups; a reader equals itself."""
+    groups = [f"a{i // size}" for i in range(len(is_right))]
+    found = accuracy(is_right, groups, draws=50)
+    assert 0 <= found.low <= found.high <= 1
+    assert found.value == pytest.approx(np.mean(is_right))
+    assert paired(is_right, is_right, groups, draws=50) == (0, 0, 0, 1, 1, len(is_right))
+
+
+@given(rights, st.randoms(use_true_random=False))
+def test_parts_add_up(is_right: list[bool], random: object) -> None:
+    """Parts hold every item once and their right answers add up; Wilson's interval holds each share."""
+    values = pl.Series([[None, "NOUN", "VERB"][i % 3] for i in range(len(is_right))], dtype=pl.String)
+    found = by(is_right, values)
+    assert found["n"].sum() == len(is_right)
+    assert (found["n"] * found["accuracy"]).sum() == pytest.approx(sum(is_right))
+    assert (found["low"] <= found["accuracy"] + 1e-12).all()
+    assert (found["accuracy"] <= found["high"] + 1e-12).all()
+    assert found["group"].to_list() == [name for name in ("NOUN", "VERB", None) if name in values.to_list()]
+
+
+def test_by_hand() -> None:
+    """Of four verbs three are right; items of one article are one answer, so the verbs are three for the interval."""
+    is_right = [True, False, True, True, True, True]
+    values = pl.Series(["VERB", "VERB", "VERB", "NOUN", "VERB", "NOUN"])
+    found = by(is_right, values, ["x", "x", "y", "y", "z", "z"])
+    assert found.select("group", "n", "accuracy").rows() == [("NOUN", 2, 1.0), ("VERB", 4, 0.75)]
+    low, high = wilson(np.array([1.0, 0.75]), np.array([2, 3]))
+    assert found["low"].to_list() == pytest.approx(low.tolist())
+    assert found["high"].to_list() == pytest.approx(high.tolist())
+    assert by(is_right, values)["low"][1] > found["low"][1]
+
+
+def test_parts_stand_in_order() -> None:
+    """Places are sorted as numbers, bins of lengths by their lengths, and null comes last."""
+    places = pl.Series([10, 2, None, 2])
+    assert by([True] * 4, places)["group"].to_list() == ["2", "10", None]
+    bins = length_bins(pl.Series([900, 50, 120, 121]), edges=[120, 300])
+    assert by([True] * 4, bins)["group"].to_list() == ["0–120", "121–300", "301+"]
+
+
+def test_length_bins_by_hand() -> None:
+    """A bin holds its last length; bins of equal size hold as many items each, and a lone length has one bin."""
+    assert length_bins(pl.Series([0, 120, 121, 900]), edges=[120, 300]).to_list() == [
+        "0–120", "0–120", "121–300", "301+"
+    ]  # fmt: skip
+    found = length_bins(pl.Series("words", range(1, 101)))
+    assert found.name == "words"
+    assert found.value_counts(sort=False)["count"].to_list() == [25] * 4
+    assert found.dtype.categories.to_list() == ["0–25", "26–50", "51–75", "76+"]
+    assert length_bins(pl.Series([7, 7, 7])).to_list() == ["0+"] * 3
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.integers(1, 6))
+def test_bins_are_in_the_order_of_lengths(lengths: list[int], count: int) -> None:
+    """A longer passage is in no earlier bin, equal lengths share one, no more bins than asked for, none empty."""
+    found = length_bins(pl.Series(lengths), count)
+    places = found.to_physical().to_list()
+    pairs = sorted(zip(lengths, places, strict=True))
+    assert [place for _, place in pairs] == sorted(places)
+    assert len(dict(pairs)) == len(set(pairs))
+    assert len(set(places)) == len(found.dtype.categories) <= count
+
+
+def test_paired_by_hand() -> None:
+    """One reader mends 30 faults of another and adds 10: 0.1 of 200; McNemar's p is the binomial's of 10 in 40."""
+    other = np.arange(200) < 100
+    one = other.copy()
+    one[100:130], one[:10] = True, False
+    found = paired(one, other)
+    assert (found.difference, found.n) == (pytest.approx(0.1), 200)
+    assert found.low > 0.03
+    assert found.mcnemar == pytest.approx(stats.binomtest(10, 40).pvalue)
+    assert found.p < 0.01
+    back = paired(other, one)
+    assert (back.difference, back.p) == pytest.approx((-0.1, found.p), abs=0.005)
+    whole = paired(one, other, np.arange(200) // 20)  # what one mends is in two articles of ten
+    assert whole.p > found.p
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: accuracy([]), "at least one item"),
+        (lambda: accuracy(pl.Series([True, None])), "found 1 null"),
+        (lambda: accuracy([True], ["a", "b"]), "a group for each of 1 items, got 2"),
+        (lambda: by([True, False], pl.Series(["NOUN"])), "a value for each of 2 items, got 1"),
+        (lambda: paired([True], [True, False]), "the same items, got 1 and 2"),
+        (lambda: length_bins(pl.Series([], dtype=pl.Int64)), "at least one length"),
+        (lambda: length_bins(pl.Series([3, -1])), "below 0"),
+        (lambda: length_bins(pl.Series([3, None])), "null"),
+        (lambda: length_bins(pl.Series([3]), edges=[5, 5]), "edges should grow"),
+    ],
+)
+def test_what_cannot_be_measured_is_an_error(call: object, said: str) -> None:
+    """Nothing at all, unequal lengths, a missing answer or group, and edges that do not grow have no numbers."""
+    with pytest.raises(ValueError, match=said):
+        call()  # type: ignore[operator]

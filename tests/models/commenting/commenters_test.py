@@ -1,0 +1,167 @@
+"""The commenters: what they read and write, whatever they are batched with, and their arithmetic by hand."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.models.commenting import commenters
+from pipeline.models.commenting.commenters import (
+    BEGIN,
+    END,
+    PAD,
+    SPECIAL,
+    UNKNOWN,
+    Commenter,
+    Network,
+    Shape,
+    candidates,
+    comment_ids,
+    generate,
+    load,
+    padded,
+    source_ids,
+)
+from pipeline.models.decoding import Decoding
+
+WORDS = [*SPECIAL, *"雨又停了吗真好看呀", "the", "rain", "stops"]
+TITLES = [["雨", "停"], ["the", "rain", "stops", "又", "停", "了"], [], ["快", "看"]]
+CONTENTS = [["又", "停", "了", "吗"], None, ["好"], list("雨又停了吗真好")]
+KINDS = [(unit, flag) for unit in ("lstm", "gru") for flag in (True, False)]
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """What a commenter's configuration holds."""
+    sizes = {"title_words": 5, "content_words": 6, "comment_words": 4, "embedding": 6, "hidden": 5}
+    said = {"kind": "commenter", "words": WORDS, "source": "title_and_content", "unit": "lstm", "has_attention": True}
+    return {**sizes, **said, **changes}
+
+
+def model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Commenter:
+    """A commenter of random weights, large ones, so that it has opinions."""
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        network = Network(Shape(len(WORDS), 6, 5, unit, has_attention))
+    tensors = {name: value * 3 for name, value in network.state_dict().items()}
+    return load(tensors, config(unit=unit, has_attention=has_attention, **changes), "cpu")
+
+
+def test_what_is_read_of_an_article() -> None:
+    """Title, </s>, and the beginning of the content where it is read (AAC-21); what is not known is <unk>."""
+    word = {word: at for at, word in enumerate(WORDS)}
+    both, titles = model(), model(source="title")
+    assert source_ids(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
+    assert source_ids(both, ["雨"], ["好", "快"]) == [word["雨"], END, word["好"], UNKNOWN]
+    assert source_ids(both, [], None) == [END]
+    assert source_ids(both, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
+    assert source_ids(both, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # a text holds no marks of ours
+    with pytest.raises(BadInput, match="lists of words; found a text"):
+        source_ids(both, "雨又停了")
+
+
+def test_what_is_learnt_of_a_comment() -> None:
+    """Its words and its end; of one that is too long the beginning, which is no end (AAC-22)."""
+    word = {word: at for at, word in enumerate(WORDS)}
+    assert comment_ids(model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
+    assert comment_ids(model(), ["真"] * 4) == [word["真"]] * 4 + [END]
+    assert comment_ids(model(), ["真"] * 5) == [word["真"]] * 4
+    assert comment_ids(model(), []) == [END]
+
+
+@given(st.lists(st.sampled_from(["甲", "乙", "丙", "丁", *SPECIAL]), max_size=30), st.integers(1, 5))
+def test_the_vocabulary_is_sorted_by_count_then_code(words: list[str], size: int) -> None:
+    """It does not depend on the order of texts, holds the special words once and first, and no more than asked for."""
+    found = commenters.vocabulary(Counter(words), size)
+    assert found == commenters.vocabulary(Counter(reversed(words)), size)
+    assert tuple(found[:4]) == SPECIAL
+    assert len(set(found)) == len(found) <= size + 4
+    counts = Counter(words)
+    order = [(-counts[word], word) for word in found[4:]]
+    assert order == sorted(order)
+    assert all(counts[word] <= -order[-1][0] for word in counts.keys() - set(found))
+
+
+@pytest.mark.parametrize(("unit", "has_attention"), KINDS)
+@pytest.mark.parametrize("method", ["beam", "sample", "greedy"])
+def test_batches_and_padding_change_nothing(unit: str, has_attention: bool, method: Any) -> None:
+    """An article alone, with longer ones beside it, or in another batch, gets the same comments."""
+    one = model(unit, has_attention)
+    decoding = Decoding(method=method, beams=3, best=1 if method == "greedy" else 3, longest=7)
+    whole = candidates(one, TITLES, CONTENTS, decoding)
+    for batch in (1, 3):
+        found = candidates(one, TITLES, CONTENTS, decoding, batch)
+        assert [[each.words for each in row] for row in found] == [[each.words for each in row] for row in whole]
+        told, expected = ([each.log_probability for row in rows for each in row] for rows in (found, whole))
+        assert told == pytest.approx(expected, abs=1e-4)
+    later = candidates(one, TITLES[2:], CONTENTS[2:], decoding, first=2)
+    assert [[each.words for each in row] for row in later] == [[each.words for each in row] for row in whole[2:]]
+    assert [each.words for each in generate(one, TITLES, CONTENTS, decoding)] == [row[0].words for row in whole]
+
+
+@pytest.mark.parametrize(("unit", "has_attention"), KINDS)
+def test_step_by_step_is_all_at_once(unit: str, has_attention: bool) -> None:
+    """The log probability that decoding tells is that of the network reading the whole comment, as in training."""
+    one = model(unit, has_attention)
+    ((found,),) = candidates(one, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
+    source = padded([source_ids(one, TITLES[3], CONTENTS[3]), [END] * 12])
+    target = [WORDS.index(word) for word in found.words] + ([END] if len(found.words) < 7 else [])
+    written = padded([[BEGIN, *target[:-1]], [BEGIN] * 9])
+    with torch.no_grad():
+        logs = one.network.out(one.network(source, written)).log_softmax(2)
+    expected = sum(float(logs[0, at, token]) for at, token in enumerate(target))
+    assert found.log_probability == pytest.approx(expected, abs=1e-4)
+
+
+def test_additive_attention_by_hand() -> None:
+    """Bahdanau et al. (2014), A.1.2: e = vᵀ tanh(W s + U h), weighed by softmax over the words there are."""
+    network = model().network
+    memory, (state, _, context) = network.read(padded([[5, 6, END], [7]]))
+    assert memory.lengths.tolist() == [3, 1]
+    energies = torch.stack(
+        [
+            network.weigh(torch.tanh(network.ask(state[0]) + network.keys.weight @ memory.states[0, at]))
+            for at in range(3)
+        ]
+    )
+    expected = (energies.softmax(dim=0) * memory.states[0]).sum(dim=0)
+    assert torch.allclose(context[0], expected, atol=1e-5)
+    assert torch.allclose(context[1], memory.states[1, 0], atol=1e-5)  # of one word all is attended to
+
+
+def test_without_attention_the_first_state_is_all_that_is_known() -> None:
+    """Articles differ in what is written, and the decoder's first state is made of both directions' final states."""
+    network = model("lstm", has_attention=False).network
+    short, long = [5, 6], [5, 6, 7, 8]
+    memory, (state, cell) = network.read(padded([short, long]))
+    hidden = network.shape.hidden
+    final = torch.cat([memory.states[0, 1, :hidden], memory.states[0, 0, hidden:]])
+    assert torch.allclose(state[0], network.bridge(final)[:hidden].tanh(), atol=1e-6)
+    assert torch.allclose(cell[0], network.bridge(final)[hidden:], atol=1e-6)
+    assert not torch.allclose(state[0], state[1])
+
+
+def test_only_words_are_written() -> None:
+    """No mark and no <unk> comes out, though the network is far from thinking so."""
+    one = model()
+    with torch.no_grad():
+        one.network.out.bias[[PAD, UNKNOWN, BEGIN]] = 50.0
+    for method in ("beam", "sample", "greedy"):
+        found = candidates(one, TITLES, CONTENTS, Decoding(method=method, longest=7))  # type: ignore[arg-type]
+        assert all(1 <= len(each.words) <= 7 for row in found for each in row)
+        assert not {word for row in found for each in row for word in each.words} & set(SPECIAL)
+
+
+def test_input_that_does_not_fit() -> None:
+    """Contents that are missing or too few, and a model of another kind, are bad input; no article is no comment."""
+    with pytest.raises(BadInput, match="reads title and content; found none"):
+        generate(model(), TITLES, None, Decoding())
+    with pytest.raises(BadInput, match="contents: expected 4, one a title; found 1"):
+        generate(model(), TITLES, CONTENTS[:1], Decoding())
+    with pytest.raises(BadInput, match="of kind 'reader', not 'commenter'"):
+        load({}, config(kind="reader"))
+    assert generate(model(), [], [], Decoding()) == []
+    assert len(generate(model(source="title"), TITLES, None, Decoding())) == 4

@@ -1,0 +1,171 @@
+"""States of tokens in context: they are the model's own, whatever the batch, the layer and the tokenizer."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.models import encoder as encoders
+from pipeline.models.encoder import Encoder
+from pipeline.models.recam import contextual as work
+from pipeline.models.recam.contextual import states
+
+DOOR = ["please", "close", "the", "windowhat", "."]
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_folder: Path) -> Encoder:
+    """The encoder of random weights."""
+    return encoders.load(str(tiny_folder), device="cpu")
+
+
+def plain(encoder: Encoder, tokens: Sequence[str], layer: int, first: bool = False) -> npt.NDArray[np.float32]:
+    """States of a sentence by the tokenizer's own words."""
+    said = encoder.module.tokenizer([list(tokens)], is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        found = encoder.module[0].model(**said, output_hidden_states=True).hidden_states[layer][0].numpy()
+    words = np.array([-1 if word is None else word for word in said.word_ids(0)])
+    rows = (found[words == number] for number in range(len(tokens)))
+    return np.stack([each[0] if first else each.mean(axis=0) for each in rows])
+
+
+@pytest.mark.parametrize("layer", [-1, -2, 0, 1, 2])
+def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
+    """Of every layer, from either end; or a token is its first piece alone (REC-14)."""
+    pieces = tiny.module.tokenizer(DOOR, add_special_tokens=False)["input_ids"]
+    assert max(map(len, pieces)) > 1  # or the mean was not tested
+    assert states(tiny, [DOOR], layer)[0] == pytest.approx(plain(tiny, DOOR, layer), abs=1e-5)
+    assert states(tiny, [DOOR], layer, "first")[0] == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([*DOOR, "doorhat", "\u200b", "😀"]), max_size=9), max_size=6),
+    st.sampled_from([1, 16, 400]),
+)
+def test_a_batch_changes_nothing(tiny: Encoder, sentences: list[list[str]], budget: int) -> None:
+    """A sentence has the states it has alone, whatever it is embedded with (REC-14: each sentence on its own)."""
+    found = states(tiny, sentences, batch_tokens=budget)
+    assert [each.shape for each in found] == [(len(sentence), 32) for sentence in sentences]
+    for sentence, each in zip(sentences, found, strict=True):
+        assert each == pytest.approx(states(tiny, [sentence])[0], abs=2e-5)
+
+
+def test_a_distinct_sentence_is_embedded_once(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated sentences are read once; batches keep to the budget, and threads change nothing."""
+    seen: list[int] = []
+    embedded = work._embedded
+
+    def counted(encoder: Encoder, windows: list[work._Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        seen.append(len(windows))
+        return embedded(encoder, windows, layer)
+
+    monkeypatch.setattr(work, "_embedded", counted)
+    found = states(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR], batch_tokens=12)
+    assert sorted(seen) == [1, 2]
+    assert found[0].tolist() == found[2].tolist() == found[4].tolist()
+    threaded = Encoder(**{name: getattr(tiny, name) for name in tiny.__slots__} | {"threads": 3})
+    assert [each.tolist() for each in states(threaded, [DOOR, ["day"], ["hat"]], batch_tokens=1)] == [
+        each.tolist() for each in states(tiny, [DOOR, ["day"], ["hat"]], batch_tokens=1)
+    ]
+
+
+def test_a_token_without_a_piece_has_zeros(tiny: Encoder) -> None:
+    """What the tokenizer takes for nothing gets zeros, and moves no other token."""
+    found = states(tiny, [["\u200b", "door", "", "hat", "\u0000"], ["", ""], []])
+    assert found[0].any(axis=1).tolist() == [False, True, False, True, False]
+    assert found[0][[1, 3]] == pytest.approx(states(tiny, [["door", "hat"]])[0], abs=1e-5)
+    assert not found[1].any()
+    assert found[2].shape == (0, 32)
+    assert states(tiny, []) == []
+
+
+def test_a_long_sentence_is_cut_between_tokens(tiny: Encoder) -> None:
+    """Windows are as long as the model reads, cut where a token begins; each has the states of a whole sentence."""
+    sentence = ["hat", "windowhat", "day"] * 40
+    sizes = [len(each) for each in tiny.module.tokenizer(sentence, add_special_tokens=False)["input_ids"]]
+    cuts, room = [0], 62  # 64 but for [CLS] and [SEP]
+    while cuts[-1] < len(sentence):
+        end = cuts[-1]
+        while end < len(sentence) and sum(sizes[cuts[-1] : end + 1]) <= room:
+            end += 1
+        cuts.append(end)
+    assert len(cuts) > 4
+    found = states(tiny, [sentence])[0]
+    for start, end in pairwise(cuts):
+        assert found[start:end] == pytest.approx(plain(tiny, sentence[start:end], -1), abs=1e-5)
+
+
+def test_a_token_longer_than_the_model_reads(tiny: Encoder) -> None:
+    """It is read in parts, and is the mean of all their pieces; its neighbours have states too."""
+    long = "z" * 90  # BERT takes a word of more than 100 letters for an unknown one
+    found = states(tiny, [["hat", long, "day"]])[0]
+    ids, day = tiny.module.tokenizer([long, "day"], add_special_tokens=False)["input_ids"]
+    assert len(ids) == 90
+    with torch.no_grad():
+        parts = (tiny.module[0].model(torch.tensor([[2, *some, 3]])) for some in (ids[:62], [*ids[62:], *day]))
+        read = np.concatenate([part.last_hidden_state[0, 1:-1].numpy() for part in parts])
+    assert found[1] == pytest.approx(read[:90].mean(axis=0), abs=1e-5)
+    assert found[2] == pytest.approx(read[90], abs=1e-5)
+    assert found[0] == pytest.approx(states(tiny, [["hat"]])[0][0], abs=1e-5)
+    assert states(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(read[0], abs=1e-5)
+
+
+def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
+    """A folder of AutoModel alone, with a byte-level tokenizer: a token reads as it does with a blank before it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+
+    cut = Tokenizer(models.BPE())
+    cut.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    cut.train_from_iterator(
+        ["the door is open", "please open the door"] * 9,
+        trainers.BpeTrainer(vocab_size=290, special_tokens=special, show_progress=False,
+                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()),
+    )  # fmt: skip
+    cut.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    names = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
+             "unk_token": "<unk>", "mask_token": "<mask>", "model_max_length": 30, "padding_side": "left"}  # fmt: skip
+    PreTrainedTokenizerFast(tokenizer_object=cut, **names).save_pretrained(tmp_path)
+    config = RobertaConfig(vocab_size=cut.get_vocab_size(), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                           intermediate_size=16, max_position_embeddings=40, initializer_range=0.5)  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        RobertaModel(config).save_pretrained(tmp_path)
+    encoder = encoders.load(str(tmp_path), device="cpu")
+    found = states(encoder, [["the", "door"], ["please", "open", "the", "door", "z"], ["é"] * 70])
+    said = encoder.module.tokenizer(["please open the door z"], return_tensors="pt")
+    names = encoder.module.tokenizer.convert_ids_to_tokens(said["input_ids"][0])
+    assert "Ġthe" in names
+    with torch.no_grad():
+        whole = encoder.module[0].model(**said).last_hidden_state[0].numpy()
+    at = [place for place, name in enumerate(names) if name in {"Ġthe", "Ġdoor"}]
+    assert found[1][2:4] == pytest.approx(whole[at], abs=1e-5)
+    assert found[0] == pytest.approx(states(encoder, [["the", "door"]])[0], abs=1e-5)
+    assert found[2].any(axis=1).all()
+
+
+def test_what_cannot_be_embedded_is_named(tiny: Encoder) -> None:
+    """An encoder without pieces, a layer that is not there and an unknown pooling are refused."""
+    with pytest.raises(BadInput, match="'characters' has no word pieces"):
+        states(encoders.load("characters"), [["door"]])
+    for layer in (3, -4):
+        with pytest.raises(BadInput, match=rf"no layer {layer} .* expected one from -3 to 2"):
+            states(tiny, [["door"]], layer)
+    with pytest.raises(BadInput, match="no pooling 'sum'; there are mean, first"):
+        states(tiny, [["door"]], pooling="sum")  # type: ignore[arg-type]
+
+
+def test_the_embedded_encoder() -> None:
+    """With the embedded encoder a token in context is what its tokenizer's own words give, in a batch too."""
+    encoder = encoders.load(device="cpu")
+    said = ["Anna", "'s", "brother-in-law", "didn", "'t", "re-open", "the", "café", "until", "10.30am", "."]
+    found = states(encoder, [["He", "slept", "."], said, ["Rain"] * 12])
+    assert found[1] == pytest.approx(plain(encoder, said, -1), abs=1e-5)

@@ -1,0 +1,185 @@
+"""The readers against the equations written plainly; padding, gates, glosses, gradients."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, weights
+
+N, D, HIDDEN = 3, 4, 5
+SETTINGS: dict[str, dict[str, Any]] = {
+    "gated": {}, "attentive": {"hops": 1}, "gloss": {"hops": 1, "has_gloss": True}, "lstm": {"unit": "lstm", "hops": 2},
+}  # fmt: skip
+every_setting = pytest.mark.parametrize("name", SETTINGS)
+
+
+def reader(name: str = "gated", **changes: Any) -> Reader:
+    """A small one, its weights drawn under a seed."""
+    torch.manual_seed(1)
+    return Reader(Shape(D, HIDDEN)._replace(**SETTINGS[name] | changes)).eval()
+
+
+def padded(lengths: list[int], seed: int, filler: float = 0.0) -> Padded:
+    """Random vectors, and what stands after a row's end."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.full((len(lengths), max(lengths), D), filler)
+    for row, length in enumerate(lengths):
+        vectors[row, :length] = torch.randn(length, D, generator=generator)
+    return vectors, torch.tensor(lengths)
+
+
+def asked(name: str, filler: float = 0.0) -> dict[str, Any]:
+    """Three passages and summaries, and four candidates with glosses."""
+    candidates = torch.randn(4, D, generator=torch.Generator().manual_seed(9))
+    return {
+        "passage": padded([6, 2, 1], 2, filler), "summary": padded([3, 5, 1], 3, filler),
+        "place": torch.tensor([2, 0, 0]), "candidates": candidates,
+        "glosses": padded([2, 4, 1, 3], 4, filler) if name == "gloss" else None,
+    }  # fmt: skip
+
+
+def scores(found: Reader, given: dict[str, Any]) -> Tensor:
+    """[3, 4]"""
+    v = found.summarised(given["passage"], given["summary"], given["place"])
+    return found.scores(v, given["candidates"], given["glosses"])
+
+
+def sides(encoder: Encoder, vectors: Tensor) -> Tensor:
+    """States of one row [1, t, d], read onward and from its end: [1, t, 2 hidden]."""
+    return torch.cat([encoder.onward(vectors)[0], encoder.reverse(vectors.flip(1))[0].flip(1)], dim=2)
+
+
+def plain(found: Reader, given: dict[str, Any]) -> Tensor:
+    """Equations 1-14 for one item and one candidate at a time, without padding or batches."""
+    rows = []
+    for item in range(N):
+        of_p, of_s = (vectors[item : item + 1, : lengths[item]] for vectors, lengths in
+                      (given["passage"], given["summary"]))  # fmt: skip
+        x = of_p
+        for hop, (passage, summary) in enumerate(zip(found.passages, found.summaries, strict=True)):
+            d, q = sides(passage, x), sides(summary, of_s)
+            if hop < len(found.passages) - 1:  # Dhingra et al.: α_i = softmax(Qᵀ d_i), x_i = d_i ⊙ Q α_i
+                x = torch.stack([d[0, i] * (q[0].T @ (q[0] @ d[0, i]).softmax(0)) for i in range(d.shape[1])])[None]
+        h_q = q[0, given["place"][item]]
+        e = torch.stack([h_q @ found.attend.weight.T @ h for h in d[0]])  # Eq. 1, 5
+        p = (e.softmax(0)[:, None] * d[0]).sum(0)  # Eq. 2, 6, 7
+        v = torch.cat([h_q, p])  # Eq. 3, 8
+        row = []
+        for t, a_e in enumerate(given["candidates"]):
+            a = a_e
+            if found.shape.has_gloss:
+                vectors, lengths = given["glosses"]
+                h_g = sides(found.glosses, vectors[t : t + 1, : lengths[t]])[0]
+                u = torch.tanh(found.ask.weight @ v + found.ask.bias)
+                beta = torch.stack([u @ h for h in h_g]).softmax(0)  # Eq. 9, 10
+                a = torch.cat([(beta[:, None] * h_g).sum(0), a_e])  # Eq. 11, 12
+            row.append(v @ found.predict.weight.T @ a)  # Eq. 3, 13
+        rows.append(torch.stack(row))
+    return torch.stack(rows)
+
+
+@every_setting
+def test_the_equations(name: str) -> None:
+    """In batches, with masks and sums in another order, the scores are those of the equations (REC-17 to REC-19)."""
+    found, given = reader(name), asked(name)
+    assert torch.allclose(scores(found, given), plain(found, given), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["gru", "lstm"])
+def test_an_encoder_reads_as_torch_does(unit: str) -> None:
+    """States of padded rows are those of torch's own network to both sides over packed rows, zeros after the ends."""
+    torch.manual_seed(1)
+    found = Encoder(Shape(D, HIDDEN, unit=unit), D)
+    torchs = (torch.nn.GRU if unit == "gru" else torch.nn.LSTM)(D, HIDDEN, batch_first=True, bidirectional=True)
+    own = {**found.onward.state_dict(), **{f"{key}_reverse": w for key, w in found.reverse.state_dict().items()}}
+    torchs.load_state_dict(own)
+    vectors, lengths = padded([3, 6, 1], 2, filler=torch.nan)
+    packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+    states, _ = pad_packed_sequence(torchs(packed)[0], batch_first=True)
+    assert torch.allclose(found(vectors, lengths), states, atol=1e-6)
+
+
+@every_setting
+def test_padding_does_not_count(name: str) -> None:
+    """What stands after the end of a passage, a summary or a gloss changes nothing, and neither do others beside it."""
+    found, given = reader(name), asked(name)
+    whole = scores(found, given)
+    assert torch.equal(scores(found, asked(name, filler=99.0)), whole)
+    (passages, lengths), (summaries, ends) = given["passage"], given["summary"]
+    alone = {"passage": (passages[1:2, :2], lengths[1:2]), "summary": (summaries[1:2], ends[1:2])}
+    assert torch.allclose(scores(found, given | alone | {"place": given["place"][1:2]}), whole[1:2], atol=1e-6)
+
+
+@every_setting
+def test_a_candidate_has_its_score_in_any_company(name: str) -> None:
+    """The score of a word is the same among five options and in a vocabulary, so both ways to answer agree."""
+    found, given = reader(name), asked(name)
+    some = {"candidates": given["candidates"][[3, 1]]}
+    if given["glosses"]:
+        some["glosses"] = tuple(part[[3, 1]] for part in given["glosses"])
+    assert torch.allclose(scores(found, given | some), scores(found, given)[:, [3, 1]], atol=1e-6)
+
+
+@given(arrays("float32", (2, 3, 6), elements=st.floats(-30, 30, width=32)),
+       st.lists(st.integers(1, 6), min_size=6, max_size=6))  # fmt: skip
+def test_attention_sums_to_one(values: Any, lengths: list[int]) -> None:
+    """Weights are positive where words are, exactly 0 where none are, and sum to 1 (Eq. 2, 6, 10; REC-19)."""
+    ends = torch.tensor(lengths).reshape(2, 3)
+    found = weights(torch.from_numpy(values), ends)
+    assert torch.allclose(found.sum(dim=2), torch.ones(2, 3), atol=1e-5)
+    assert not found[torch.arange(6) >= ends.unsqueeze(2)].any()
+
+
+def test_one_hop_has_no_gate() -> None:
+    """With one hop the passage is read without the summary; with more, another summary changes how it is read."""
+    for hops, is_alike in ((1, True), (2, False)):
+        found, given = reader(hops=hops, dropout=0.0), asked("gated")
+        states = []
+        found.passages[-1].register_forward_hook(lambda *call, kept=states: kept.append(call[2]))
+        for seed in (3, 5):
+            found.summarised(given["passage"], padded([3, 5, 1], seed), given["place"])
+        assert torch.allclose(states[0], states[1], atol=1e-6) == is_alike
+
+
+def test_sizes_of_the_paper() -> None:
+    """Three hops of GRUs with 150 states to either side; the first reads 300 dimensions and the others 300 (REC-21)."""
+    found = Reader(Shape(300))
+    both = [side for one in found.passages for side in (one.onward, one.reverse)]
+    assert [(one.input_size, one.hidden_size) for one in both] == [(300, 150)] * 6
+    assert found.predict.weight.shape == (300, 600)
+    assert Reader(Shape(300, has_gloss=True)).predict.weight.shape == (600, 600)
+
+
+@every_setting
+def test_gradient_reaches_every_weight(name: str) -> None:
+    """Each encoder, each attention and the head learn."""
+    found = reader(name)
+    torch.nn.functional.cross_entropy(scores(found, asked(name)), torch.tensor([0, 3, 1])).backward()
+    for key, weight in found.named_parameters():
+        assert weight.grad is not None, key
+        assert weight.grad.abs().max() > 0, key
+
+
+def test_dropout_only_while_learning() -> None:
+    """While training a share of what encoders read and of v is left out; afterwards nothing is."""
+    found, given = reader(dropout=0.5), asked("gated")
+    assert torch.equal(scores(found, given), scores(found, given))
+    found.train()
+    v = found.summarised(given["passage"], given["summary"], given["place"])
+    assert (v == 0).any()
+    assert not torch.equal(scores(found, given), scores(found, given))
+
+
+def test_the_placeholder_is_asked_about() -> None:
+    """Another place in the same summary is another question."""
+    found, given = reader(), asked("gated")
+    moved = given | {"place": torch.tensor([0, 1, 0])}
+    apart = (scores(found, moved) - scores(found, given)).abs().amax(dim=1)
+    assert (apart[:2] > 1e-4).all()
+    assert apart[2] == 0

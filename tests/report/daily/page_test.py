@@ -1,0 +1,127 @@
+"""The page: one file, no network, comments as text and never as markup."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.report.daily.page import render
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</td></table><iframe src='https://evil.example/'></iframe>",
+    "{{ 7 * 7 }}{% raw %}",
+    "--><style>@import url(https://evil.example/a.css)</style>",
+    "</textarea>&lt;b&gt;",
+]
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, their attributes, and text outside style."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+
+def loads(html: str) -> list[str]:
+    """Every address that the page would fetch or follow, but places within itself."""
+    page = Page(html)
+    named = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "formaction", "background"}
+    found = [v or "" for _, attrs in page.elements for name, v in attrs.items() if name in named]
+    found += re.findall(r"url\(([^)]*)\)", html) + re.findall(r"@import\s*[^;]*", html)
+    return [address for address in found if not address.strip("'\" ").startswith("#")]
+
+
+def test_page_needs_no_network(contents: Any) -> None:
+    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
+    html = render(contents)
+    page = Page(html)
+    assert loads(html) == []
+    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
+    policy = [attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+
+
+def test_same_rows_same_bytes(contents: Any) -> None:
+    """Rendering the same contents again gives the same text."""
+    assert render(contents) == render(contents)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("column", ["text", "title"])
+def test_comments_and_titles_stay_text(contents: Any, column: str, text: str) -> None:
+    """A hostile comment or title adds no element and no handler: it is read as the text it is."""
+    plain = Page(render(contents))
+    contents["most"] = contents["most"].with_columns(pl.lit(text).alias(column))
+    html = render(contents)
+    page = Page(html)
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
+    assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
+    assert text in page.texts
+    assert text not in html or not set(text) & set("<>&\"'")
+
+
+@pytest.mark.parametrize("field", ["encoder", "config", "code_version"])
+def test_model_fields_and_signatures_stay_text(contents: Any, field: str) -> None:
+    """What came from configuration, such as a folder's name in a signature, is escaped as well."""
+    contents["model"] = contents["model"] | {field: HOSTILE[0], "completion_models": [HOSTILE[1]]}
+    contents["signatures"] = [HOSTILE[2]]
+    contents["day"] = HOSTILE[0]
+    assert Page(render(contents)).tags.isdisjoint({"script", "img"})
+
+
+def test_numbers_are_shown(contents: Any) -> None:
+    """Counts, means, shares of the funnel with their reasons and the measured accuracies stand on the page."""
+    texts = " ".join(" ".join(Page(render(contents)).texts).split())
+    for wanted in (
+        "4 comments scored", "2 sources", "1.000 mean implicitness",  # of 0, .25, 1.75, 2
+        "7 rows read", "3 rows dropped, each with a reason",  # 5 + 2 and 3 + 0, each run once
+        "clean: 1 empty; deduplicate: 2 exact duplicate",
+        "implicitness_accuracy test all 0.952 0.844 longer_is_implicit 26",
+        "weibo zh 2 1.000 1.061 1.000", "zhihu en 1 2.000 – 2.000",
+        "1.750 你可真准时。", "implicitness|model:abab|lang:en",
+    ):  # fmt: skip
+        assert wanted in texts
+
+
+def test_warnings(contents: Any) -> None:
+    """A model trained on the sample and languages other than English are each warned of; else there is no warning."""
+
+    def warned() -> int:
+        return sum(attrs.get("class") == "warn" for _, attrs in Page(render(contents)).elements)
+
+    assert "Scores in zh are an extension" in render(contents)
+    assert warned() == 1
+    contents["model"] = contents["model"] | {"completion_models": ["someone", "undertone-sample"]}
+    assert "trained on the sample shipped with Undertone: good for trying things out, not a result" in render(contents)
+    assert warned() == 2
+    contents["scores"] = contents["scores"].with_columns(lang=pl.lit("en"))
+    contents["model"] = contents["model"] | {"completion_models": ["someone"]}
+    assert warned() == 0
+
+
+def test_page_without_model_or_funnel(contents: Any) -> None:
+    """If the model's row or the funnel is gone, the page says so or leaves it out, and still comes."""
+    contents["model"], contents["funnel"] = None, contents["funnel"].clear()
+    contents["evaluations"] = contents["evaluations"].clear()
+    html = render(contents)
+    assert "The model's row is not in the table models." in html
+    assert "0</b><span>rows read" in html

@@ -1,0 +1,205 @@
+"""The page of studies: one file, no network, names as text, parts that are missing left out."""
+
+import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline.metrics.impscore.detection import LABELS
+from pipeline.report.impscore.page import Contents, render
+from tests.report.daily.page_test import HOSTILE, Page, loads
+from tests.report.impscore.study_figures_test import (
+    ABLATION,
+    AUDIT,
+    DATA_SETS,
+    DETECTION,
+    DIVERSITY,
+    SENSITIVITY,
+    TRIPLES,
+    frame,
+    row,
+    spread,
+)
+
+EVALUATIONS = pl.DataFrame(
+    {"metric": ["implicitness_accuracy", "implicitness_accuracy", "kendall_tau", "implicitness_accuracy"],
+     "split": ["test", "train", "test", "test"], "subset": ["all", "all", "groups:en", "all"], "epoch": [0, 0, 0, 7],
+     "value": [0.952, 0.999, 0.751, 0.444], "baseline": [0.85, None, 0.1, None],
+     "baseline_name": ["length", None, "words", None], "pair_count": [1204, 9000, 20, 1204]}
+)  # fmt: skip
+PARTS: dict[str, Any] = {
+    "triples": TRIPLES,
+    "audit": AUDIT.with_columns(model=pl.lit(0.95)),
+    "evaluations": EVALUATIONS,
+    "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION]),
+    "spaces": {"points": [np.eye(4, 2), np.ones((4, 2))], "groups": ["rent", "rent", "dog", "dog"],
+               "silhouettes": (0.51, 0.12)},
+    "agreement": {"names": ["Human 1", "Human 2", "ImpScore"], "measure": "Kendall τ",
+                  "values": np.array([[1, 0.6, 0.2], [0.6, 1, 0.4], [0.2, 0.4, 1]])},
+}  # fmt: skip
+TITLES = {
+    "triples": "Implicit from explicit",
+    "audit": "What the surface alone gives away",
+    "evaluations": "What the model was measured at",
+    "spaces": "Sentences of one intent in the two spaces",
+    "agreement": "How far raters agree",
+    "ablation": "Designs of the model",
+    "sensitivity": "Margins and weight of the loss",
+    "data_sets": "How implicit data sets are",
+    "diversity": "How much data sets differ within",
+    "detection": "Who notices what is meant",
+}
+
+
+def contents(**parts: Any) -> Contents:
+    """A page's contents, by default of every part."""
+    return {"day": "2026-11-19", "model_id": "ab" * 32, **(parts or PARTS)}  # type: ignore[typeddict-item]
+
+
+def texts(html: str) -> str:
+    """What a reader sees, in one line."""
+    return " ".join(" ".join(Page(html).texts).split())
+
+
+def headings(html: str) -> list[str]:
+    """The parts of the page, from the links on its top."""
+    page = Page(html)
+    assert len([1 for tag, _ in page.elements if tag == "a"]) == html.count("<h2")
+    return [title for title in TITLES.values() if f'">{title}</h2>' in html]
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    """The page of every part."""
+    return render(contents())
+
+
+def test_page_needs_no_network(whole: str) -> None:
+    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
+    page = Page(whole)
+    assert loads(whole) == []
+    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
+    policy = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+
+
+def test_every_part_is_there(whole: str) -> None:
+    """Each part has its heading, a sentence that names the paper's section, and all but one a figure."""
+    assert headings(whole) == list(TITLES.values())
+    assert whole.count("<svg") == len(TITLES) - 1
+    said = [line for line in whole.split("\n") if 'class="says"' in line]
+    assert len(said) == len(TITLES)
+    assert all("paper" in line or "section" in line for line in said)
+
+
+@pytest.mark.parametrize("part", ["triples", "audit", "evaluations", "spaces", "agreement"])
+def test_a_part_alone(part: str) -> None:
+    """A page of one part has that part and no trace of the others."""
+    assert headings(render(contents(**{part: PARTS[part]}))) == [TITLES[part]]
+
+
+@pytest.mark.parametrize("study", ["ablation", "sensitivity", "data_sets", "diversity", "detection"])
+def test_a_study_alone(study: str) -> None:
+    """Of the studies those are shown that have rows."""
+    rows = PARTS["studies"].filter(pl.col("study") == study)
+    assert headings(render(contents(studies=rows))) == [TITLES[study]]
+
+
+def test_parts_without_rows_are_left_out() -> None:
+    """Frames without rows, or with nothing to show, make no headings; a page of nothing says so."""
+    empty = {name: PARTS[name].clear() for name in ("triples", "audit", "evaluations", "studies")}
+    assert headings(render(contents(**empty))) == []
+    assert "There is nothing to show yet." in render(contents(**empty))
+    assert headings(render(contents(evaluations=EVALUATIONS.filter(pl.col("epoch") > 0)))) == []
+
+
+def test_numbers_are_shown(whole: str) -> None:
+    """What was measured stands in the sentences and tables, the paper's numbers beside it."""
+    said = texts(whole)
+    for wanted in (
+        "Implicit sentences score 1.250 on average and explicit ones 0.425, positive pairs lie 0.250 apart and "
+        "negative ones 1.500; the paper has 1.296 and 0.514, 0.685 and 1.675",
+        "I of implicit sentences 1.250 1.000",
+        "Over all sources together, length alone tells the implicit sentence in 0.850 of cases, the model 0.950",
+        "all 0.850 0.700 0.950 300", "esnli 0.900 0.500 0.950 120",
+        "implicitness_accuracy test all length 0.952 0.850 1,204", "kendall_tau test groups:en words 0.751 0.100 20",
+        "The mean silhouette of the groups is 0.510 in the pragmatic space and 0.120 in the semantic",
+        "Two raters agree at a mean Kendall τ of 0.400", "Human 1 0.400", "Human 2 0.500", "ImpScore 0.300",
+        "no variant falls below 0.946, with the Euclidean distance none rises above 0.929",
+        "cosine euclidean pragmatic → semantic 0.953 0.010 0.962 0.010 3 0.953 / 0.962",
+        "best at γ1 = 0.5, γ2 = 0.5, α = 0.5",
+        "dghsd is the most implicit (0.800), toxigen is the least implicit (0.600)",
+        "dghsd implicit 1.100 0.250 0.700 0.900 1.100 1.300 1.500 3,439",
+        "Random pairs lie nearest in davidson, at a median ΔP of 0.900",
+        "bin with texts accuracy goes, for gpt from 0.900 to 0.200; for llama from 0.900 to 0.300",
+        "gpt 0.25–0.50 0.800 0.700 0.850 1,001 51",
+    ):  # fmt: skip
+        assert wanted in said
+
+
+def test_only_the_final_model_on_the_test_part(whole: str) -> None:
+    """Epochs and the training part are left out of the numbers; where nothing was tested, what there is is shown."""
+    assert "0.444" not in whole
+    assert "0.999" not in whole
+    trained = render(contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
+    assert "implicitness_accuracy train all 0.999 – 9,000" in texts(trained)
+    untested = render(contents(triples=TRIPLES.filter(pl.col("split") == "train")))
+    assert "1 triples of the train part" in untested
+
+
+def test_the_newest_day_of_each_study_is_shown() -> None:
+    """A study made again replaces the older one on the page, and leaves other studies alone."""
+    old = DIVERSITY.with_columns(pl.col("subset").replace("davidson", "older"), day=datetime.date(2026, 11, 18))
+    earlier = DATA_SETS.with_columns(day=datetime.date(2026, 11, 17))
+    said = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
+    assert "nearest in davidson" in said
+    assert "older" not in said
+    assert TITLES["data_sets"] in said
+
+
+def test_studies_of_other_models_are_left_out() -> None:
+    """The page of a model shows what was measured with it, and studies that make models of their own."""
+    other = pl.concat([DIVERSITY.with_columns(model_id=pl.lit("cd" * 32)), DATA_SETS, SENSITIVITY.head(3)])
+    mine = pl.when(pl.col("study") == "data_sets").then(pl.lit("ab" * 32)).otherwise("model_id")
+    html = render(contents(studies=other.with_columns(model_id=mine)))
+    assert headings(html) == [TITLES["sensitivity"], TITLES["data_sets"]]
+
+
+def test_a_study_of_empty_bins_alone() -> None:
+    """A detector that was asked about nothing has no part on the page."""
+    nothing = DETECTION.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("value", "low", "high"))
+    assert headings(render(contents(studies=nothing))) == []
+
+
+def test_same_rows_same_bytes(whole: str) -> None:
+    """Rendering again, rows of the studies in another order, gives the same text."""
+    assert render(contents(**{**PARTS, "studies": PARTS["studies"].reverse()})) == whole
+
+
+def test_names_stay_text() -> None:
+    """Hostile names of sources, detectors, raters, groups, models, baselines add no element and no handler."""
+    spreads = [r for name in HOSTILE for study in ("data_sets", "diversity") for r in spread(study, name, 0.6)]
+    by = [row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in HOSTILE]
+    count = len(HOSTILE)
+    parts = {
+        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in HOSTILE),
+        "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in HOSTILE),
+        "spaces": {"points": [np.eye(count, 2)] * 2, "groups": HOSTILE, "silhouettes": (0.1, 0.2)},
+        "agreement": {"names": HOSTILE, "values": np.eye(count), "measure": HOSTILE[0]},
+        "studies": frame(*spreads, *by),
+    }  # fmt: skip
+    html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
+    page = Page(html)
+    assert page.tags.isdisjoint({"script", "img", "iframe", "textarea", "b"})
+    assert not [attribute for _, attrs in page.elements for attribute in attrs if attribute.startswith("on")]
+    assert page.tags <= Page(render(contents())).tags
+    assert [name for name in HOSTILE if page.texts.count(name) < 5] == []  # audit, baseline, rater, two studies
+
+
+def test_a_lone_variant_is_not_compared() -> None:
+    """Where only one of the two metrics was trained the sentence compares nothing."""
+    said = texts(render(contents(studies=ABLATION.head(2))))
+    assert "no variant falls below" not in said
+    assert TITLES["ablation"] in said

@@ -1,0 +1,352 @@
+"""Figures of studies and models: SVG that says the numbers and draws whatever is there, the same rows, same bytes."""
+
+import datetime
+import json
+import re
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline.metrics.impscore.detection import LABELS
+from pipeline.report.figures import look, wrapped
+from pipeline.report.impscore import model_figures, study_figures
+from pipeline.report.impscore.study_rows import METRICS, SPACES, TABLE_2, by_metric, over_runs
+
+SCHEMA = {
+    "study": pl.String, "day": pl.Date, "model_id": pl.String, "setting": pl.String, "metric": pl.String,
+    "subset": pl.String, "run": pl.Int64, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    "row_count": pl.Int64, "effective_count": pl.Int64,
+}  # fmt: skip
+QUANTILES = ("q00", "q05", "q25", "q50", "q75", "q95", "q100")
+
+
+def row(study: str, metric: str, value: float | None, subset: str = "all", run: int = 0, **more: Any) -> dict[str, Any]:
+    """One row of the table `studies`; what is not a column is a field of the setting."""
+    told = {name: more.pop(name) for name in ("low", "high", "row_count", "effective_count", "day") if name in more}
+    counted = {"row_count": 100, "day": datetime.date(2026, 11, 19), **told}
+    return {
+        "study": study, "metric": metric, "value": value, "subset": subset, "run": run, "model_id": None,
+        "setting": json.dumps(more), **counted,
+    }  # fmt: skip
+
+
+def spread(study: str, subset: str, middle: float, count: int = 2000) -> list[dict[str, Any]]:
+    """Mean, deviation and quantiles around a middle."""
+    steps = zip(("mean", "sd", *QUANTILES), (0, None, -0.5, -0.4, -0.2, 0, 0.2, 0.4, 0.5), strict=True)
+    return [row(study, m, 0.25 if s is None else middle + s, subset, row_count=count) for m, s in steps]
+
+
+def frame(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Rows as the table has them."""
+    return pl.DataFrame(list(rows), schema=SCHEMA)
+
+
+ABLATION = frame(
+    *(
+        row("ablation", f"{kind}_accuracy", value - 0.01 + 0.01 * run, run=run, implicitness=i, pragmatics=p, space=s)
+        for ((i, p, s), values), run in product(TABLE_2.items(), range(3))
+        for kind, value in zip(("implicitness", "pragmatics"), values, strict=True)
+    )
+)
+GRID = list(product((0.1, 0.5, 1.5), (0.5, 2), (0.5, 1.0, 2)))
+SENSITIVITY = frame(
+    *(
+        row("sensitivity", "implicitness_accuracy", 0.9 - 0.02 * (g1 - 0.5) ** 2 - 0.001 * (g2 + a) + 0.002 * run,
+            run=run, gamma_implicitness=g1, gamma_pragmatics=g2, alpha=a)
+        for (g1, g2, a), run in product(GRID, range(3))
+    )
+)  # fmt: skip
+DATA_SETS = frame(
+    *spread("data_sets", "toxigen", 0.6), *spread("data_sets", "dghsd", 0.8, 22175),
+    *spread("data_sets", "dghsd:implicit", 1.1, 3439),
+)  # fmt: skip
+DIVERSITY = frame(*spread("diversity", "toxigen", 1.3), *spread("diversity", "davidson", 0.9))
+DETECTION = frame(
+    *(
+        row("detection", "accuracy", 0.9 - 0.1 * i, label, by=by, low=0.8 - 0.1 * i, high=0.95 - 0.1 * i,
+            row_count=1000 + i, effective_count=50 + i)
+        for by in ("gpt", "llama") for i, label in enumerate(LABELS) if (by, i) != ("llama", 7)
+    )
+)  # fmt: skip
+TRIPLES = pl.DataFrame(
+    {"i1": [1.5, 1.0, 0.5], "i2": [0.5, 0.4, 0.3], "i3": [0.7, 0.1, 0.2], "near": [0.3, 0.2, 0.4],
+     "far": [1.0, 2.0, 0.9], "split": ["test", "test", "train"]}
+)  # fmt: skip
+AUDIT = pl.DataFrame(
+    {"subset": ["all", "all", "esnli", "esnli"], "baseline": ["length", "words"] * 2,
+     "accuracy": [0.85, 0.7, 0.9, 0.5], "pair_count": [300, 300, 120, 120]}
+)  # fmt: skip
+
+FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
+    (study_figures.ablation, ABLATION), (study_figures.sensitivity, SENSITIVITY), (study_figures.data_sets, DATA_SETS),
+    (study_figures.diversity, DIVERSITY), (study_figures.detection, DETECTION), (model_figures.violins, TRIPLES),
+    (model_figures.audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
+]  # fmt: skip
+
+
+def words(svg: str) -> list[str]:
+    """The texts of a figure, which its glyphs are drawn from: matplotlib notes each in a comment, lines apart."""
+    return [re.sub(r"\s+", " ", text).strip() for text in re.findall("<!--(.*?)-->", svg, re.DOTALL)]
+
+
+def sizes(svg: str) -> list[float]:
+    """Font sizes of the texts of a figure, in points: glyphs are scaled from a font of 100."""
+    return [100 * float(scale) for scale in re.findall(r"scale\(([\d.]+) -", svg)]
+
+
+@pytest.mark.parametrize(("draw", "rows"), FIGURES)
+def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
+    """Rows in any order give the same bytes, twice over, and other values others."""
+    svg = draw(rows)
+    assert draw(rows) == svg == draw(rows.sample(fraction=1, shuffle=True, seed=1))
+    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+    (column,) = {"value", "i1", "accuracy"} & set(rows.columns)
+    assert draw(rows.with_columns(pl.col(column) / 2)) != svg
+    assert "<image" not in svg
+
+
+@pytest.mark.parametrize(("draw", "rows"), FIGURES)
+def test_letters_can_be_read_in_print(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
+    """No text is smaller than 8 points, and the figure fits a page."""
+    svg = draw(rows)
+    assert min(sizes(svg)) >= 8 - 1e-6
+    assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
+
+
+@pytest.mark.parametrize(("draw", "rows"), FIGURES[:5])
+def test_other_studies_are_not_drawn(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
+    """Of the frame of all studies a figure takes its own."""
+    every = pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION])
+    assert draw(every) == draw(rows)
+
+
+def test_over_runs_by_hand() -> None:
+    """Three runs are one row: mean, s.d. over n - 1, how many; one run has no s.d."""
+    setting = {"implicitness": "cosine", "pragmatics": "cosine", "space": "p2s"}
+    rows = frame(
+        *(row("ablation", "implicitness_accuracy", v, run=i, **setting) for i, v in enumerate((0.9, 0.8, 0.7)))
+    )
+    (found,) = over_runs(rows, "ablation").iter_rows(named=True)
+    assert (found["value"], found["sd"], found["run_count"]) == pytest.approx((0.8, 0.1, 3))
+    assert {name: found[name] for name in setting} == setting
+    assert over_runs(rows.head(1), "ablation")["sd"].to_list() == [None]
+
+
+def test_settings_may_be_whole_numbers() -> None:
+    """A setting whose JSON says 1 is the one that says 1.0."""
+    rows = frame(
+        row("sensitivity", "m", 0.5, gamma_implicitness=1, gamma_pragmatics=2, alpha=1),
+        row("sensitivity", "m", 0.7, run=1, gamma_implicitness=1.0, gamma_pragmatics=2.0, alpha=1.0),
+    )
+    assert over_runs(rows, "sensitivity").select("alpha", "value", "run_count").rows() == [(1.0, 0.6, 2)]
+
+
+def test_by_metric_has_a_row_a_subset() -> None:
+    """Metrics become columns beside the count."""
+    found = by_metric(DATA_SETS, "data_sets")
+    assert found["subset"].to_list() == ["dghsd", "dghsd:implicit", "toxigen"]
+    assert found["row_count"].to_list() == [22175, 3439, 2000]
+    assert found.row(0, named=True)["q95"] == pytest.approx(1.2)
+
+
+def test_table_2_is_the_papers() -> None:
+    """All twelve variants, every cosine one above every Euclidean one, .946 to .953 against .924 to .929 (IMP-29)."""
+    assert set(TABLE_2) == {(*metrics, space) for metrics, space in product(METRICS, SPACES)}
+    ours = {
+        kind: [both[0] for variant, both in TABLE_2.items() if variant[0] == kind] for kind in ("cosine", "euclidean")
+    }
+    assert (min(ours["cosine"]), max(ours["cosine"])) == (0.946, 0.953)
+    assert (min(ours["euclidean"]), max(ours["euclidean"])) == (0.924, 0.929)
+    assert TABLE_2["euclidean", "cosine", "third"] == (0.929, 0.974)
+
+
+def test_ablation_says_both_accuracies_and_the_papers() -> None:
+    """Every cell has mean ± s.d. of both accuracies, the paper's numbers beside; cells without runs a dash."""
+    said = words(study_figures.ablation(ABLATION))
+    for one, other in TABLE_2.values():
+        assert {f"{one:.3f} ± 0.010", f"{other:.3f} ± 0.010", f"{one:.3f}", f"{other:.3f}"} <= set(said)
+    assert "–" not in said
+    lone = words(study_figures.ablation(ABLATION.head(1)))
+    assert lone.count("–") == 23
+    assert "0.943" in lone  # one run has no s.d.
+
+
+def frames(svg: str) -> int:
+    """How many cells of the ablation are framed."""
+    return len(re.findall(r"fill: none; stroke: #c1666b; stroke-width: 1.8", svg))
+
+
+def test_ablation_frames_the_best() -> None:
+    """The best implicitness accuracies are framed, both where two are equal in print, as in the paper."""
+    assert frames(study_figures.ablation(ABLATION)) == 2
+    is_first = pl.col("setting").str.contains('"cosine", "pragmatics": "euclidean", "space": "p2s"', literal=True)
+    better = pl.when(is_first).then(pl.col("value") + 0.001).otherwise("value")
+    assert frames(study_figures.ablation(ABLATION.with_columns(value=better))) == 1
+
+
+def test_sensitivity_names_the_best_of_each_panel() -> None:
+    """One panel an α, each with its best mean and where it is."""
+    said = words(study_figures.sensitivity(SENSITIVITY))
+    for alpha, best in (("0.5", "0.901"), ("1", "0.901"), ("2", "0.900")):
+        assert any(
+            text.startswith(f"α = {alpha}: best {best[:4]}") and text.endswith("at γ1 = 0.5, γ2 = 0.5") for text in said
+        )
+
+
+SENSITIVITY_PARTS = {
+    "one setting, one run": SENSITIVITY.head(1),
+    "one α": SENSITIVITY.filter(pl.col("setting").str.contains('"alpha": 0.5')),
+    "one γ2": SENSITIVITY.filter(pl.col("setting").str.contains('"gamma_pragmatics": 0.5')),
+    "a grid with holes": SENSITIVITY.head(40),
+    "nothing differs": SENSITIVITY.with_columns(value=pl.lit(0.9)),
+}
+
+
+@pytest.mark.parametrize("name", SENSITIVITY_PARTS)
+def test_any_grid_draws(name: str) -> None:
+    """A grid that is not full, or has one value, is drawn as points without a warning."""
+    assert study_figures.sensitivity(SENSITIVITY_PARTS[name]).startswith("<svg")
+
+
+def test_the_surface_meets_what_was_measured() -> None:
+    """The interpolated surface has the measured values at its corners and leaves their range nowhere."""
+    x, y = map(np.ravel, np.meshgrid([0.1, 0.5, 1.5], [0.5, 2.0]))
+    z = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
+    order = np.array([3, 0, 5, 1, 4, 2])
+    surface = study_figures._surface(x[order], y[order], z[order])
+    assert surface is not None
+    assert surface[2][[0, 0, -1, -1], [0, -1, 0, -1]] == pytest.approx([1, 2, 5, 4])
+    assert surface[2].min() >= 0
+    assert surface[2].max() <= 5
+    assert study_figures._surface(x[:5], y[:5], z[:5]) is None
+
+
+def test_data_sets_are_sorted_and_implicit_parts_stand_beside() -> None:
+    """The most implicit comes first, each with its n, the implicit part's under its own data set."""
+    said = words(study_figures.data_sets(DATA_SETS))
+    assert [text for text in said if text in ("toxigen", "dghsd")] == ["dghsd", "toxigen"]
+    assert [text for text in said if text.startswith("n = ")] == ["n = 22,175", "n = 3,439", "n = 2,000"]
+    alone = words(study_figures.data_sets(DATA_SETS.filter(pl.col("subset") == "dghsd:implicit")))
+    assert "dghsd" in alone
+    assert "n = 3,439" in alone
+
+
+def test_diversity_is_sorted() -> None:
+    """The most diverse comes first."""
+    said = words(study_figures.diversity(DIVERSITY))
+    assert [text for text in said if text in ("toxigen", "davidson")] == ["toxigen", "davidson"]
+
+
+def test_detection_counts_below_each_bin() -> None:
+    """All eight bins are named; below each stands n with the effective n of each detector, 0 where it has no texts."""
+    said = words(study_figures.detection(DETECTION))
+    assert {label.replace("-", "–") for label in LABELS} <= set(said)
+    joined = " ".join(said)
+    assert joined.count("1,003 (53)") == 2
+    assert joined.count("1,007 (57)") == 1
+    assert said.count("0") == 1
+    assert {"● gpt", "■ llama"} <= set(said)
+
+
+def test_detection_on_several_sources_is_not_mixed() -> None:
+    """One detector on two data sets is two lines, each with its own numbers; empty bins have none."""
+    rows = frame(
+        row("detection", "accuracy", 0.9, LABELS[0], by="gpt", source="toxigen", row_count=10),
+        row("detection", "accuracy", 0.1, LABELS[0], by="gpt", source="dghsd", row_count=20),
+        row("detection", "accuracy", None, LABELS[1], by="gpt", source="dghsd", row_count=0),
+    )
+    found = over_runs(rows, "detection")
+    assert found.select("by", "value", "row_count").rows() == [
+        ("gpt on dghsd", 0.1, 20), ("gpt on dghsd", None, 0), ("gpt on toxigen", 0.9, 10)
+    ]  # fmt: skip
+    assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(study_figures.detection(rows)))
+    assert over_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
+
+
+def test_violins_are_of_one_part() -> None:
+    """Means are those of the split that is asked for, and the number of triples is said."""
+    said = words(model_figures.violins(TRIPLES))
+    assert {"1.250", "0.450", "0.400", "0.250", "1.500"} <= set(said)
+    assert any(text.startswith("2 triples of the test part") for text in said)
+    assert any(
+        text.startswith("1 triples of the train part") for text in words(model_figures.violins(TRIPLES, "train"))
+    )
+
+
+def test_audit_with_and_without_a_model() -> None:
+    """Baselines and sources are named with their n; the model is in the legend only where there is one."""
+    said = words(model_figures.audit(AUDIT))
+    assert {"length", "words", "all", "esnli", "n = 300", "n = 120"} <= set(said)
+    assert "the model" not in said
+    known = AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))
+    assert "the model" in words(model_figures.audit(known))
+    assert "the model" not in words(model_figures.audit(known.with_columns(model=pl.lit(None, pl.Float64))))
+
+
+def test_spaces_name_groups_where_they_are_few() -> None:
+    """Two panels with their silhouettes; twelve groups have a legend, eighty are counted."""
+    points = [np.arange(24.0).reshape(12, 2), np.ones((12, 2))]
+    titles, silhouettes = ("pragmatic", "semantic"), (0.5, -0.25)
+    few = words(model_figures.spaces(points, ["rent", "dog"] * 6, titles, silhouettes))
+    assert {"rent", "dog", "pragmatic", "semantic", "silhouette 0.500", "silhouette -0.250"} <= set(few)
+    many = [np.arange(320.0).reshape(160, 2)] * 2
+    said = words(model_figures.spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
+    assert "g1" not in said
+    assert any(text.startswith("80 groups") for text in said)
+
+
+@pytest.mark.parametrize("count", [1, 6, 14])
+def test_matrix_says_every_number(count: int) -> None:
+    """Every pair of raters has its number, whatever their count; a rounding below zero is zero."""
+    values = np.full((count, count), 0.33)
+    np.fill_diagonal(values, 1)
+    values[0, -1] = -0.001 if count > 1 else 1
+    said = words(model_figures.matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
+    assert said.count("1.00") == count
+    assert said.count("0.33") == max(count * count - count - 1, 0)
+    assert "-0.00" not in said
+    assert "Kendall τ" in said
+
+
+HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论", "a" * 300, "x_" * 80]
+NAMED: dict[str, Callable[[], str]] = {
+    "data_sets": lambda: study_figures.data_sets(frame(*(r for n in HOSTILE for r in spread("data_sets", n, 0.6)))),
+    "diversity": lambda: study_figures.diversity(frame(*(r for n in HOSTILE for r in spread("diversity", n, 0.6)))),
+    "detection": lambda: study_figures.detection(
+        frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
+    ),
+    "audit": lambda: model_figures.audit(pl.concat(AUDIT[:1].with_columns(subset=pl.lit(n)) for n in HOSTILE)),
+    "matrix": lambda: model_figures.matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
+    "spaces": lambda: model_figures.spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
+}
+
+
+@pytest.mark.parametrize("figure", NAMED)
+def test_names_are_drawn_and_nothing_else(figure: str) -> None:
+    """Markup, mathematics, Chinese and very long names are drawn as they are, without a warning or an element."""
+    svg = NAMED[figure]()
+    tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}  # noqa: S314 - our own
+    drawing = {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect"}
+    assert tags <= drawing | {"metadata", "RDF", "Work", "type", "format"}
+    assert "<script" not in svg
+    assert {"$\\frac{$", "_hidden", "微博评论"} <= {text.lstrip("●■◆▲▼✚ ") for text in words(svg)}
+
+
+def test_wrapped_names() -> None:
+    """Names break after underscores, slashes and hyphens and lose nothing, until they are too long for three lines."""
+    assert wrapped("latent_hatred") == "latent_hatred"
+    long = "meta-llama/Llama-3.1-8B-Instruct"
+    assert wrapped(long).replace("\n", "") == long
+    assert max(map(len, wrapped(long).split("\n"))) <= 22
+    assert wrapped("x" * 300).count("\n") == 2
+    assert wrapped("x" * 300).endswith("…")
+
+
+def test_looks_differ() -> None:
+    """36 things in a figure have 36 looks."""
+    assert len({look(i) for i in range(36)}) == 36

@@ -1,0 +1,216 @@
+"""Figures of a cloze set and its readers: SVG that says the numbers, for one subtask or both, same rows same bytes."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+
+from pipeline.examples.recam import targets
+from pipeline.report.recam import figures
+from pipeline.report.recam.figures import WAYS, in_order, steps, subtasks_of
+from tests.report.daily.page_test import HOSTILE
+from tests.report.impscore.study_figures_test import sizes, words
+
+ONE, OTHER = "imperceptibility", "nonspecificity"
+FUNNEL = pl.DataFrame(
+    [(ONE, "concrete", 300), (ONE, "not_content", 500), (ONE, "in_passage", 100), (ONE, "new_filter", 25),
+     (ONE, None, 75), (OTHER, "not_content", 700), (OTHER, "specific", 290), (OTHER, "target", 10)],
+    schema=["subtask", "reason", "count"], orient="row",
+)  # fmt: skip
+AUDIT = pl.DataFrame(
+    [(file, subtask, baseline, 0.2 + shift + 0.05 * (file is not None), 0.012, 0.2, 837)
+     for file in (None, "Task_dev.jsonl") for subtask in (ONE, OTHER)
+     for baseline, shift in (("often_right", 0.11), ("absent", 0.03), ("longest", -0.01))],
+    schema=["file", "subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
+)  # fmt: skip
+RETRIEVAL = pl.DataFrame(
+    [(subtask, reader, 0.2 + 0.03 * i, 0.15, 0.3, 0.37, 5312 - i)
+     for subtask in (ONE, OTHER) for i, reader in enumerate(("gloss", "gated", "ours"))],
+    schema=["subtask", "reader", "mrr", "recall_1", "recall_5", "recall_10", "n"], orient="row",
+)  # fmt: skip
+READERS = pl.DataFrame(
+    [(reader, profile, trained_on, tested_on, file, value, value - 0.03, value + 0.03, 851)
+     for file in (None, "Task_dev.jsonl") for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
+     for reader, profile, trained_on, value in (
+         ("gated", "paper", tested_on, 0.27), ("gated", "paper", away, 0.24), ("masked_lm", "strong", tested_on, 0.5))],
+    schema=["reader", "profile", "trained_on", "tested_on", "file", "accuracy", "low", "high", "n"], orient="row",
+    infer_schema_length=None,
+)  # fmt: skip
+MATRIX = pl.DataFrame(
+    [(ONE, ONE, 0.351, 0.331, 0.372, 1204), (OTHER, ONE, 0.361, 0.34, 0.38, 1204),
+     (ONE, OTHER, 0.299, 0.28, 0.32, 1300), (OTHER, OTHER, 0.402, 0.38, 0.42, 1300)],
+    schema=["trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
+)  # fmt: skip
+BREAKDOWN = pl.DataFrame(
+    [(trained_on, kind, group, 60, 0.3, 0.2, 0.41)
+     for trained_on in (ONE, OTHER)
+     for kind, groups in (("upos", ("NOUN", "VERB", None)), ("words", ("121–250", "0–120", "1001+")))
+     for group in groups],
+    schema=["trained_on", "by", "group", "n", "accuracy", "low", "high"], orient="row",
+)  # fmt: skip
+Draw = Callable[[pl.DataFrame], str]
+FIGURES: list[tuple[Draw, pl.DataFrame, str]] = [
+    (figures.funnel, FUNNEL, "subtask"), (figures.audit, AUDIT, "subtask"),
+    (figures.retrieval, RETRIEVAL, "subtask"), (figures.readers, READERS, "tested_on"),
+    (figures.matrix, MATRIX, "trained_on"), (figures.breakdown, BREAKDOWN, "trained_on"),
+]  # fmt: skip
+EVERY = [pytest.param(*figure, id=figure[0].__name__) for figure in FIGURES]
+
+
+@cache
+def whole(name: str) -> str:
+    """A figure of all its rows, drawn once."""
+    ((draw, rows),) = ((draw, rows) for draw, rows, _ in FIGURES if draw.__name__ == name)
+    return draw(rows)
+
+
+@pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
+def test_same_rows_same_bytes(draw: Draw, rows: pl.DataFrame, column: str) -> None:
+    """Rows in any order give the same bytes; one subtask alone is drawn, and is another figure."""
+    assert whole(draw.__name__) == draw(rows.sample(fraction=1, shuffle=True, seed=1))
+    alone = draw(rows.filter(pl.col(column) == OTHER))
+    assert OTHER in " ".join(words(alone))
+    assert alone != whole(draw.__name__)
+
+
+@pytest.mark.parametrize("name", [figure[0].__name__ for figure in FIGURES])
+def test_letters_can_be_read_in_print(name: str) -> None:
+    """A figure is one element without pictures, no text is smaller than 8 points, and it fits a page."""
+    svg = whole(name)
+    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+    assert "<image" not in svg
+    assert min(sizes(svg)) >= 8 - 1e-6
+    assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
+
+
+@pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
+def test_nothing_to_draw_is_an_error(draw: Draw, rows: pl.DataFrame, column: str) -> None:
+    """Without rows there is no figure."""
+    with pytest.raises(ValueError, match="at least one row"):
+        draw(rows.clear())
+
+
+@pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
+def test_hostile_names_stay_text(draw: Draw, rows: pl.DataFrame, column: str) -> None:
+    """Names from outside add no element to a figure."""
+    names = [name for name in rows.columns if rows.schema[name] == pl.String]
+    hostile = rows.head(1).with_columns(pl.lit(HOSTILE[i % 3]).alias(name) for i, name in enumerate(names))
+    plain = rows.head(1).with_columns(pl.lit("a").alias(name) for name in names)
+    kinds = [{one.tag for one in ET.fromstring(draw(frame)).iter()} for frame in (hostile, plain)]  # noqa: S314
+    assert kinds[0] == kinds[1]
+
+
+@pytest.mark.parametrize("number", range(3, 6))
+def test_what_is_null_is_left_out(number: int) -> None:
+    """A figure of accuracies that are not known has its names and says nan nowhere."""
+    draw, rows, _ = FIGURES[number]
+    said = words(draw(rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("accuracy", "low", "high"))))
+    assert "nan" not in " ".join(said)
+    assert ONE in " ".join(said)
+
+
+def test_funnel_follows_the_filters() -> None:
+    """The rule comes first, filters in their order, unknown ones then; what is left goes down to the targets."""
+    found = steps(FUNNEL.filter(pl.col("subtask") == ONE))
+    assert found.rows() == [
+        ("not_content", 500, 500), ("concrete", 300, 200), ("in_passage", 100, 100), ("new_filter", 25, 75),
+        ("target", 75, 75),
+    ]  # fmt: skip
+    assert steps(found.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
+    said = words(whole("funnel"))
+    assert {"1,000", "−500", "−300", "75 (7.5 %)", "10 (1.0 %)", "too concrete", "too specific"} <= set(said)
+    assert said.index("no content word") < said.index("too concrete") < said.index("in the passage")
+
+
+def test_every_reason_of_the_funnel_is_named() -> None:
+    """What `examples.recam.targets` tells of a token has words on the page."""
+    told = re.findall(
+        r'"((?:not|no|in|synonym|antonym|similar)_\w+|concrete|specific)"', Path(targets.__file__).read_text("utf-8")
+    )
+    assert len(set(told)) >= 11
+    assert set(told) <= set(figures.REASONS)
+
+
+def test_audit_shows_the_best_ways_first() -> None:
+    """The way that reaches most anywhere is on top; sets and their numbers of items stand in the legend."""
+    said = words(whole("audit"))
+    assert [name for name in said if name in {"often right", "absent", "longest"}] == [
+        "often right",
+        "absent",
+        "longest",
+    ]
+    assert f"{ONE}, n = 837" in said
+    assert "the best" not in " ".join(said)
+    many = pl.concat(
+        AUDIT.head(1).with_columns(baseline=pl.lit(f"way_{i:02}"), accuracy=0.2 + i / 100) for i in range(20)
+    )
+    shown = words(figures.audit(many))
+    assert [name for name in shown if name.startswith("way")] == [f"way {i:02}" for i in range(19, 19 - WAYS, -1)]
+    assert f"the best {WAYS} of 20 ways not to read" in " ".join(shown)
+
+
+def test_audit_of_our_items_alone() -> None:
+    """Without a column `file` all items are ours."""
+    ours = AUDIT.filter(pl.col("file").is_null())
+    assert figures.audit(ours.drop("file")) == figures.audit(ours)
+
+
+def stars(svg: str) -> int:
+    """How many stars there are, the legend's too: they alone are white with a rim of ink."""
+    return len(re.findall(r"<use [^>]*fill: #ffffff; stroke: #1f2933", svg))
+
+
+def test_the_papers_retrieval_is_beside_ours() -> None:
+    """A star for each number of tables 3 and 4: two readers of two subtasks with four each; a new reader has none."""
+    svg = whole("retrieval")
+    assert stars(svg) == 2 * 2 * 4 + 1
+    said = words(svg)
+    assert [name for name in said if name.endswith("MRR")] == ["gated · MRR", "gloss · MRR", "ours · MRR"]
+    assert f"{ONE} n = 5,310 to 5,312" in " ".join(said)
+
+
+def test_readers_are_named_with_their_training() -> None:
+    """The best reader of a test is on top; what one was trained on is told where it is not what it is tested on."""
+    said = words(figures.readers(READERS.with_columns(blind=pl.lit(0.23))))
+    joined = " ".join(said)
+    assert joined.index("masked_lm (strong)") < joined.index("gated (paper)")
+    assert f"gated (paper), trained on {OTHER}" in joined
+    assert f"tested on {ONE}, Task_dev.jsonl" in joined
+    assert "best way not to read" in said
+    assert "best way not to read" not in words(whole("readers"))
+
+
+def test_the_paper_stands_beside_our_items_only() -> None:
+    """The GA Reader's published accuracy is of the official test set, and is not drawn for a file."""
+    dev = READERS.filter(pl.col("file").is_not_null())
+    assert "GA Reader" in " ".join(words(whole("readers")))
+    assert "GA Reader" not in " ".join(words(figures.readers(dev)))
+
+
+def test_matrix_says_what_is_lost() -> None:
+    """Away cells say how far they are from home: 0.402 - 0.299 below, 0.361 - 0.351 above; home is framed."""
+    said = words(whole("matrix"))
+    assert {"0.351", "0.331 to 0.372", "0.103 below home", "0.010 above home", "n = 1,204"} <= set(said)
+    assert said.count("home") == 2
+    alone = words(figures.matrix(MATRIX.head(2)))
+    assert alone.count("home") == 1
+    with pytest.raises(ValueError, match="once"):
+        figures.matrix(pl.concat([MATRIX, MATRIX]))
+
+
+def test_breakdown_is_in_the_order_of_lengths() -> None:
+    """Bins stand in the order of their lengths, what is not known last, each with its number of items."""
+    said = words(whole("breakdown"))
+    names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
+    assert [name for name in said if name in names] == names
+    assert said.count("n = 60") == BREAKDOWN.height
+    assert in_order(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
+
+
+def test_subtasks_stand_in_the_papers_order() -> None:
+    """Imperceptibility is subtask 1, nonspecificity 2; other names come after them."""
+    assert subtasks_of(pl.Series(["a", OTHER, ONE, OTHER])) == [ONE, OTHER, "a"]

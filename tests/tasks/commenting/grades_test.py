@@ -1,0 +1,263 @@
+"""Grades of comments as tasks: comments to people, their grades to a table."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.label import exchange, quality
+from pipeline.tasks.commenting import commenters, grades
+from pipeline.tasks.daily import collect
+from pipeline.tasks.labelling import release
+
+DAY = sample.DAY
+LATER = "2026-11-20"
+RATERS = ("anna", "ben", "chen", "dora", "eve")
+
+
+@pytest.fixture
+def given(corpus: Path) -> Path:
+    """The references given to people."""
+    assert grades.give("references", DAY, "files") == 6 * 27
+    return grades.folder_of("references")
+
+
+def filled_in(folder: Path, rater: str, grade: int) -> Path:
+    """What a rater sends back: the same grade for each of their tasks."""
+    rows = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)
+    path = folder / f"{rater}.csv"
+    rows.select("task_id", rater_id=pl.lit(rater), quality=pl.lit(grade)).write_csv(path)
+    return path
+
+
+def test_each_comment_goes_to_two_of_five(given: Path, tmp_path: Path) -> None:
+    """Sheets together hold every task twice, never twice for one rater, and about as many each (AAC-08)."""
+    grades.export("references", given, RATERS)
+    sheets = {rater: pl.read_excel(given / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
+    assert {len(sheet) for sheet in sheets.values()} == {64, 65}
+    every = pl.concat(sheets.values())
+    assert set(every.value_counts()["count"]) == {2}
+    assert all(sheet.n_unique() == len(sheet) for sheet in sheets.values())
+    with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
+        grades.export("references", given, RATERS)
+    grades.export("references", tmp_path, RATERS)
+    assert {rater: set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) for rater in RATERS} == {
+        rater: set(sheet) for rater, sheet in sheets.items()
+    }
+
+
+def test_grades_become_a_table_once_there_are_two(given: Path) -> None:
+    """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10)."""
+    grades.export("references", given, RATERS[:2])
+    one, other = (filled_in(given, rater, grade) for rater, grade in (("anna", 4), ("ben", 5)))
+    assert grades.collect("references", [one]) == {"tasks": 162, "graded": 0, "waiting": 162}
+    assert grades.collect("references", [other]) == {"tasks": 162, "graded": 162, "waiting": 0}
+    rows = warehouse.scan("comment_grades").collect()
+    assert set(rows["grade"]) == {4.5}
+    assert rows["raters"].to_list() == [["anna", "ben"]] * 162
+    assert grades.summary("references").five_share == 1
+    assert grades.agreement("references")["weights"].to_list() == ["linear", "quadratic"]
+    before = rows.sort("comment_id")
+    grades.collect("references", [one, other])
+    assert warehouse.scan("comment_grades").collect().sort("comment_id").equals(before)
+
+
+def test_files_are_looked_for_in_the_folder(given: Path) -> None:
+    """What lies in `labels` is taken without naming it."""
+    grades.export("references", given, RATERS[:2])
+    for rater in RATERS[:2]:
+        filled_in(given, rater, 3).rename(given / "labels" / f"{rater}.csv")
+    assert grades.look("references", "files")["waiting"] == 0
+
+
+def test_made_up_raters_are_two_a_comment(given: Path) -> None:
+    """Simulated raters grade what is dealt to them, and the table says that they are simulated."""
+    assert grades.look("references", "simulated")["waiting"] == 0
+    rows = warehouse.scan("comment_grades").collect()
+    assert set(rows["tool"]) == {"simulated"}
+    assert rows["raters"].list.explode().n_unique() == 5
+    assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
+
+
+def test_nobody_is_asked_through_none(corpus: Path) -> None:
+    """Without a tool nothing is given out and nothing waits."""
+    assert grades.give("candidates", DAY, "none") == 0
+    assert grades.look("candidates", "none") == {"waiting": 0}
+    assert warehouse.snapshot("label_tasks") is None
+
+
+def test_what_commenters_made_is_graded(corpus: Path) -> None:
+    """Generated comments are tasks with their articles; raters are not told who made them (AAC-26)."""
+    with pytest.raises(Missing, match="undertone commenting generate"):
+        grades.give("candidates", DAY, "files")
+    commenters.generate(DAY, commenters.HUMAN)
+    assert grades.give("candidates", DAY, "files") == 6
+    told = next(exchange.tasks_rows(grades.tasks_of("candidates"), form=quality.FORM))
+    assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
+    grades.look("candidates", "simulated")
+    made = set(warehouse.scan("generated_comments").collect()["generated_id"])
+    assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == made
+
+
+def test_published_grades_are_taken_over(corpus: Path, tmp_path: Path) -> None:
+    """Grades of others come in by the ids of their comments, several raters a comment; again they are the same."""
+    path = tmp_path / "grades.csv"
+    path.write_text(
+        "thread_id,comment_id,rater_id,grade\na01,a01-01,x,4\na01,a01-01,y,5\na02,a02-03,x,2.5\n", encoding="utf-8"
+    )
+    for _ in range(2):
+        assert grades.bring(path, "imported") == 2
+    rows = warehouse.scan("comment_grades").sort("comment_id").collect()
+    assert rows["grade"].to_list() == [4.5, 2.5]
+    assert rows["grades"].to_list() == [[4.0, 5.0], [2.5]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a01,a01-01,6", "row 2, field 'grade': expected a number from 1 to 5, found '6'"),
+        ("a01,a01-01,good", "row 2, field 'grade': expected a number from 1 to 5, found 'good'"),
+        ("a01,,3", "row 2, field 'comment_id': expected a value, found none"),
+        ("a01,gone,3", "1 grades are of comments that are not there; the first is of a01/gone"),
+    ],
+)
+def test_bad_grades_are_refused(corpus: Path, tmp_path: Path, line: str, message: str) -> None:
+    """A wrong row is named by file, row and field, and nothing is written."""
+    path = tmp_path / "grades.csv"
+    path.write_text(f"thread_id,comment_id,grade\n{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        grades.bring(path, "imported")
+    assert warehouse.snapshot("comment_grades") is None
+
+
+def edited(corpus: Path, thread_id: str, change: str) -> None:
+    """The sample collected again on a later day, with another body of one article."""
+    path = corpus.parent / "edited.jsonl"
+    lines = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in lines if line["article_id"] == thread_id]
+    lines[0]["content"] += change
+    path.write_text(json.dumps(lines[0], ensure_ascii=False) + "\n", encoding="utf-8")
+    collect.import_files([path], "sample_news", LATER, mapping=sample.THREAD_COLUMNS)
+
+
+def test_an_edited_article_is_graded_anew(given: Path) -> None:
+    """Grades of what is no longer shown do not count; the comments of that article wait for new ones, no others."""
+    grades.look("references", "simulated")
+    thread_id = warehouse.scan("reference_comments").collect()["thread_id"][0]
+    edited(given.parents[1], thread_id, "后来又改了一句。")
+    assert grades.give("references", LATER, "files") == 162
+    assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
+    assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
+
+
+def test_a_sheet_of_what_has_changed_is_taken(given: Path) -> None:
+    """Answers to a task whose article changed meanwhile stop nothing: they do not count, and are told of."""
+    grades.export("references", given, RATERS[:2])
+    sheets = [filled_in(given, rater, 3) for rater in RATERS[:2]]
+    edited(given.parents[1], warehouse.scan("reference_comments").collect()["thread_id"][0], "后来又改了一句。")
+    assert grades.collect("references", sheets) == {"tasks": 135, "graded": 135, "waiting": 0}
+    assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
+
+
+def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
+    """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
+    commenters.generate(DAY, commenters.HUMAN)
+    grades.give("candidates", DAY, "simulated")
+    grades.look("candidates", "simulated")
+    where = warehouse.slice_of(source="sample_news", system=commenters.HUMAN)
+    some = warehouse.scan("generated_comments").head(4).collect()
+    warehouse.overwrite("generated_comments", where, some)
+    assert warehouse.run_check("grades_have_comments")
+    grades.prune()
+    assert not warehouse.run_check("grades_have_comments")
+    assert grades.collect("candidates") == {"tasks": 4, "graded": 4, "waiting": 0}
+
+
+def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path) -> None:
+    """Of three who graded the first two count; when the first changes their mind, the third is still late."""
+    task_id = grades.tasks_of("references")["task_id"][0]
+    rows = [("anna", 1, 10), ("ben", 3, 11), ("chen", 5, 12), ("anna", 2, 13)]
+    for place, (rater, grade, hour) in enumerate(rows):
+        path = tmp_path / f"{place}.csv"
+        told = f"{task_id},{rater},quality,{grade},2026-11-19T{hour}:00:00Z"
+        path.write_text(f"task_id,rater_id,field,value,labelled_at\n{told}\n", encoding="utf-8")
+        grades.collect("references", [path])
+    row = warehouse.scan("comment_grades").collect().row(0, named=True)
+    assert (row["raters"], row["grades"]) == (["anna", "ben"], [2.0, 3.0])
+    late = warehouse.scan("dropped", pl.col("reason") == "late").collect()
+    assert late["row_key"].to_list() == [f"{task_id}/chen"]
+
+
+def test_people_count_before_simulated_raters(given: Path) -> None:
+    """Once people grade a set what was made up for it does not count, and each grade says whose it is."""
+    grades.look("references", "simulated")
+    grades.export("references", given, RATERS[:2])
+    grades.collect("references", [filled_in(given, "anna", 4), filled_in(given, "ben", 4)])
+    with pytest.raises(BadInput, match="people have graded these references"):
+        grades.collect("references", tool="simulated")
+    rows = warehouse.scan("comment_grades").collect()
+    assert (set(rows["tool"]), set(rows["grade"])) == ({"file"}, {4.0})
+    assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
+
+
+def test_what_was_withdrawn_does_not_come_back(given: Path) -> None:
+    """A task taken out on request is not given again, and its grade goes."""
+    grades.look("references", "simulated")
+    gone = warehouse.scan("label_tasks").collect().row(0, named=True)
+    release.withdraw([gone["row_id"]])
+    assert grades.give("references", DAY, "files") == 161
+    grades.look("references", "files")
+    assert gone["comment_id"] not in set(
+        warehouse.scan("comment_grades", pl.col("thread_id") == gone["thread_id"]).collect()["comment_id"]
+    )
+
+
+def test_a_grade_can_be_corrected(given: Path) -> None:
+    """A sheet sent again with another grade and no times replaces what it said before."""
+    grades.export("references", given, RATERS[:2])
+    for grade in (3, 4):
+        grades.collect("references", [filled_in(given, rater, grade) for rater in RATERS[:2]])
+    assert set(warehouse.scan("comment_grades").collect()["grade"]) == {4.0}
+
+
+def test_grades_of_strangers_are_refused(given: Path) -> None:
+    """Where sheets were dealt a grade by somebody who did not get the task is named; so is a sheet without grades."""
+    grades.export("references", given, RATERS[:2])
+    path = filled_in(given, "anna", 3)
+    rows = pl.read_csv(path)
+    rows.with_columns(rater_id=pl.lit("zoe")).write_csv(path)
+    with pytest.raises(BadInput, match=r"anna.csv: task \w+ was not given to rater 'zoe', nor 161 others"):
+        grades.collect("references", [path])
+    rows.drop("quality").write_csv(path)
+    with pytest.raises(BadInput, match="no column of what was asked; expected quality"):
+        grades.collect("references", [path])
+
+
+def test_a_look_without_news_writes_nothing(given: Path) -> None:
+    """Asking a tool again and again leaves no snapshots behind."""
+    grades.look("references", "simulated")
+    before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
+    grades.look("references", "simulated")
+    assert {name: warehouse.snapshot(name) for name in before} == before
+
+
+def test_too_few_raters_are_told(given: Path) -> None:
+    """One rater cannot give two grades; a foreign file of assignments is named."""
+    with pytest.raises(BadInput, match="2 people grade each comment; name as many, found 1"):
+        grades.export("references", given, RATERS[:1])
+    (given / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"assigned.csv: expected columns task_id, rater_id, found task, who"):
+        grades.export("references", given, RATERS)
+
+
+def test_own_grades_are_not_overwritten_by_imported_ones(corpus: Path, tmp_path: Path) -> None:
+    """Imported grades cannot go under the name of raters' own, nor twice by one rater."""
+    path = tmp_path / "grades.csv"
+    path.write_text("thread_id,comment_id,grade\na01,a01-01,4\na01,a01-01,5\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="choose another name"):
+        grades.bring(path, "quality_references")
+    with pytest.raises(BadInput, match="rater 'unnamed' graded a01/a01-01 twice"):
+        grades.bring(path, "imported")

@@ -1,0 +1,99 @@
+"""Overlap with references as tasks: of files, of what commenters made, and metrics held against people."""
+
+import math
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.errors import BadInput
+from pipeline.metrics.overlap import scoring
+from pipeline.tasks.commenting import overlap
+
+DAY = sample.DAY
+CANDIDATES = "the bus is late\n我喜欢这座桥\n\n"
+REFERENCES = '["the bus is very late", "a bus"]\n["我们喜欢这座桥"]\n["so what"]\n'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Three candidates, the last of them empty, and their references."""
+    (tmp_path / "c.txt").write_text(CANDIDATES, encoding="utf-8")
+    (tmp_path / "r.jsonl").write_text(REFERENCES, encoding="utf-8")
+    return tmp_path / "c.txt", tmp_path / "r.jsonl"
+
+
+def written(path: Path, text: str) -> Path:
+    """A file with this text."""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_files_are_measured_line_by_line(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """BLEU-1 by hand: all 10 units match, and 14 are in the closest references; a match is worth its weight."""
+    found = overlap.of_files(*files, names=["bleu_1"], tokenize="chars")
+    assert found["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
+    worth = written(tmp_path / "w.jsonl", "[0.5, 0.25]\n[1]\n[1]\n")
+    less = overlap.of_files(*files, worth, names=["bleu_1"], tokenize="chars")
+    assert less["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
+    assert less["signature"].item().startswith("bleu_1|")
+    assert less["signature"].item().endswith("|weights:file|tokenizer:chars")
+
+
+def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """With all weights one every metric is what it is without weights (AAC-19)."""
+    ones = written(tmp_path / "w.jsonl", "[1, 1]\n[1.0]\n[1]\n")
+    names = [*overlap.NAMES, "cider_d"]
+    plain, weighed = (overlap.of_files(*files, given, names)["score"].to_list() for given in (None, ones))
+    assert weighed == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.jsonl", REFERENCES.splitlines()[0], "no references, but candidate"),
+        ("r.jsonl", "the bus\n" * 3, r"r.jsonl, line 1: expected JSON, found 'the bus'"),
+        ("r.jsonl", '"the bus"\n' * 3, r"r.jsonl, line 1: expected a JSON list of references"),
+        ("r.jsonl", "[]\n" * 3, r"r.jsonl, line 1: expected a JSON list of references, found \[\]"),
+        ("w.jsonl", "[1]\n[1]\n[1]\n", "row 1, weights: expected a list of 2"),
+        ("w.jsonl", "[1, 2]\n[1]\n[1]\n", "row 1, weights: expected numbers between 0 and 1, found 2"),
+        ("r.jsonl", "[" * 100_000 + "\n", r"r.jsonl, line 1: expected JSON"),
+        ("w.jsonl", "1\n1\n1\n", r"w.jsonl, line 1: expected a JSON list of weights"),
+    ],
+)
+def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: str, text: str, message: str) -> None:
+    """What does not fit is named by file and line."""
+    written(tmp_path / name, text)
+    with pytest.raises(BadInput, match=message):
+        overlap.of_files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None)
+
+
+def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
+    """Metrics and tokenizers are named where there is no such."""
+    with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
+        overlap.of_files(*files, names=["blue"])
+    with pytest.raises(BadInput, match="metrics should be named once"):
+        overlap.of_files(*files, names=["bleu_1", "bleu_1"])
+    with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):
+        overlap.of_files(*files, tokenize="spacy")
+
+
+def test_what_was_made_is_measured_plain_and_weighted(graded: Path) -> None:
+    """Each comment has each metric twice; weighted scores are lower, and equal the library's own on the same words."""
+    assert overlap.measure(DAY, preset="(s-1)/4") == {"sample_news": 6 * len(overlap.NAMES) * 2}
+    rows = warehouse.scan("metric_scores").collect()
+    wide = rows.pivot("is_weighted", index=["generated_id", "metric"], values="value")
+    assert (wide["true"] <= wide["false"]).all()
+    refs = overlap.references("(s-1)/4")
+    made = warehouse.scan("generated_comments").collect().join(refs, on=["source", "thread_id"], suffix="_of")
+    metrics = overlap.built(["meteor"], lambda: iter(()))
+    own = scoring.segment_scores(
+        metrics, made["tokens"].to_list(), made["tokens_of"].to_list(), made["weights"].to_list()
+    )
+    told = rows.filter(pl.col("metric") == "meteor", "is_weighted").select("generated_id", "value")
+    both = made.select("generated_id", own=own["meteor"].round(6)).join(told, on="generated_id")
+    assert both["own"].to_list() == both["value"].to_list()
+    before = rows.sort("generated_id", "metric", "is_weighted")
+    overlap.measure(DAY, preset="(s-1)/4")
+    assert warehouse.scan("metric_scores").collect().sort("generated_id", "metric", "is_weighted").equals(before)

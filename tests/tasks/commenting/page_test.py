@@ -1,0 +1,30 @@
+"""The page about article commenting, out of the tables."""
+
+from pathlib import Path
+
+from pipeline import sample
+from pipeline.tasks.commenting import commenters, correlations, grades, overlap, page
+
+DAY = sample.DAY
+
+
+def test_the_page_shows_what_there_is(corpus: Path) -> None:
+    """Before anything is graded the page has the corpus; afterwards people, metrics and made-up raters named so."""
+    early = Path(page.write(DAY)).read_text(encoding="utf-8")
+    assert "What the corpus is made of" in early
+    assert "Whether metrics grade as people do" not in early
+    commenters.generate(DAY, commenters.HUMAN)
+    for kind in grades.KINDS:
+        grades.give(kind, DAY, "simulated")
+        grades.look(kind, "simulated")
+    overlap.measure(DAY)
+    correlations.correlations(DAY)
+    late = Path(page.write(DAY)).read_text(encoding="utf-8")
+    assert "Whether metrics grade as people do" in late
+    assert "simulated raters" not in early
+    assert "168 comments were graded by simulated raters" in late
+
+
+def test_an_empty_home_has_a_page(tables: Path) -> None:
+    """Without a corpus the page says what is not there."""
+    assert "the paper" in Path(page.write(DAY)).read_text(encoding="utf-8")

@@ -1,0 +1,110 @@
+"""The scorer of comments as tasks: a file or the tables to a model, a model to scores."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.tasks.commenting import grades, scorer
+
+DAY = sample.DAY
+SMALL = {"has_embedding": False, "buckets": 512}
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    """The sample's comments with the mean of their grades, their upvotes and their articles."""
+    path = tmp_path / "graded.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
+            article = json.loads(line)
+            about = {"title": article["title"], "content": article["content"], "article_id": article["article_id"]}
+            for one in article["comments"]:
+                row = {"text": one["text"], "grade": sum(one["grades"]) / 2, "upvotes": one["upvotes"], **about}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return path
+
+
+def test_a_file_becomes_a_scorer(graded: Path, tmp_path: Path) -> None:
+    """Grades of a file make a scorer that scores comments of articles it has not seen in the grades' order."""
+    rows = scorer.read(graded, "quality")
+    assert set(rows["split"]) == {"train", "validation", "test"}
+    assert rows.group_by("article_id").agg(pl.col("split").n_unique())["split"].max() == 1
+    found = scorer.train_file(rows, "quality", tmp_path / "scorer", changes=SMALL)
+    told = {row["metric"]: row["value"] for row in found.iter_rows(named=True)}
+    assert told["spearman"] > 0.3
+    scored = scorer.frame(rows.head(5).with_columns(text=pl.lit(None)), "quality", str(tmp_path / "scorer"))
+    assert scored["quality"].null_count() == scored["signature"].null_count() == 5
+    some = scorer.frame(rows.head(5).select("text"), "quality", str(tmp_path / "scorer"))
+    assert some["quality"].is_between(1, 5).all()
+    assert some["signature"].str.starts_with("quality|model:").all()
+    again = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
+    assert again.sort("metric").equals(found.sort("metric"))
+
+
+def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
+    """Upvotes of a file make a scorer of their own; it is not one of grades."""
+    scorer.train_file(scorer.read(graded, "upvotes"), "upvotes", tmp_path / "scorer", changes=SMALL)
+    rows = pl.DataFrame({"text": ["沙发", "说得对"]})
+    assert (scorer.frame(rows, "upvotes", str(tmp_path / "scorer"))["upvotes"] >= 0).all()
+    with pytest.raises(BadInput, match="it is of kind 'upvotes', expected 'quality'"):
+        scorer.frame(rows, "quality", str(tmp_path / "scorer"))
+
+
+def test_a_day_is_scored_by_what_people_graded(corpus: Path, tmp_path: Path) -> None:
+    """Grades in the tables make a scorer in force, which scores every comment of a day; again the same rows."""
+    path = tmp_path / "grades.csv"
+    rows = ["thread_id,comment_id,grade"]
+    for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
+        article = json.loads(line)
+        rows += [f"{article['article_id']},{one['comment_id']},{one['grades'][0]}" for one in article["comments"]]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    grades.bring(path, "sample")
+    model_id = scorer.train(DAY, "quality", changes=SMALL)
+    assert scorer.score_day(DAY) == 692
+    before = warehouse.scan("scores").collect().sort("comment_id")
+    assert set(before["metric"]) == {"quality"}
+    assert set(before["model_id"]) == {model_id}
+    scorer.score_day(DAY)
+    assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
+
+
+def test_made_up_grades_teach_nothing(corpus: Path) -> None:
+    """A scorer is not trained on what simulated raters said."""
+    grades.give("references", DAY, "simulated")
+    grades.look("references", "simulated")
+    with pytest.raises(Missing, match="no comment is graded by people"):
+        scorer.train(DAY, "quality")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text,grade\nfine,\n", "row 2, field 'grade': expected a value, found none"),
+        ("text,grade\n,3\n", "row 2, field 'text': expected a value, found none"),
+        ("text,grade\nfine,nan\n", "row 2, field 'grade': expected a number from 1 to 5, found 'nan'"),
+        ("text,grade,split\nfine,3,dev\n", "row 2, field 'split': expected train, validation, test, found 'dev'"),
+        ("text,grade\nfine,7\n", "row 2, field 'grade': expected a number from 1 to 5, found '7'"),
+        ("text,score\nfine,3\n", "row 2: no column 'grade'; there are text, score"),
+        ("text,grade\nfine,good\n", "row 2, field 'grade': expected a number from 1 to 5, found 'good'"),
+    ],
+)
+def test_bad_rows_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A wrong row is named by file, row and field."""
+    path = tmp_path / "graded.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        scorer.read(path, "quality")
+
+
+def test_splits_that_are_given_stay(tmp_path: Path) -> None:
+    """Only rows without a split are dealt one, by their article and whatever the order."""
+    path = tmp_path / "graded.csv"
+    rows = [f"text {n},{n % 5 + 1},a{n},{'test' if n < 9 else ''}" for n in range(60)]
+    path.write_text("text,grade,article_id,split\n" + "\n".join(rows), encoding="utf-8")
+    found = scorer.read(path, "quality")
+    assert set(found.head(9)["split"]) == {"test"}
+    assert set(found.tail(51)["split"]) == {"train", "validation", "test"}

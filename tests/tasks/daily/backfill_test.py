@@ -1,0 +1,220 @@
+"""Backfill: days in any order, again and again, several at once, give the tables of one pass in order.
+
+The same comment comes up on several days, the same text in several comments and sources, a day's inbox is mended, a
+model is promoted in between. Compared are all columns but those of provenance.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from pipeline import warehouse
+from pipeline.errors import BadInput
+from pipeline.tables import PROVENANCE, empty
+from pipeline.tasks.daily import backfill, collect, heal, score, tokenize
+from pipeline.tasks.impscore import in_force
+
+FIRST, LAST = DAYS = ("2026-11-17", "2026-11-19")
+STEPS = ("collect", "tokenize", "score")
+INBOX = {  # day and source -> texts by comment id; "1" and "2" come up on both days, "你可真准时" in two sources
+    (FIRST, "notes"): {"1": "what a lovely queue", "2": "你可真准时", "3": "fine"},
+    (FIRST, "forum"): {"1": "你可真准时", "9": "what a lovely queue"},
+    (LAST, "notes"): {"1": "what a lovely queue again", "2": "你可真准时", "5": "fine"},
+}
+Enlist = Callable[..., str]
+Tables = dict[str, pl.DataFrame]
+
+
+def put(home: Path, day: str, source: str, texts: dict[str, str]) -> None:
+    """The inbox of a day and source holds these comments."""
+    folder = home / "inbox" / source / day
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"t{key},{key},{text}" for key, text in texts.items()]
+    (folder / "export.csv").write_text("\n".join(["thread_id,comment_id,text", *lines]), encoding="utf-8")
+
+
+def contents() -> Tables:
+    """Rows of all tables in an order of their own, without the columns of provenance."""
+    found = {}
+    for name in warehouse.names():
+        frame = warehouse.scan(name).drop(PROVENANCE, strict=False).collect()
+        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return found
+
+
+def same(found: Tables, expected: Tables) -> None:
+    """All tables are equal."""
+    for name, frame in expected.items():
+        assert found[name].equals(frame), name
+
+
+def one_pass(days: Sequence[str] = DAYS) -> None:
+    """The days one after another."""
+    for day in days:
+        for source in ("notes", "forum"):
+            backfill.run(day, ["collect"], source)
+        backfill.run(day, STEPS[1:])
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Tables]:
+    """A home with a full inbox and empty tables, a copy of it, and the tables after one pass in order."""
+    place = tmp_path_factory.mktemp("backfill") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(place))
+        for (day, source), texts in INBOX.items():
+            put(place, day, source, texts)
+        warehouse.create()
+        warehouse.close()
+        shutil.copytree(place, place.parent / "copy")
+        one_pass()
+        expected = contents()
+        warehouse.close()
+    assert {name for name, frame in expected.items() if frame.height} == {"comments", "tokens", "scores", "runs"}
+    assert (expected["comments"].height, expected["scores"].height) == (8, 8)
+    return place, place.parent / "copy", expected
+
+
+@pytest.fixture
+def fresh(
+    stock: tuple[Path, Path, Tables], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], Tables]]:
+    """Puts the inbox and empty tables back; gives what one pass made of them."""
+
+    def put_back() -> Tables:
+        warehouse.close()
+        shutil.rmtree(stock[0])
+        shutil.copytree(stock[1], stock[0])
+        return stock[2]
+
+    monkeypatch.setenv("UNDERTONE_HOME", str(stock[0]))
+    yield put_back
+    warehouse.close()
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from([(step, day) for step in STEPS for day in DAYS]), max_size=4))
+def test_any_order_of_days_and_steps(fresh: Callable[[], Tables], drawn: list[tuple[str, str]]) -> None:
+    """Whatever steps of whatever days ran before, how often and in what order: a pass backwards gives the same."""
+    expected = fresh()
+    for step, day in drawn:
+        backfill.run(day, [step], "notes")
+    one_pass(DAYS[::-1])
+    same(contents(), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match")  # filters are not safe in threads
+def test_runs_at_once(fresh: Callable[[], Tables]) -> None:
+    """Both days at once, one of them twice: a lost race is tried again, and nothing differs."""
+    expected = fresh()
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(one_pass, [day]) for day in (FIRST, LAST, FIRST)]:
+            done.result()
+    same(contents(), expected)
+
+
+def test_a_day_that_fails_does_not_stop_the_others(
+    fresh: Callable[[], Tables], stock: tuple[Path, Path, Tables]
+) -> None:
+    """A day without comments has no report and is no failure; one whose inbox is broken is named, the rest is done."""
+    expected = fresh()
+    wrong, empty_day = "2026-11-16", "2026-11-18"
+    put(stock[0], wrong, "notes", {})
+    (stock[0] / "inbox" / "notes" / wrong / "export.csv").write_text("nothing,of,this\n1,2,3\n", encoding="utf-8")
+    failed = backfill.run_all([wrong, *DAYS, empty_day])
+    assert set(failed) == {wrong}
+    assert isinstance(failed[wrong], BadInput)
+    same(contents(), expected)
+    reports = stock[0] / "reports"
+    assert {path.name for path in reports.glob("2026-*.html")} == {f"{day}.html" for day in DAYS}
+
+
+def test_a_source_that_is_nowhere_is_refused(fresh: Callable[[], Tables]) -> None:
+    """A misspelt source is no empty day."""
+    fresh()
+    with pytest.raises(BadInput, match="no source 'note'"):
+        backfill.run_all(DAYS, source="note")
+
+
+def test_a_mended_day(fresh: Callable[[], Tables], stock: tuple[Path, Path, Tables]) -> None:
+    """A day whose inbox is mended between two passes is as if it had always been so; the other day does not move.
+
+    Runs begun before that, and ended after the runs that the change started, change nothing of it.
+    """
+    expected = fresh()
+    put(stock[0], FIRST, "notes", {"1": "what a lovely queue", "2": "wrong", "8": "to be taken out"})
+    one_pass(DAYS[::-1])
+    tokens, scores = tokenize.pins(), score.pin(FIRST)
+    put(stock[0], FIRST, "notes", INBOX[FIRST, "notes"])
+    one_pass([FIRST])
+    same(contents(), expected)
+    tokenize.publish([], FIRST, tokens)
+    score.publish([], FIRST, scores)
+    same(contents(), expected)
+    assert heal.holes() == {"tokens": [], "scores": []}
+
+
+def test_a_model_promoted_in_between(fresh: Callable[[], Tables], enlist: Enlist, tiny_encoder: Path) -> None:
+    """Days after the model's day are scored by it, whenever they were scored before; earlier rows stay as they were.
+
+    Rows by the model in force before are history: they are there if a pass was made then, and only in that do two
+    histories differ.
+    """
+    expected = fresh()
+    shipped = in_force.load_model(None).model_id
+    for day in DAYS:
+        backfill.run(day, ["collect"])
+    score.run(LAST)
+    model_id = enlist(FIRST, 1)
+    for day in DAYS:
+        score.run(day)
+    mixed = contents()["scores"]
+    for day in DAYS:
+        warehouse.overwrite("scores", warehouse.slice_of(day=day), empty("scores"))
+    for day in DAYS[::-1]:
+        score.run(day)
+    straight = contents()["scores"]
+    assert_frame_equal(mixed.filter(model_id=model_id), straight)
+    assert_frame_equal(mixed.filter(model_id=shipped),
+                       expected["scores"].filter(pl.col("day").cast(pl.String) == LAST))  # fmt: skip
+    assert straight["model_id"].unique().to_list() == [model_id]
+    assert straight.height == expected["scores"].height
+
+
+def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None:
+    """By design the order of two origins of one day shows, in `origin` and `dropped` alone: who came first stays.
+
+    Another rule would have to change the rows of an origin nobody imports at that time. Done again in any order the
+    tables stay.
+    """
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text(f"thread_id,comment_id,text\nt,1,nice\nt,{name},{name}\n", "utf-8")
+
+    def bring(name: str) -> None:
+        collect.import_files([tmp_path / f"{name}.csv"], "notes", FIRST)
+
+    bring("b")
+    bring("a")
+    first = contents()
+    assert first["comments"].sort("comment_id").select("comment_id", "origin").rows() == [
+        ("1", "b.csv"), ("a", "a.csv"), ("b", "b.csv")
+    ]  # fmt: skip
+    for name in "aabba":
+        bring(name)
+    same(contents(), first)
+
+
+def test_days_of_a_range() -> None:
+    """Both ends are in it, over the end of a month; backwards it is the same in reverse; an empty range is refused."""
+    found = backfill.days("2026-02-27", "2026-03-02")
+    assert found == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
+    assert backfill.days("2026-02-27", "2026-03-02", backwards=True) == found[::-1]
+    with pytest.raises(BadInput, match="is before the first"):
+        backfill.days("2026-03-02", "2026-02-27")

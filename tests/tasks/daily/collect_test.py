@@ -1,0 +1,182 @@
+"""Collecting as a task: what files together become, and what happens to inputs that change or stop."""
+
+import json
+import logging
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.collect import fetch
+from pipeline.collect.sites import netease
+from pipeline.errors import BadInput, Refused
+from pipeline.sample.site import Answer, Site
+from pipeline.tasks.daily import collect
+
+DAY = sample.DAY
+
+
+def texts() -> list[str]:
+    """The texts in the table."""
+    return sorted(warehouse.scan("comments").select("text").collect()["text"])
+
+
+def write(folder: Path, **files: str) -> list[Path]:
+    """Files with one comment each."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(f"text\n{text}\n", encoding="utf-8")
+    return [folder / f"{name}.csv" for name in files]
+
+
+def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> None:
+    """Two files, then two others of the same folder: all four stay; the first two again replace only themselves."""
+    first, second = write(tmp_path, a="of a", b="of b"), write(tmp_path, c="of c", d="of d")
+    collect.import_files(first, "mine", DAY)
+    collect.import_files(second, "mine", DAY)
+    assert texts() == ["of a", "of b", "of c", "of d"]
+    write(tmp_path, a="of a mended")
+    collect.import_files(first, "mine", DAY)
+    assert texts() == ["of a mended", "of b", "of c", "of d"]
+
+
+def test_files_of_one_name_from_two_folders(tables: Path, tmp_path: Path) -> None:
+    """Imported together, files of the same name keep their rows apart."""
+    both = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
+    assert collect.import_files(both, "mine", DAY)[0]["kept"] == 2
+
+
+def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder one stands in has a name too; hidden and unreadable files in it are left out."""
+    write(tmp_path / "export", a="of a")
+    (tmp_path / "export" / ".DS_Store").write_bytes(b"\0")
+    (tmp_path / "export" / "b.csv.part").write_text("text\nhalf", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "export")
+    collect.run("mine", DAY, path=".")
+    assert warehouse.scan("comments").select("origin").collect()["origin"].to_list() == ["export"]
+
+
+def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken out of the inbox is gone after the day is run again; a day that never had files is not touched."""
+    monkeypatch.setenv("UNDERTONE_INBOX", str(tmp_path / "inbox"))
+    (tmp_path / "inbox" / "mine").mkdir(parents=True)
+    (file,) = write(tmp_path / "inbox" / "mine" / DAY, a="of a")
+    assert collect.run("mine", DAY)[0]["kept"] == 1
+    file.unlink()
+    assert collect.run("mine", DAY)[0]["kept"] == 0
+    assert texts() == []
+    assert collect.run("mine", "2026-11-18") == []
+    assert "mine" in collect.sources("all", None)
+
+
+def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
+    """Asking a file of one site for another one's rows is bad input, not silence; so is a name in capitals."""
+    with pytest.raises(BadInput, match="no rows of source 'weibo'"):
+        collect.import_files(sample.pages_of("zhihu"), "weibo", DAY)
+    with pytest.raises(BadInput, match="small letters"):
+        collect.import_files(sample.pages_of("zhihu"), "Forum", DAY)
+
+
+def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
+    """A line broken far down one file refuses the import: every table keeps its snapshot, after a good file too."""
+    good, bad = tmp_path / "0.jsonl", tmp_path / "a.jsonl"
+    lines = [f'{{"comment_id": "{number}", "text": "comment {number}"}}' for number in range(9)]
+    good.write_text("\n".join(lines), encoding="utf-8")
+    collect.import_files(write(tmp_path / "before", a="there before"), "mine", DAY, origin="mine")
+    before = {name: warehouse.snapshot(name) for name in warehouse.names()}
+    bad.write_text("\n".join([*lines[:6], lines[6][:-4], *lines[7:]]), encoding="utf-8")
+    for paths in ([bad], [good, bad]):
+        with pytest.raises(BadInput, match=r"a\.jsonl, line 7: broken JSON"):
+            collect.import_files(paths, "mine", DAY, origin="mine")
+        assert {name: warehouse.snapshot(name) for name in warehouse.names()} == before
+    assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
+
+
+def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Rows that cannot be read are dropped and counted; the log names their place and reason, never their words."""
+    caplog.set_level(logging.INFO, "pipeline")
+    folder = tmp_path / "export"
+    folder.mkdir()
+    (folder / "NOTE.txt").write_text("a note\n", encoding="utf-8")
+    (folder / "a.csv").write_text(
+        ',text,like_count\n0,one,1\n1,"two,1\n2,three,my number 138\n3,four,1\n', encoding="utf-8"
+    )
+    with pytest.raises(BadInput, match=r"a\.csv, line 3, character 3: the quote opened here is not closed"):
+        collect.run("mine", DAY, path=str(folder))
+    (collected,) = collect.run("mine", DAY, path=str(folder), skip_bad_rows=True)
+    assert (collected["read"], collected["kept"], collected["dropped"]) == (4, 2, 2)
+    assert collected["reasons"] == {"parse": {"bad_value": 1, "unclosed_quote": 1}}
+    assert [part.partition(":")[0] for part in collected["ignored"]] == ["NOTE.txt", "a.csv"]
+    assert "my number 138" in " ".join(collected["bad_rows"])
+    assert "left out a.csv-4: bad_value" in caplog.text
+    assert "my number 138" not in caplog.text
+    with pytest.raises(BadInput, match="no file to import"):
+        collect.run("mine", DAY, path=str(tmp_path / "export" / ".."))
+
+
+def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
+    """Comments that answer each other in a circle are named with file and row, and nothing is written."""
+    file = tmp_path / "circle.csv"
+    file.write_text("text,comment_id,parent_id\nd,4,1\na,1,2\nb,2,3\nc,3,1\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"'1' \(circle\.csv, row 3\), '2' \(circle\.csv, row 4\), '3' .* in a circle"):
+        collect.import_files([file], "mine", DAY)
+    assert warehouse.snapshot("comments") is None
+
+
+def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages fetched before a refusal are settled and the refusal is told; refused at once, Refused is raised."""
+    second = "/api/v1/resource/comments/R_SO_4_186000?limit=20&offset=20"
+    quick = fetch.Limits(seconds_between=0)
+    with Site(faults={second: [Answer(403)] * 2}) as site:
+        for name in ("START", "ARTICLE"):
+            monkeypatch.setattr(netease, name, getattr(netease, name).replace("https://music.163.com", site.origin))
+        (one,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert one["kept"] == warehouse.scan("comments").select(pl.len()).collect().item() > 0
+        assert "403" in str(one["stopped"])
+        (again,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert (again["kept"], again["stopped"]) == (one["kept"], one["stopped"])
+    with Site(robots="User-agent: *\nDisallow: /") as site:
+        monkeypatch.setattr(netease, "START", f"{site.origin}/api/v1/resource/comments/R_SO_4_{{thread}}")
+        monkeypatch.setattr(netease, "ARTICLE", None)
+        with pytest.raises(Refused, match="robots"):
+            collect.fetch_threads("netease", ["1"], "2026-11-18", limits=quick)
+
+
+def test_an_address_is_no_thread(tables: Path) -> None:
+    """Only ids are taken: a cookie must not follow an address somebody typed."""
+    with pytest.raises(BadInput, match="not a thread id"):
+        collect.fetch_threads("netease", ["http://127.0.0.1:9/steal"], DAY, cookie="MUSIC_U=1")
+
+
+@pytest.mark.parametrize("key", [b"k" * 32, None])
+def test_nothing_personal_reaches_a_table(tables: Path, tmp_path: Path, key: bytes | None) -> None:
+    """Ids, category, title, context, file name and row keys are anonymised; answers still meet what they answer."""
+    mail, phone, hidden = "a.b@example.com", "+86 13812345678", "138\u034f1234\u061c5678"
+    rows = [
+        {"thread_id": phone, "comment_id": mail, "text": f"打{hidden}吧", "category": mail,
+         "article_title": f"问 {mail}", "article_text": "IBAN GB82WEST12345698765432, 192.0.2.44",
+         "summary": "卡4111 1111 1111 1111"},
+        {"thread_id": phone, "comment_id": f"{mail}/2", "parent_id": mail, "root_id": mail, "text": "好",
+         "context": hidden},
+        {"thread_id": phone, "comment_id": f"{mail}/3", "text": ""},
+    ]  # fmt: skip
+    for name in ("13812345678", "13912345678"):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        collect.import_files([path], None, DAY, key=key)
+    frames = {name: warehouse.scan(name).collect() for name in ("comments", "articles", "dropped", "runs")}
+    stored = "\n".join(frame.write_json() for frame in frames.values())
+    for personal in ("example.com", "13812345678", "13912345678", "1234", "GB82", "192.0.2", "4111"):
+        assert personal not in stored
+    assert frames["comments"]["origin"].n_unique() == frames["comments"]["source"].n_unique() == 2
+    answers = frames["comments"].filter(pl.col("parent_id").is_not_null())
+    assert (
+        answers.join(
+            frames["comments"],
+            left_on=["source", "thread_id", "parent_id"],
+            right_on=["source", "thread_id", "comment_id"],
+        )["text_right"].to_list()
+        == ["打[PHONE]吧"] * 2
+    )
+    assert set(frames["comments"]["thread_id"]) == set(frames["articles"]["thread_id"])

@@ -1,0 +1,145 @@
+"""The report as a task: checks hold, the page is written whole or not at all."""
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.report.daily import page
+from pipeline.tables import empty
+from pipeline.tasks.daily import report, score
+from pipeline.tasks.impscore import in_force, train
+
+Bring = Callable[[str, dict[str, str]], None]
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+
+
+def test_same_rows_same_bytes(scored: object) -> None:
+    """The day's page has its place, is private, and is the same when written again."""
+    path = Path(report.write(DAY))
+    assert path == settings.reports() / f"{DAY}.html" == report.path_of(DAY)
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_bytes()
+    assert report.write(DAY) == str(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
+    """The page has the model, its recorded numbers, the warnings of the sample, and the most implicit comment."""
+    model_id = train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True)
+    score.run(DAY)
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    most, least = report.extremes(DAY)
+    assert model_id in html
+    assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
+    assert f"{most['implicitness'][0]:.3f}" in html
+    assert f"{least['implicitness'][0]:.3f}" in html
+    assert "implicitness_accuracy" in html
+
+
+def test_page_of_the_shipped_model(scored: object) -> None:
+    """Scored by the shipped model, the page names it in its signatures and warns of Chinese only, not of the sample."""
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert f"model:{in_force.load_model(None).model_id[:12]}" in html
+    assert html.count('<p class="warn">') == 1
+
+
+def test_facts_of_the_shipped_model(scored: object) -> None:
+    """The shipped model has no row in `models`; its encoders, data and makers are read from its own folder."""
+    shipped = in_force.load_model(None)
+    assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert "not in the table models" not in html
+    heads = shipped.config["heads"]
+    for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
+        assert fact in html
+    assert "it is shipped with Undertone" in html
+    assert "undertone-sample" not in html  # a warning for models trained on the sample to try things out
+
+
+def test_a_model_of_which_nothing_is_known(scored: object) -> None:
+    """Scores by a model that is neither in the table nor shipped are shown; the page says that its row is absent."""
+    rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
+    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
+    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    assert "row is not in the table models" in html
+    assert "it is shipped with Undertone" not in html
+
+
+def test_extremes(scored: object) -> None:
+    """The most implicit come from the top down, the least from the bottom up, ten each unless asked otherwise."""
+    most, least = report.extremes(DAY)
+    every = warehouse.scan("scores").collect()["value"].sort(descending=True).to_list()
+    assert most["implicitness"].to_list() == every[:10]
+    assert least["implicitness"].to_list() == every[:-11:-1]
+    assert report.extremes(None, 3)[0].equals(most.head(3))
+    assert report.extremes(NEXT)[0].height == 0
+
+
+def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
+    """A comment of markup comes through collecting and scoring to the page as text."""
+    hostile = "Well done <script>alert(1)</script> and <img src=x onerror=alert(1)> too"
+    bring(NEXT, {"1": escape(hostile), "2": "Nice hat, sir."})  # sites write < as an entity
+    score.run(NEXT)
+    html = Path(report.write(NEXT)).read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "<img" not in html
+    assert escape(hostile) in html
+    assert "Nice hat, sir." in html
+
+
+def test_day_without_scores(scored: object) -> None:
+    """A day nobody scored is Missing, the message says what to run, and no page is written."""
+    with pytest.raises(Missing, match=f"no comment of {NEXT} has a score; run `undertone score day {NEXT}`"):
+        report.write(NEXT)
+    assert not settings.reports().exists()
+
+
+@pytest.mark.parametrize("day", ["../../etc/passwd", "20261119", "2026-11-31", ""])
+def test_day_is_checked(scored: object, day: str) -> None:
+    """Only a day as YYYY-MM-DD is taken, so that no page lands elsewhere."""
+    with pytest.raises(BadInput, match="day"):
+        report.write(day)
+    assert not settings.reports().exists()
+
+
+def test_failure_leaves_the_old_page(scored: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If rendering or writing fails, the old page stays as it was and no draft stays beside it."""
+    path = Path(report.write(DAY))
+    before = path.read_bytes()
+
+    def fail(*_: object, **__: object) -> str:
+        raise OSError("disk full")
+
+    for target, name in ((page, "render"), (Path, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, fail)
+            with pytest.raises(OSError, match="disk full"):
+                report.write(DAY)
+        assert path.read_bytes() == before
+        assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_checks_hold_on_the_sample(scored: object) -> None:
+    """Every data check holds after the whole run."""
+    for name in warehouse.checks():
+        report.check(name, DAY)
+
+
+def test_violated_check_is_told(scored: object) -> None:
+    """A check that does not hold is BadInput with its name and the first rows."""
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))
+    with pytest.raises(BadInput, match=r"check scores_have_comments does not hold; first rows: .*weibo"):
+        report.check("scores_have_comments", DAY)
+
+
+def test_unknown_check() -> None:
+    """A misspelt check is BadInput and the message lists the checks."""
+    with pytest.raises(BadInput, match=r"no check 'nonesuch'; there are .*scores_are_single"):
+        report.check("nonesuch", DAY)

@@ -1,0 +1,247 @@
+"""Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import sample, warehouse
+from pipeline.errors import Missing, Retry
+from pipeline.score import implicitness
+from pipeline.tables import empty
+from pipeline.tasks.daily import collect, score
+from pipeline.tasks.impscore import in_force, scoring
+from pipeline.training import registry
+
+Bring = Callable[[str, dict[str, str]], None]
+Enlist = Callable[..., str]
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+KEY = ["source", "day", "thread_id", "comment_id", "model_id"]
+
+
+def scores() -> pl.DataFrame:
+    """The table in a fixed order."""
+    return warehouse.scan("scores").sort(KEY).collect()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is scored while the test runs."""
+    seen: list[str] = []
+    score = implicitness.implicitness
+
+    def counted(texts: list[str], *others: object) -> object:
+        seen.extend(texts)
+        return score(texts, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(implicitness, "implicitness", counted)
+    return seen
+
+
+def test_run_twice(scored: object) -> None:
+    """Every comment has one score in [0, 2]; a second run gives the same table."""
+    before = scores()
+    assert before.height == warehouse.scan("comments").collect().height
+    assert before["value"].is_between(0, 2).all()
+    assert score.run(DAY) == before.height
+    assert_frame_equal(scores(), before)
+
+
+def test_signatures_mark_chinese_as_extension(scored: object) -> None:
+    """The signature says which model and encoder, and that a Chinese score is an extension (X-07)."""
+    shipped = registry.read(in_force.SHIPPED).model_id
+    assert in_force.model_for(DAY) == shipped  # the only other one saw the sample alone
+    comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
+    for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
+        encoder = "embedded" if lang == "en" else "characters"
+        assert signature.startswith(f"implicitness|model:{shipped[:12]}|encoder:{encoder}@")
+        assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
+
+
+def test_size_of_shards_does_not_matter(scored: object) -> None:
+    """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding."""
+    before = scores()
+    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), empty("scores"))  # or nothing would be left to do
+    pinned = score.pin(DAY)
+    shards = score.plan(DAY, pinned, rows=60)
+    distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
+    assert len(shards) == -(-distinct // 60)
+    staged = [score.implicitness(shard, pinned["model_id"]) for shard in shards]
+    assert sum(s["rows"] for s in staged) == distinct
+    score.publish(staged, DAY, pinned)
+    assert_frame_equal(scores().drop("value"), before.drop("value"))
+    assert scores()["value"].to_list() == pytest.approx(before["value"].to_list(), abs=2e-6)
+
+
+def test_distinct_texts_are_scored_once(imported: object, bring: Bring, asked: list[str]) -> None:
+    """A text that two comments share is scored once, and both have its score."""
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "Nice hat, sir.", "3": "今天真冷。"})
+    assert score.run(NEXT) == 3
+    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    values = scores().filter(pl.col("source") == "notes").sort("comment_id")["value"].to_list()
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_known_is_not_scored_again(
+    imported: object, bring: Bring, asked: list[str], monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    """A day scored again scores nothing, in either precision and either language."""
+    monkeypatch.setenv("UNDERTONE_PRECISION", precision)
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
+    score.run(NEXT)
+    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    assert score.run(NEXT) == 2
+    assert len(asked) == 2
+    assert score.plan(NEXT, score.pin(NEXT)) == []
+
+
+def test_missing_shard_writes_nothing(imported: object) -> None:
+    """Publishing without one of the shards is Retry; neither scores nor the run is written."""
+    pinned = score.pin(DAY)
+    shards = score.plan(DAY, pinned, rows=150)
+    before = [warehouse.snapshot(name) for name in ("scores", "runs")]
+    staged = [score.implicitness(shards[0], pinned["model_id"])]
+    for some in (staged, []):
+        with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
+            score.publish(some, DAY, pinned)
+    assert [warehouse.snapshot(name) for name in ("scores", "runs")] == before
+
+
+def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
+    """If a day's comments are gone, so are its scores and its run after the next run; other days keep theirs."""
+    bring("2026-11-18", {"1": "Nice hat, sir."})
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
+    assert (score.run("2026-11-18"), score.run(NEXT)) == (1, 2)
+    warehouse.overwrite("comments", warehouse.slice_of(day=NEXT), empty("comments"))
+    assert score.run(NEXT) == 0
+    assert scores()["day"].cast(pl.String).to_list() == ["2026-11-18"]
+    runs = warehouse.scan("runs", pl.col("step") == "score").collect()
+    assert runs.select(pl.col("day").cast(pl.String), "source", "read_count").rows() == [("2026-11-18", "notes", 1)]
+
+
+def test_new_model_adds_rows_and_rewrites_none(imported: object, bring: Bring, enlist: Enlist) -> None:
+    """A second model's scores stand beside the first one's."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    score.run(NEXT)
+    before = scores()
+    model_id = enlist(NEXT, 1)
+    assert score.run(NEXT) == 1
+    after = scores()
+    assert_frame_equal(after.filter(pl.col("model_id") != model_id), before)
+    assert after.filter(pl.col("model_id") == model_id).height == 1
+
+
+def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> None:
+    """The model is pinned when the run begins; one trained meanwhile is for the next run. A given one is taken."""
+    pinned = score.pin(DAY)
+    other = enlist(DAY, 1)
+    assert pinned["model_id"] != other == score.pin(DAY)["model_id"]
+    assert score.pin(DAY, "f" * 64)["model_id"] == "f" * 64
+
+
+def test_frame_gets_scores(scored: object) -> None:
+    """Any frame with a text column gets implicitness and signature, in its order, as the table has them."""
+    rows = warehouse.scan("comments").select("source", "comment_id", said="text").sort("comment_id").head(6).collect()
+    found = scoring.add_scores(rows, "said", None)
+    assert found.columns == ["source", "comment_id", "said", "implicitness", "signature"]
+    known = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
+    assert found["implicitness"].to_list() == pytest.approx(known["value"].to_list(), abs=2e-6)
+    assert found["signature"].to_list() == known["signature"].to_list()
+
+
+def test_frame_keeps_what_a_frame_has(scored: object) -> None:
+    """Rows without text have neither score nor signature; a frame that was scored before is scored anew."""
+    rows = pl.DataFrame({"said": ["Nice hat.", None, "  ", "今天真冷。"], "implicitness": [9.0, 9.0, 9.0, 9.0]})
+    found = scoring.add_scores(rows, "said", None)
+    assert found.columns == ["said", "implicitness", "signature"]
+    assert found["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
+    assert found["signature"].is_null().to_list() == [False, True, True, False]
+    assert scoring.add_scores(rows.head(0), "said", None).height == 0
+
+
+@pytest.mark.parametrize("name", ["_row", "_at", "text_hash", "lang", "value"])
+def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist, name: str) -> None:
+    """Columns of a user's file may have any name, also one that is used within."""
+    rows = pl.DataFrame({"text": ["nice hat", ""], name: ["x", "y"]})
+    found = scoring.add_scores(rows, "text", enlist(DAY, 1))
+    assert found.columns == ["text", name, "implicitness", "signature"]
+    assert found[name].to_list() == ["x", "y"]
+
+
+def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
+    """The shipped model scores Chinese by its Chinese head, anything else by its English one; `any` scores all."""
+    texts = pl.DataFrame({"text": ["Nice hat, sir.", "今天真冷，某人又迟到了。", "ん、そうですね。"]})
+    heads = scoring.load_heads(None).heads
+    expected = [
+        float(implicitness.implicitness([text], heads[name])[0])
+        for text, name in zip(texts["text"], ("en", "zh", "en"), strict=True)
+    ]
+    found = scoring.add_scores(texts, "text", None)
+    assert found["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
+    langs = [signature.split("|lang:")[1].split("|")[0] for signature in found["signature"]]
+    assert langs == ["en", "zh(extension)", "ja(extension)"]
+    assert list(scoring.load_heads(enlist(DAY, 1)).heads) == ["any"]
+
+
+def test_a_day_is_scored_by_the_shipped_model_until_one_is_promoted(
+    imported: object, bring: Bring, enlist: Enlist
+) -> None:
+    """Where no model is promoted the shipped one scores; a promoted one takes its place."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    score.run(NEXT)
+    shipped = registry.read(in_force.SHIPPED).model_id
+    assert scores()["model_id"].to_list() == [shipped]
+    enlist(NEXT, 4, is_promoted=False)
+    assert score.pin(NEXT)["model_id"] == shipped
+    promoted = enlist(NEXT, 1)
+    assert score.pin(NEXT)["model_id"] == promoted
+
+
+def test_numbers_of_pairs_by_language(imported: object) -> None:
+    """What a model says of pairs comes with their ids, whichever language's head they went through."""
+    rows = warehouse.scan("pairs").sort("pair_id").collect()
+    rows = pl.concat([rows.filter(pl.col("lang") == lang).head(3) for lang in ("zh", "en")])
+    found = scoring.score_triples(rows, None)
+    assert found.columns == ["pair_id", "source", "split", "i1", "i2", "i3", "near", "far"]
+    assert sorted(found["pair_id"]) == sorted(rows["pair_id"])
+    scored = scoring.add_scores(rows, "implicit", None)
+    both = found.join(scored, on="pair_id")
+    assert both["i1"].to_list() == pytest.approx(both["implicitness"].to_list(), abs=2e-6)
+
+
+def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> None:
+    """A model that the table names but the folder lacks is Missing, by id."""
+    bring(NEXT, {"1": "Nice hat, sir."})
+    model_id = enlist(NEXT, 9)
+    (imported / "models" / model_id).rename(imported / "gone")
+    with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models in .* have such an id"):
+        score.run(NEXT)
+
+
+def test_a_text_is_scored_once(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run again, no text is encoded; a new comment with known words neither; one with new words alone is."""
+    before = warehouse.scan("scores").collect()
+    told: list[int] = []
+    assert score.run(DAY, told.append) == before.height
+    assert told == []
+    other = "2026-11-21"
+    known = warehouse.scan("comments").select("text").head(1).collect()["text"][0]
+    file = scored.parent / "later.jsonl"
+    file.write_text(
+        "".join(json.dumps({"text": t}) + "\n" for t in (known, "Words nobody has written yet.")), encoding="utf-8"
+    )
+    collect.import_files([file], "mine", other)
+    monkeypatch.setattr(in_force, "model_for", lambda _: before["model_id"][0])
+    assert score.run(other, told.append) == 2
+    assert sum(told) == 1
+    both = (
+        warehouse.scan("scores")
+        .join(warehouse.scan("comments"), on=["source", "day", "thread_id", "comment_id"])
+        .collect()
+    )
+    assert both.filter(text=known)["value"].n_unique() == 1

@@ -1,0 +1,106 @@
+"""Files of people that an erasure cuts: hostile or damaged ones end no erasure, and take time that grows with them."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.tasks.erasure import files
+from pipeline.tasks.erasure.rules import Gone
+from tests.fuzz.linear_test import check_growth, repeated
+
+SAID = "what somebody said and wants to have back"
+KEYS = pl.DataFrame(schema=dict.fromkeys(("source", "thread_id", "comment_id"), pl.String))
+GONE = Gone(**dict.fromkeys(Gone._fields, KEYS))._replace(
+    texts=pl.Series([SAID, "1"]), user_ids=[], raw_ids=["77"], marks=[SAID]
+)
+
+
+def clean(path: Path, content: str, *, is_met: bool = True) -> int:
+    """Records that go from a file of this content: of a workbook, its sheet."""
+    if path.suffix == ".xlsx":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("xl/worksheets/sheet1.xml", content)
+            archive.writestr("xl/sharedStrings.xml", content)
+    else:
+        path.write_text(content)
+    return files.clean(path, GONE, is_met=is_met)
+
+
+def nested(size: int) -> str:
+    """Objects within objects."""
+    return '{"a":' * (size // 6) + "1" + "}" * (size // 6)
+
+
+def long_name(size: int) -> str:
+    """A name of half the size, with many values."""
+    return '{"' + "a" * (size // 2) + '": [' + "1," * (size // 4) + "1]}"
+
+
+def deep_list(size: int) -> str:
+    """Many values in lists within lists."""
+    return "[" * 90 + "1," * (size // 2) + "1" + "]" * 90
+
+
+PARTS = ("<row ", "<row>", "<row/>", "<row><c>", "<c ", "<c>", "<row><c r='", '<c r="A', "<v>", "<si>", "<t>", "<!--")
+HOSTILE: dict[str, list[Callable[[int], str]]] = {
+    ".xlsx": [repeated(part, before) for part in PARTS for before in ("", "<row>", "<row><c>", "<si>")],
+    ".json": [nested, long_name, deep_list, repeated("["), repeated('{"a":')],
+    ".jsonl": [nested, long_name, deep_list, repeated("["), repeated("{}\n")],
+    ".csv": [repeated(","), repeated("\n"), repeated('"'), repeated('"a,'), repeated("a" * 50 + ",", after="\n1")],
+}
+
+
+@pytest.mark.parametrize("suffix", HOSTILE)
+def test_time_grows_with_the_length(suffix: str, tmp_path: Path) -> None:
+    """Ten times the file takes about ten times as long, whatever the file."""
+    for text in HOSTILE[suffix]:
+        check_growth(lambda content: clean(tmp_path / f"a{suffix}", content, is_met=False), text)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+@pytest.mark.parametrize("is_met", [True, False])
+def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_met: bool, tmp_path: Path) -> None:
+    """It goes where it holds something erased, and stays otherwise."""
+    content = "[" * 5_000 + json.dumps(SAID if is_met else "fine") + "]" * 5_000 + "\n"
+    path = tmp_path / name
+    assert clean(path, content, is_met=is_met) == is_met
+    assert SAID not in (path.read_text() if path.exists() else "")
+    assert is_met or path.read_text() == content
+
+
+def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:
+    """Of a list with a lone surrogate in it only the record that is meant goes."""
+    path = tmp_path / "a.json"
+    assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{SAID}"}}]') == 1
+    assert len(json.loads(path.read_text())) == 1
+
+
+SHEET = (
+    '<sheetData><row r="1"><c r="A1"><v>5</v></c><c r="B1" s="1"/><c r="C1" t="str"><v>text</v></c></row>'
+    '<row r="2"/><row r="3"><c r="A3" s="1"/><c r="C3"><v>1</v></c></row>'
+    '<row r="4"><c r="A4"><v>1</v></c><c r="C4" t="str"><v>fine</v></c></row></sheetData>'
+)
+
+
+def test_empty_cells_and_rows_of_a_sheet_move_nothing(tmp_path: Path) -> None:
+    """A cell or row that is only formatted takes no content of the next: columns keep their names, and others' rows
+    stay.
+    """
+    path = tmp_path / "a.xlsx"
+    assert clean(path, SHEET) == 1
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    assert sheet == SHEET.replace('<row r="3"><c r="A3" s="1"/><c r="C3"><v>1</v></c></row>', "").replace(
+        '<row r="4"><c r="A4"><v>1</v></c><c r="C4"', '<row r="3"><c r="A3"><v>1</v></c><c r="C3"'
+    )
+
+
+def test_a_workbook_that_names_no_shared_text_goes(tmp_path: Path) -> None:
+    """A cell that leads to a shared text that is not there ends no erasure: the file cannot be cut, so it goes."""
+    path = tmp_path / "a.xlsx"
+    assert clean(path, '<row><c t="s"><v>9</v></c></row>') == 1
+    assert not path.exists()

@@ -1,0 +1,438 @@
+"""Models and forgetting: of no kind of model can erased texts be read back, and each is trained again without them."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import sample, settings, warehouse
+from pipeline.collect.clean import text_hash
+from pipeline.errors import Missing
+from pipeline.slices import parse_day
+from pipeline.tables import TABLES
+from pipeline.tasks.commenting import commenters, scorer
+from pipeline.tasks.daily import tokenize
+from pipeline.tasks.erasure import models, retraining, run
+from pipeline.tasks.erasure.request import Request
+from pipeline.tasks.impscore import in_force, train
+from pipeline.tasks.ndd import masked_lm
+from pipeline.tasks.recam import abstractness, readers
+from pipeline.tasks.record import model_registry
+from pipeline.tasks.subtext import recogniser, recovery
+from pipeline.training import registry
+from pipeline.training.recam import masked_lm as adapting
+from tests.support.filled import digest, filled
+
+DAY = sample.DAY
+ANN, BOB = ("zibbleworn", "quaffmire", "drondlep"), ("vexumtra", "hollowbrine", "skeltarnish")
+ARTICLES = 16
+RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 5}
+WRITER = {"hidden": 8, "embedding": 8, "epochs": 1, "content_words": 20, "vocabulary": 200}
+SUBTEXT = {"epochs": 1, "members": 1, "hidden": 8, "meaning": 4, "ngrams": 1}
+READER = {"hidden": 6, "longest": 40, "epochs": 1, "vocabulary": 0}
+PRETRAINED = {"window": 20, "stride": 10, "longest_question": 10, "epochs": 1}
+ITEM = {"options": ["hope", "fear", "calm", "pity", "envy"], "label": 0, "subtask": "imperceptibility"}
+
+
+def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
+    """What a person says below an article, and an article by them: the words stand side by side."""
+    said = " ".join(words)
+    return {
+        "comment": f"{said} is what i think of number {number}",
+        "title": f"{said} in the news",
+        "text": f"a long story of {said} that people read at home in the morning, told by number {number}",
+        "summary": f"{said} gives people hope",
+    }
+
+
+def corpus() -> None:
+    """Articles with comments, labels, grades, pairs and cloze items; Ann and Bob say something below each of many."""
+    people = {"ann": ANN, "bob": BOB}
+    articles, comments, items, grades, pairs, labels, threads = [], [], [], [], [], [], []
+    for number in range(ARTICLES):
+        thread = f"t{number:02}"
+        words = ANN if number in (0, 1) else BOB if number in (2, 3) else ("plain", f"story{number}", "today")
+        about = texts_of(words, number)
+        articles.append({"thread_id": thread, "title": about["title"], "text": about["text"],
+                         "summary": about["summary"], "lang": "en"})  # fmt: skip
+        part = "train" if number < 12 else "validation" if number < 14 else "test"
+        question = about["summary"].replace("hope", "@placeholder")
+        items.append({"thread_id": thread, "item_id": digest(thread, 32), "question": question, "split": part, **ITEM})
+        split = "validation" if number % 5 == 4 else "train"
+        threads.append({"thread_id": thread, "title_tokens": about["title"].split(), "split": split,
+                        "content_tokens": about["text"].split()})  # fmt: skip
+        said = {f"{name}{number}": texts_of(own, number)["comment"] for name, own in people.items()}
+        said[f"else{number}"] = f"somebody else said something nice about number {number}"
+        for place, (comment, text) in enumerate(said.items()):
+            comments.append({"thread_id": thread, "comment_id": comment, "text": text, "lang": "en",
+                             "text_hash": text_hash(pl.Series([text])).item(), "like_count": place})  # fmt: skip
+            grades.append({"thread_id": thread, "comment_id": comment, "grade": 1.0 + place})
+            labels.append({"row_id": digest(comment, 16), "text": text, "context": about["title"],
+                           "is_subtext": place != 2})  # fmt: skip
+            pairs.append({"pair_id": digest(text, 32), "implicit": text, "explicit": f"plainly {text}",
+                          "negative": f"no {number}", "split": "train" if number < 12 else "test"})  # fmt: skip
+    for name, rows in (("articles", articles), ("comments", comments), ("cloze_items", items),
+                       ("comment_grades", grades), ("annotated_comments", labels), ("pairs", pairs),
+                       ("threads", threads)):  # fmt: skip
+        frame, by = filled(name, *rows), list(TABLES[name].partitions)
+        for values, part in frame.partition_by(by, as_dict=True).items():
+            warehouse.overwrite(name, warehouse.slice_of(**dict(zip(by, values, strict=True))), part)
+    tokenize.run(DAY)
+
+
+def train_all(bert: Path) -> dict[str, str]:
+    """Train every kind of model, into the registry and into folders below the home: name -> folder."""
+    root, away = settings.models(), settings.home() / "mine"
+    of_tables, every = commenters.of_tables().comments["text"], abstractness.ratings()
+    kept = {
+        "counts": masked_lm.count("en", DAY),
+        "superseded counts": _superseded(),
+        "adapted": masked_lm.adapt(DAY, start=str(bert)).partition("=")[2],
+        "subtext": recogniser.train(DAY, changes=SUBTEXT),
+        "quality": scorer.train(DAY, "quality", changes={"has_embedding": False, "buckets": 512}),
+        "upvotes": scorer.train(DAY, "upvotes", changes={"buckets": 512}),
+        "retrieval": commenters.train(DAY, "ir_tc", changes=RETRIEVAL),
+        "commenter": commenters.train(DAY, "att", changes=WRITER),
+        "reader": readers.train(DAY, "imperceptibility", changes=READER),
+        "pretrained reader": readers.train(DAY, "imperceptibility", profile="filled", changes=PRETRAINED),
+        "impscore": train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True),
+        "tuned impscore": train.train(DAY, profile="paper", changes={"epochs": 1, "tune": "adapter"}),
+        "abstractness": abstractness.train(DAY, every._replace(rows=every.rows.head(60))),
+    }
+    masked_lm.count_file(of_tables.to_list(), away / "counts", "en")
+    masked_lm.train(of_tables.to_list(), away / "adapted", start=str(bert))
+    rows = pl.DataFrame({"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables,
+                         "context": "at home", "meanings": [[text] for text in of_tables]})  # fmt: skip
+    recovery.train(recovery.with_split(rows), away / "recovery", changes={"epochs": 1})
+    folders = {name: str(root / str(model_id)) for name, model_id in kept.items()}
+    return folders | {f"-o {path.name}": str(path) for path in away.iterdir()}
+
+
+def _superseded() -> str:
+    """Counts that others of their day took the place of."""
+    model = registry.read(settings.models() / str(model_registry.model_for("masked_lm_en", DAY)))
+    model_id = registry.keep(settings.models(), model.tensors(), {**model.config, "note": "older"})
+    row = warehouse.scan("models", pl.col("kind") == "masked_lm_en").collect().row(0, named=True)
+    about = {name: row[name] for name in ("encoder", "encoder_revision", "data_hash", "config", "completion_models")}
+    measured = {
+        "metric": ["words"],
+        "split": ["train"],
+        "subset": ["all"],
+        "epoch": [0],
+        "value": [1.0],
+        "pair_count": [1],
+    }
+    numbers = model_registry.numbers(pl.DataFrame(measured))
+    texts = masked_lm.corpus("en", DAY)
+    model_registry.put("masked_lm_en", DAY, model_id, about, numbers, "test", is_promoted=False, texts=texts)
+    return model_id
+
+
+def readable(folder: Path) -> str:
+    """All that can be read out of files: bytes in three encodings, JSON walked, numbers as places in a vocabulary."""
+    from safetensors.numpy import load_file
+
+    said: list[str] = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        said += [content.decode(name, errors="ignore") for name in ("utf-8", "utf-16-le", "utf-16-be")]
+        if path.suffix == ".json":
+            said += [" ".join(strings) for strings in _lists(json.loads(content))]
+        if path.suffix == ".safetensors":
+            config = folder / "config.json"
+            vocabularies = _lists(json.loads(config.read_text())) if config.is_file() else []
+            for tensor in load_file(path).values():
+                if tensor.dtype.kind in "iu":
+                    rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim else tensor.reshape(1, 1)
+                    said += [" ".join(words[i] for i in row if 0 <= i < len(words))
+                             for words in vocabularies if len(words) > 20 for row in rows.tolist()]  # fmt: skip
+    return " ".join(said).lower()
+
+
+def _lists(node: Any) -> list[list[str]]:
+    """Strings of JSON, as the lists and objects that they stand in."""
+    values = list(node.values()) + list(node) if isinstance(node, dict) else node if isinstance(node, list) else []
+    inner = [found for value in values if isinstance(value, dict | list) for found in _lists(value)]
+    return [*inner, [value for value in values if isinstance(value, str)]]
+
+
+def holders(folders: dict[str, str], words: tuple[str, ...]) -> set[str]:
+    """Models of which one of the words can be read."""
+    texts = {name: readable(Path(folder)) for name, folder in folders.items() if Path(folder).is_dir()}
+    return {name for name, text in texts.items() if any(word in text for word in words)}
+
+
+@pytest.fixture(scope="module")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, bert: Path
+) -> tuple[Path, Path, dict[str, str]]:  # fmt: skip
+    """A home with every kind of model, a copy of it, and the models' folders."""
+    home = tmp_path_factory.mktemp("models") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERTONE_HOME", str(home))
+        patch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
+        patch.setitem(adapting.PROFILES, "embedded", adapting.Recipe(longest=32, epochs=1))
+        warehouse.create()
+        corpus()
+        folders = train_all(bert)
+        warehouse.close()
+    return home, shutil.copytree(home, home.with_name("copy")), folders
+
+
+@pytest.fixture
+def folders(
+    trained: tuple[Path, Path, dict[str, str]], tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """The same, put back."""
+    home, copy, found = trained
+    shutil.rmtree(home)
+    shutil.copytree(copy, home)
+    monkeypatch.setenv("UNDERTONE_HOME", str(home))
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
+    yield found
+    warehouse.close()
+
+
+REQUEST = Request(comment_ids=[f"ann{number}" for number in range(ARTICLES)], thread_ids=["t00", "t01"])
+NUMBERS = {"impscore", "abstractness"}
+UNSEEN = {
+    "-o recovery",
+    "quality",
+    "upvotes",
+    "adapted",
+    "-o adapted",
+    "pretrained reader",
+    "tuned impscore",
+}  # words as weights
+
+
+def test_every_kind_of_model_is_in_this_test(folders: dict[str, str]) -> None:
+    """A new kind of model needs to say what it holds, and a training here."""
+    kinds = {str(models.config_of(Path(folder)).get("kind")) for folder in folders.values()}
+    assert kinds == {*registry.HOLDS} - {"relevance"}  # which is a part of the kind retrieval
+    sources = (
+        path.read_text() for path in (Path(registry.__file__).parents[1]).rglob("*.py") if "llm" not in str(path)
+    )
+    named = {kind for text in sources for kind in re.findall(r'\*\*asdict.*?"kind": "(\w+)"', text, re.DOTALL)}
+    assert named <= {*registry.HOLDS}
+
+
+def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -> None:
+    """Before, the words of both stand in each model that keeps any; after, hers are in no file of the home."""
+    assert holders(folders, ANN) & holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
+    assert "zibbleworn drondlep quaffmire" in readable(Path(folders["counts"]))  # before, behind and between
+    before = in_force.model_for(DAY)
+    done = run.forget(REQUEST)
+    assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
+    assert not [word for word in ANN if word in readable(settings.home())]
+    assert warehouse.search(ANN) == []
+    assert {place.store for place in warehouse.search(BOB)} >= {"comments", "pairs"}
+    actions = {row["model_id"]: row["action"] for row in done.models.to_dicts()}
+    assert actions.pop(Path(folders["impscore"]).name) == "flagged"
+    assert set(actions.values()) == {"removed"}
+    assert len(actions) == len(folders) - len(NUMBERS)
+    assert not warehouse.scan("models").filter("is_promoted", pl.col("kind") != "abstractness").collect().height
+    assert masked_lm.opened("count", "en").model_id == masked_lm.SAMPLE
+    assert in_force.model_for(DAY) == in_force.load_model(None).model_id != before
+    with pytest.raises(Missing, match="no commenter att is in force"):
+        commenters.opened(None, "att")
+    commands = [model["train_again"] for model in models.summary(done.models, {}) if model["train_again"]]
+    assert f"undertone train count_lm --lang en --day {DAY}" in commands
+    assert "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is" in commands
+
+
+def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while a folder goes, and again between two trainings, it ends with a model in force of each kind."""
+    turns: dict[str, int] = {"remove": 3, "train": 2}
+
+    def mortal(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def once(*given: Any) -> Any:
+            turns[name] -= 1
+            if not turns[name]:
+                raise KeyboardInterrupt
+            return work(*given)
+
+        return once
+
+    monkeypatch.setattr(models, "remove_folder", mortal("remove", models.remove_folder))
+    monkeypatch.setattr(retraining, "train", mortal("train", retraining.train))
+    for _ in turns:
+        with pytest.raises(KeyboardInterrupt):
+            run.forget(REQUEST, retrain=True)
+    done = run.forget(REQUEST, retrain=True)
+    assert done.problems == {}
+    replaced = {row["kind"]: row["replaced_by"] for row in done.models.to_dicts() if row["replaced_by"]}
+    assert set(replaced) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc",
+                             "reader_imperceptibility", "impscore"}  # fmt: skip
+    assert done.models["erasure_id"].n_unique() == 1
+    for kind, model_id in replaced.items():
+        assert model_registry.model_for(kind, DAY) == model_id
+    fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
+    assert holders(fresh, ANN) == set()
+    assert holders(fresh, BOB) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc"}
+    assert registry.read(Path(fresh["commenter_att"])).config["hidden"] == WRITER["hidden"]
+    assert registry.read(Path(fresh["impscore"])).config["heads"]["any"]["recipe"]["tune"] == "adapter"
+    assert run.forget(REQUEST).models.height == 0
+    assert warehouse.search(ANN) == []
+
+
+SAID = "an erased comment by somebody that a model has learnt"
+
+
+def _folder(path: Path, config: dict[str, Any]) -> str:
+    import torch
+
+    return registry.write(path, {"weights": torch.arange(3.0)}, config)
+
+
+@pytest.mark.parametrize(
+    ("config", "texts", "is_kept"),
+    [
+        ({"kind": "count"}, [SAID, "another"], False),
+        ({"kind": "count"}, ["another"], True),
+        ({"kind": "count"}, None, False),
+        ({"kind": "of tomorrow"}, [SAID, "another"], False),
+        ({"kind": "of tomorrow"}, None, False),
+        ({"kind": "impscore"}, [SAID, "another"], True),
+        ({"kind": "impscore"}, [SAID, SAID], False),
+        ({"kind": "impscore", "heads": {"en": {"recipe": {"tune": "full"}}}}, [SAID, "another"], False),
+        ({"kind": "abstractness"}, None, True),
+    ],
+)
+@pytest.mark.parametrize("place", ["models", "mine/trained"])
+def test_which_models_go(
+    tables: Path, config: dict[str, Any], texts: list[str] | None, is_kept: bool, place: str
+) -> None:  # fmt: skip
+    """What holds words and learnt from it goes, wherever below the home it lies, and so does what has no record; what
+    holds numbers goes when nothing else is left of what it learnt from.
+    """
+    put_comment()
+    if place == "models":
+        model_id = _folder(settings.models() / "draft", config)
+        folder = (settings.models() / "draft").rename(settings.models() / model_id)
+    else:
+        folder = settings.home() / place
+        model_id = _folder(folder, config)
+    if texts:
+        model_registry.learned("any", model_id, pl.Series("text", texts))
+    run.forget(Request(comment_ids=["c1"]))
+    assert folder.is_dir() == is_kept
+
+
+def put_comment(**more: Any) -> None:
+    row = {"text": SAID, "text_hash": text_hash(pl.Series([SAID])).item(), "comment_id": "c1", **more}
+    frame = filled("comments", row, {"text": "another"})
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
+
+
+def test_what_else_of_models_goes(tables: Path) -> None:
+    """Drafts of killed trainings go, wherever they are; a model downloaded by its user stays, and a request that
+    finds nobody removes nothing; what an older version flagged and kept goes with the next erasure.
+    """
+    put_comment()
+    drafts = [settings.models() / ".draft-1" / "new", settings.home() / "mine" / ".draft-2"]
+    for draft in drafts:
+        draft.mkdir(parents=True)
+        (draft / "model.safetensors").write_bytes(b"half")
+    public = settings.home() / "public"
+    public.mkdir()
+    (public / "config.json").write_text('{"model_type": "bert"}')
+    (public / "model.safetensors").write_bytes(b"weights")
+    older = settings.models() / _folder(settings.models() / "older", {"kind": "count", "of": "old"})
+    (settings.models() / "older").rename(older)
+    rows = filled("training_texts", {"kind": "old", "model_id": older.name, "text_hash": "erased"},
+                  {"kind": "old", "model_id": older.name, "text_hash": digest("else", 32)})  # fmt: skip
+    warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), rows)
+    assert run.forget(Request(comment_ids=["nobody"])).removed == []
+    assert all(path.is_dir() for path in (*drafts, public, older))
+    assert run.preview(Request(comment_ids=["c1"])).filter(store="models")["file_count"].item() == 3
+    done = run.forget(Request(comment_ids=["c1"]))
+    assert [path.is_dir() for path in (*drafts, public, older)] == [False, False, True, False]
+    assert done.models.select("model_id", "action", "erased_count").rows() == [(older.name, "removed", 1)]
+
+
+def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) -> None:
+    """Where `model_erasures` lacks columns, they are added before anything is erased."""
+    with warehouse.table("model_erasures").update_schema() as change:
+        for column in ("action", "day", "is_promoted", "recipe", "replaced_by"):
+            change.delete_column(column)
+    put_comment()
+    model_id = _folder(settings.models() / "draft", {"kind": "count"})
+    (settings.models() / "draft").rename(settings.models() / model_id)
+    model_registry.learned("any", model_id, pl.Series("text", [SAID]))
+    done = run.forget(Request(comment_ids=["c1"]))
+    assert done.models.select("model_id", "action").rows() == [(model_id, "removed")]
+    assert warehouse.query("select count(*) as n from models_flagged")["n"].item() == 0
+
+
+def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path) -> None:
+    """Of a linked folder the files go too; a model whose files are on another machine is put out of force."""
+    put_comment()
+    disk = settings.home().parent / "disk"
+    model_id = _folder(disk / "model", {"kind": "quality"})
+    settings.models().mkdir(parents=True)
+    (settings.models() / model_id).symlink_to(disk / "model")
+    elsewhere = digest("elsewhere", 64)
+    for name in (model_id, elsewhere):
+        model_registry.learned("quality", name, pl.Series("text", [SAID, "another"]))
+    rows = filled("models", *({"kind": "quality", "day": parse_day(DAY), "model_id": name, "is_promoted": True}
+                              for name in (model_id, elsewhere)))  # fmt: skip
+    warehouse.overwrite("models", warehouse.slice_of(kind="quality"), rows)
+    done = run.forget(Request(comment_ids=["c1"]))
+    assert dict(done.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
+    assert model_registry.model_for("quality", None) is None
+    assert not (disk / "model").exists()
+    assert list(settings.models().iterdir()) == []
+
+
+def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -> None:
+    """A model that learnt from a comment before it was edited goes, by the hash that stands with its score; so does
+    one that learnt from an article's title and body as one, which is what comments have for a context.
+    """
+    put_comment()
+    before = text_hash(pl.Series(["as it was once"])).item()
+    warehouse.overwrite("scores", warehouse.slice_of(source="weibo", day=DAY),
+                        filled("scores", {"comment_id": "c1", "text_hash": before}))  # fmt: skip
+    article = {"thread_id": "a1", "title": "Late", "text": "It rained and nobody came."}
+    warehouse.overwrite("articles", warehouse.slice_of(source="weibo", day=DAY), filled("articles", article))
+    folders = []
+    for text in ("as it was once", "Late It rained and nobody came."):
+        model_id = _folder(settings.models() / "draft", {"kind": "count", "of": text[:4]})
+        folders.append((settings.models() / "draft").rename(settings.models() / model_id))
+        model_registry.learned("any", model_id, pl.Series("text", [text, "another"]))
+    run.forget(Request(comment_ids=["c1"], thread_ids=["a1"]))
+    assert [folder.is_dir() for folder in folders] == [False, False]
+    assert set(warehouse.scan("training_texts").collect()["text_hash"]) == {
+        "erased",
+        text_hash(pl.Series(["another"])).item(),
+    }
+
+
+def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
+    """A page shows short texts too, which no search could tell from others', and what a query spilt may be packed."""
+    put_comment(text="短", text_hash=text_hash(pl.Series(["短"])).item())
+    pages = [settings.reports() / f"{day}.html" for day in (DAY, "2020-01-01")]
+    spilt = settings.scratch("duckdb") / "1" / "spill.tmp"
+    for path in (*pages, spilt):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("短")
+    assert run.forget(Request(comment_ids=["c1"])).days == [DAY]
+    assert [path.is_file() for path in (*pages, spilt)] == [False, True, False]
+
+
+def test_no_old_metadata_leads_to_what_went(tables: Path) -> None:
+    """After an erasure every metadata file of the comments names states that are still there, and no others."""
+    put_comment()
+    run.forget(Request(comment_ids=["c1"]))
+    handle = warehouse.table("comments")
+    states = {snapshot.snapshot_id for snapshot in handle.metadata.snapshots}
+    files = list(tables.glob("warehouse/undertone/comments/metadata/*.metadata.json"))
+    named = {one["snapshot-id"] for path in files for one in json.loads(path.read_text()).get("snapshots", [])}
+    assert named == states
+    put_comment()  # the log of the table names files that are gone, which hinders nobody
+    assert warehouse.scan("comments").collect().height == 2

@@ -1,0 +1,163 @@
+"""What a labelling project gives: its page, the card that is approved, the published data set, and taking out again."""
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.label import exchange, schema
+from pipeline.tasks.labelling import csd, release
+from tests.support.labelled import said, table
+
+DAY = sample.DAY
+
+
+def test_a_release_leads_back_to_nobody(simulated: str) -> None:
+    """Published rows hold no id of the platform, say that raters were simulated, and are the same in every file."""
+    folder = release.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
+    rows = warehouse.scan("annotated_comments").sort("row_id").collect()
+    assert 0 < rows.height <= 60
+    assert_frame_equal(pl.read_parquet(folder / "data.parquet"), rows)
+    assert_frame_equal(pl.read_ndjson(folder / "data.jsonl", schema=rows.schema), rows)
+    tasks = csd.tasks_of(simulated)
+    files = "".join((folder / name).read_text(encoding="utf-8") for name in ("data.csv", "data.jsonl", "README.md"))
+    assert not [
+        i for column in ("thread_id", "comment_id", "task_id") for i in tasks[column] if len(i) > 4 and i in files
+    ]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "simulated raters" in card
+    assert "CC-BY-4.0" in card
+    again = release.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
+    assert again == folder
+    assert_frame_equal(warehouse.scan("annotated_comments").sort("row_id").collect(), rows)
+
+
+def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
+    """Every published value is the annotation's; unsure subtext is neither true nor false."""
+    rows = release.published(simulated, "r")
+    of_row = dict(csd.tasks_of(simulated).select("row_id", "task_id").iter_rows())
+    stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
+    for row in rows.iter_rows(named=True):
+        assert {f: row[f] for f in schema.FIELDS} == {f: stands[of_row[row["row_id"]], f] for f in schema.FIELDS}
+        assert row["is_subtext"] == {"1": True, "-1": False}.get(row["subtext"])
+
+
+def test_rare_figures_of_speech_are_folded(project: str) -> None:
+    """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
+    for rater in ("a", "b", "c"):
+        csd.add(project, said(project, rater, {"other": "1"}))
+    task = csd.tasks_of(project)["task_id"][0]
+    note = {
+        "task_id": task,
+        "round": 1,
+        "stage": 1,
+        "rater_id": "a",
+        "field": "rhetoric",
+        "value": "反问",
+        "tool": "file",
+    }
+    csd.add(project, pl.DataFrame([note], schema=exchange.COLUMNS))
+    assert release.published(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
+    assert release.published(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
+
+
+def test_nothing_open_is_released(project: str) -> None:
+    """While labels wait a release is refused, says how many fields, and writes nothing."""
+    csd.add(project, said(project, "a"))
+    with pytest.raises(BadInput, match="24 fields wait"):
+        release.release(project)
+    assert not settings.releases().exists()
+    assert table("annotated_comments").height == 0
+
+
+def test_the_page_of_a_project(simulated: str) -> None:
+    """The page tells the numbers of agreement and that raters were simulated, and is the same when written again."""
+    path = Path(release.page(simulated, DAY))
+    assert path == release.page_of(simulated)
+    html = path.read_text(encoding="utf-8")
+    assert "simulated raters" in html
+    subtext = csd.agreement(csd.decided(simulated)).filter(field="subtext").row(0, named=True)
+    for name in ("fleiss", "tae"):
+        assert f"{subtext[name]:.3f}" in html
+    assert csd.tasks_of(simulated)["comment_id"][0] not in html
+    assert Path(release.page(simulated, DAY)).read_text(encoding="utf-8") == html
+
+
+def test_a_page_before_anything_is_settled(project: str) -> None:
+    """While nobody has labelled anything the page tells what waits."""
+    html = Path(release.page(project, DAY)).read_text(encoding="utf-8")
+    assert ">24<" in html.replace(" ", "")
+
+
+def test_what_was_not_approved_is_not_published(simulated: str) -> None:
+    """The card approved is that of the release; when one label changed since, publishing is refused."""
+    card = release.summary(simulated, DAY)
+    folder = release.release(simulated, day=DAY, approved=card)
+    assert (folder / "README.md").read_text(encoding="utf-8") == card
+    assert hashlib.sha256((folder / "data.jsonl").read_bytes()).hexdigest() in card
+    rows = table("annotated_comments")
+    unanimous = table("annotations").filter(field="emotion", state="adopted").row(0, named=True)
+    other = next(value for value in schema.FIELDS["emotion"].values if value != unanimous["value"])
+    is_one = (pl.col("task_id") == unanimous["task_id"]) & (pl.col("field") == "emotion")
+    changed = table("labels").drop("project").filter(is_one).with_columns(value=pl.lit(other), labelled_at=None)
+    csd.add(simulated, changed.select(list(exchange.COLUMNS)).cast(dict(exchange.COLUMNS)))
+    csd.settle(simulated)
+    with pytest.raises(BadInput, match="labels changed after they were approved"):
+        release.release(simulated, day=DAY, approved=card)
+    assert_frame_equal(table("annotated_comments"), rows)
+
+
+def test_a_comment_is_taken_out_of_everything(simulated: str, home: Path) -> None:
+    """A withdrawn row leaves all tables and files, byte for byte, is counted, and is not selected again."""
+    folder = release.release(simulated, "first", day=DAY)
+    rows = table("annotated_comments")
+    gone = rows.row(0, named=True)
+    task = table("label_tasks").filter(row_id=gone["row_id"]).row(0, named=True)
+    told = release.withdraw([gone["row_id"]])
+    assert told.rows() == [(simulated, 1, "first")]
+    assert_frame_equal(table("annotated_comments"), rows.filter(pl.col("row_id") != gone["row_id"]))
+    for name in ("label_tasks", "labels", "annotations"):
+        assert table(name).filter(task_id=task["task_id"]).is_empty()
+        assert table(name).height > 0
+    for file in ("data.parquet", "data.jsonl", "data.csv"):
+        assert gone["row_id"].encode() not in (folder / file).read_bytes()
+    assert pl.read_parquet(folder / "data.parquet").height == rows.height - 1
+    lake = [path for path in (home / "warehouse").rglob("*") if path.is_file()]
+    assert not [path for path in lake if gone["row_id"].encode() in path.read_bytes()]
+    assert table("dropped").filter(step="withdraw").select("reason", "row_key").rows() == [
+        ("withdrawn", task["task_id"])
+    ]
+    before = table("label_tasks")
+    csd.select(simulated, DAY, csd.Rules(limit=12))
+    assert_frame_equal(table("label_tasks"), before)
+    assert "withdrawn" in table("dropped").filter(step="select")["reason"].to_list()
+
+
+@pytest.mark.parametrize("last", [0, 1, 3])
+def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    """Killed between two tables and run again, the comment is gone from all of them and counted once."""
+    folder = release.release(simulated, "first", day=DAY)
+    row_ids = table("annotated_comments")["row_id"].to_list()[:2]
+    erase, calls = warehouse.erase, []
+
+    def dying(name: str, *rest: object) -> int:
+        calls.append(name)
+        if len(calls) > last:
+            raise KeyboardInterrupt
+        return erase(name, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(warehouse, "erase", dying)
+        with pytest.raises(KeyboardInterrupt):
+            release.withdraw(row_ids)
+    assert release.withdraw(row_ids)["row_count"].to_list() == [2]
+    assert not set(row_ids) & set(table("label_tasks")["row_id"])
+    assert not set(row_ids) & set(pl.read_parquet(folder / "data.parquet")["row_id"])
+    assert not [row_id for row_id in row_ids if row_id in (folder / "data.csv").read_text(encoding="utf-8")]
+    assert table("dropped").filter(step="withdraw").height == 2
+    with pytest.raises(Missing, match="no labelled comment has the row_id"):
+        release.withdraw(row_ids)

@@ -1,0 +1,160 @@
+"""The page about NDD out of the tables: it shows what there is, and names of others stay text."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import warehouse
+from pipeline.errors import Missing
+from pipeline.metrics.ndd.similarity import CASES
+from pipeline.tasks.ndd import compressions
+from pipeline.tasks.ndd import page as ndd_page
+from tests.support.filled import DAY as DATE
+from tests.support.filled import filled
+
+DAY = DATE.isoformat()
+HOSTILE = "<script>alert(1)</script>"
+WORDS = [HOSTILE, "{{ 7 * 7 }}", "\u202ecold", "soup", "."]
+
+
+@pytest.fixture
+def compressed(tables: Path) -> None:
+    """Two sentences of hostile words with a compression by people, three by systems, and their numbers."""
+    del tables
+    rows = [
+        {"source": "notes", "item_id": f"i{number}", "lang": "en", "system": system, "words": WORDS, "rounds": rounds,
+         "ratio": rounds.count(0) / 5, "signature": signed}
+        for number in range(2)
+        for system, rounds, signed in (
+            ("gold", [0, 0, 1, 0, 1], "gold"), ("head", [1, 1, 0, 0, 0], "head"),
+            ("fast_ndd", [1, 0, 2, 0, 1], f"compression:fast_ndd|{HOSTILE}"),
+            ("ndd", [1, 1, 2, 0, 0], "compression:ndd|count:1"),
+        )
+    ]  # fmt: skip
+    warehouse.overwrite("compressions", warehouse.slice_of(source="notes", day=DAY), filled("compressions", *rows))
+    compressions.put("compression", compressions.measured("notes", DAY), DAY)
+
+
+def put(study: str, *rows: dict[str, Any]) -> None:
+    """Rows of a study, with what their settings say as a dictionary."""
+    told = ({**row, "setting": json.dumps(row.get("setting", {})), "study": study, "day": DATE} for row in rows)
+    compressions.put(study, filled("studies", *told), DAY)
+
+
+def page(day: str = DAY) -> str:
+    """The page's text."""
+    return Path(ndd_page.write(day)).read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("tables")
+def test_nothing_makes_no_page(home: Path) -> None:
+    """Without a number it is said what to run, and no file is left."""
+    with pytest.raises(Missing, match=f"nothing of NDD on {DAY}: `undertone ndd-study compress --day {DAY}`"):
+        ndd_page.write(DAY)
+    assert not (home / "reports").exists()
+
+
+@pytest.mark.usefixtures("compressed")
+def test_a_page_of_compressions(home: Path) -> None:
+    """It stands among the reports, with the systems, a warning where counts answered, and what was not measured."""
+    path = ndd_page.write(DAY)
+    assert Path(path) == home / "reports" / f"ndd-{DAY}.html"
+    text = page()
+    assert text.startswith("<!doctype html>") or text.lower().startswith("<!doctype")
+    assert "notes" in text
+    assert "Mechanics only: counts of two neighbours, no result." in text
+    assert "Not measured, so that this page says nothing of it" in text
+    assert page() == text
+    with pytest.raises(Missing):
+        ndd_page.write("2026-11-20")
+
+
+@pytest.mark.usefixtures("compressed")
+def test_words_of_others_stay_text() -> None:
+    """Neither markup nor a template's braces in words or signatures are run; all of them are shown."""
+    text = page()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7 * 7 }}" in text
+    assert "49" not in text.partition("{{ 7 * 7 }}")[2][:20]
+
+
+@pytest.mark.usefixtures("compressed")
+def test_inputs_are_the_tables() -> None:
+    """Numbers, significance, positions and sentences as they are there; what is not there is None."""
+    told = ndd_page.inputs(DAY)
+    assert told.compressions is not None
+    assert told.compressions.filter(by="head", metric="ratio").select("source", "lang", "value", "n").rows() == [
+        ("notes", "en", 0.6, 2)
+    ]
+    assert told.significance is not None
+    assert set(told.significance.select("one", "other").iter_rows()) == {("fast_ndd", "head"), ("ndd", "head")}
+    assert told.significance["p"].is_between(0, 1).all()
+    assert told.positions is not None
+    assert set(told.positions["system"]) == {"gold", "fast_ndd", "ndd"}
+    assert told.examples is not None
+    assert [(row["system"], row["words"], row["gold"]) for row in told.examples] == [
+        ("ndd", WORDS, [True, True, False, True, False])
+    ] * 2
+    assert sorted(told.signatures) == [f"compression:fast_ndd|{HOSTILE}", "compression:ndd|count:1"]
+    assert told.explained is not None
+    assert len(told.explained) == sum(len(case.edits) for case in CASES)
+    for one in told.explained:
+        shares = sum(row["divergence"] * row["weight"] for row in one["rows"])
+        assert one["value"] == pytest.approx(shares)
+    for name in ("ratios", "tests", "overlap", "distributions", "pruning", "predicates", "shift", "human"):
+        assert getattr(told, name) is None, name
+
+
+@pytest.mark.usefixtures("tables")
+def test_every_study_has_its_part() -> None:
+    """Of each the rows that its table shows; the rest of a page's parts is named as missing."""
+    numbers = {"value": 0.5, "low": 0.25, "high": 0.75, "row_count": 8}
+    about = {"measure": "ndd", "model": "count:1"}
+    put(
+        "similarity", {**numbers, "subset": "lemma", "metric": "pearson", "setting": {**about, "test": "lemma"}},
+        {**numbers, "subset": "overlap>0.8", "metric": "pearson", "setting": {**about, "test": "supervised"}},
+        {**numbers, "subset": "overlap=1", "metric": "pearson", "setting": {**about, "test": "supervised"}},
+        {**numbers, "subset": "overlap=0", "metric": "pearson", "setting": {**about, "test": "supervised"}},
+        *({**numbers, "subset": f"lemma:{label}", "metric": f"q{share:03d}", "setting": {**about, "test": "lemma"}}
+          for label in ("positive", "negative") for share in range(0, 101, 5)),
+    )  # fmt: skip
+    put("pruning", *(
+        {**numbers, "subset": reading, "metric": "depth_1", "setting": {"system": "ndd", "threshold": 1.0}}
+        for reading in ("one", "several")
+    ))  # fmt: skip
+    put("predicates", {**numbers, "subset": "verbs", "metric": "map", "setting": {**about, "edit": "delete"}})
+    put(
+        "context_shift", {**numbers, "subset": "all", "metric": "spearman", "setting": {"other": "subtext"}},
+        *({**numbers, "subset": "all", "metric": f"q{share:03d}"} for share in range(0, 101, 5)),
+    )  # fmt: skip
+    put(
+        "compression",
+        {**numbers, "subset": "notes:human", "metric": "syntax", "setting": {"system": "ndd"}},
+        {**numbers, "subset": "notes:en:thresholds", "metric": "f1_macro",
+         "setting": {"system": "fast_ndd", "threshold": 1.0, "longest": 5}},
+    )  # fmt: skip
+    told = ndd_page.inputs(DAY)
+    heights = {name: getattr(told, name).height for name in (
+        "tests", "overlap", "distributions", "pruning", "predicates", "shift", "shift_values", "human", "ratios",
+    )}  # fmt: skip
+    assert heights == {
+        "tests": 1, "overlap": 3, "distributions": 42, "pruning": 1, "predicates": 1, "shift": 1, "shift_values": 21,
+        "human": 1, "ratios": 1,
+    }  # fmt: skip
+    assert told.overlap is not None
+    assert sorted(told.overlap["threshold"]) == [-1.0, 0.8, 1.0]
+    assert told.distributions is not None
+    assert set(told.distributions["label"]) == {"positive", "negative"}
+    assert told.human is not None
+    assert told.human.row(0, named=True) == {
+        "system": "ndd", "metric": "syntax", "low": 0.25, "high": 0.75, "n": 8, "mean": 0.5,
+    }  # fmt: skip
+    assert (told.compressions, told.significance, told.examples) == (None, None, None)
+    assert told.signatures == ["count:1"]
+    text = page()
+    assert "Not measured" in text
+    assert isinstance(told.ratios, pl.DataFrame)

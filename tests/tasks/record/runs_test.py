@@ -1,0 +1,118 @@
+"""What a step told of itself: rows of `runs` that add up, with what it took."""
+
+import json
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+from pipeline import warehouse
+from pipeline.errors import BadInput
+from pipeline.slices import Staged
+from pipeline.tables import PROVENANCE, TABLES
+from pipeline.tasks.record import runs as funnel
+
+DAY = "2026-11-19"
+TOOK = [*PROVENANCE[1:]]
+
+
+class Spent(NamedTuple):
+    """Of a language model."""
+
+    input_tokens: int = 70
+    output_tokens: int = 7
+    cost_usd: float | None = 0.5
+
+
+def runs() -> pl.DataFrame:
+    """The table, by source."""
+    return warehouse.scan("runs").sort("source", "step").collect()
+
+
+def test_a_step_tells_what_it_left_out_and_took(tables: Path) -> None:
+    """Rows, reasons, seconds with those of shards, tokens and cost; told again, the rows are replaced."""
+    gone = pl.DataFrame({"source": ["weibo"] * 2, "reason": ["empty", "late"], "row_key": ["1", "2"]})
+    for run_id in ("r1", "r2"):
+        began = funnel.start([Staged(path="a", rows=1, seconds=30.0), Staged(path="b", rows=1)])
+        funnel.tell("weibo", DAY, "inbox", "ask", 5, gone, {"model": "小"}, run_id, began, Spent())
+    row = runs().row(0, named=True)
+    assert runs().height == 1
+    assert (row["read_count"], row["kept_count"], row["dropped_count"], row["run_id"]) == (7, 5, 2, "r2")
+    assert json.loads(row["config"]) == {"model": "小"}
+    assert 30 <= row["seconds"] < 300
+    assert row["byte_count"] > 0  # of `dropped`
+    assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (70, 7, 0.5)
+    assert began.at == row["started_at"]
+    assert sorted(warehouse.scan("dropped").collect()["reason"]) == ["empty", "late"]
+
+
+def test_what_is_not_known_is_null(tables: Path) -> None:
+    """A step that counts no seconds and asks nobody has none; a price that is unknown is no cost of 0."""
+    funnel.tell("weibo", DAY, "inbox", "select", 5, None, {}, "r1")
+    funnel.tell("zhihu", DAY, "inbox", "ask", 5, None, {}, "r1", spent=Spent(cost_usd=None))
+    first, second = runs().select(TOOK).rows(named=True)
+    assert set(first.values()) == {None}
+    assert (second["input_tokens"], second["cost_usd"]) == (70, None)
+    assert warehouse.snapshot("dropped") is None  # a step that leaves nothing out writes no slice of it
+
+
+def test_what_a_step_took_is_shared_out(tables: Path) -> None:
+    """Seconds and tokens of a step over several sources are shared out by rows read, and add up; a source may go."""
+    began = funnel.start()._replace(seconds=100.0, clock=time.monotonic())
+    three = pl.DataFrame({"source": ["a", "b", "c"], "kept_count": [1, 1, 1]})
+    funnel.put(three, DAY, "model", "score", {}, "r1", began)
+    counts = pl.DataFrame({"source": ["a", "b"], "kept_count": [3, 0], "dropped_count": [0, 1]})
+    funnel.put(counts, DAY, "model", "score", {}, "r1", began, Spent())
+    found = runs()
+    assert found["source"].to_list() == ["a", "b"]
+    first, second = found["seconds"]
+    assert first == pytest.approx(3 * second, rel=1e-3)
+    assert 100 <= first + second < 400
+    assert found["input_tokens"].sum() in {70, 71}  # whole tokens
+    assert found["cost_usd"].to_list() == [0.375, 0.125]
+
+
+def test_a_step_of_an_empty_day_leaves_no_rows(tables: Path) -> None:
+    """Where no source has a row, rows of an earlier run go, and nothing is divided by nought."""
+    none = pl.DataFrame(schema={"source": pl.String, "kept_count": pl.Int64})
+    funnel.put(pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", funnel.start())
+    assert runs()["seconds"].null_count() == 0
+    funnel.put(none, DAY, "model", "score", {}, "r1", funnel.start())
+    assert not runs().height
+
+
+def test_counts_that_do_not_add_up_are_refused(tables: Path) -> None:
+    """Rows read that were neither kept nor dropped break the contract."""
+    counts = pl.DataFrame({"source": ["a"], "read_count": [3], "kept_count": [1], "dropped_count": [1]})
+    with pytest.raises(BadInput, match="adds_up"):
+        funnel.put(counts, DAY, "inbox", "collect", {}, "r1")
+
+
+def test_a_shard_has_seconds() -> None:
+    """The seconds of a shard travel with its file."""
+    told = funnel.shard(funnel.start(), Staged(path="a", rows=1))
+    assert (told["path"], told["rows"]) == ("a", 1)
+    assert told["seconds"] >= 0
+
+
+def test_what_was_told_is_at_hand_for_lineage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process remembers its rows with DAG, task and run, and neither parameters nor more than a hundred."""
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
+    funnel.tell("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
+    told = funnel.TOLD[-1]
+    assert (told["dag"], told["run"], told["day"], told["step"], told["kept_count"]) == (
+        "score",
+        "r1",
+        DAY,
+        "select",
+        5,
+    )
+    assert "somebody" not in str(told)
+
+
+def test_provenance_is_of_the_contract() -> None:
+    """The columns that comparisons leave out are columns of `runs`, and all but the run's name may be null."""
+    columns = TABLES["runs"].schema.columns()
+    assert [name for name in PROVENANCE if not columns[name].nullable] == ["run_id"]

@@ -1,0 +1,404 @@
+"""Studies as tasks: the grids, what a model says of data sets, who notices what is meant, and the day's page."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import left_out, sample, settings, warehouse
+from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.metrics.impscore import detection
+from pipeline.metrics.impscore.implicitness import figure_3
+from pipeline.models import encoder as encoders
+from pipeline.models.impscore import DESIGNS
+from pipeline.slices import Staged
+from pipeline.tasks import asking
+from pipeline.tasks.impscore import pairs, rank, scoring, train
+from pipeline.tasks.studies import page
+from pipeline.tasks.studies import rows as studies
+from pipeline.training.impscore import heads
+from pipeline.training.impscore.fit import recipe_of
+from tests.support.llm_server import Faults, Server, chat
+
+Enlist = Callable[..., str]
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+SENTENCES = [
+    ("nice hat", "implicit"), ("what an awful day", "explicit"), ("is it five already?", "implicit"),
+    ("the soup is salty", "neither"), ("some of us get up early", "implicit"), ("close the door", "explicit"),
+]  # fmt: skip
+TEXTS = [text for text, _ in SENTENCES]
+SPREAD = ["mean", "sd", "q00", "q05", "q25", "q50", "q75", "q95", "q100"]
+
+
+class Judge(Server):
+    """Says yes to what is awful, no to what is early, and something else to the rest."""
+
+    def _drawn(self, prompt: str) -> Any:
+        kind, answer = super()._drawn(prompt)
+        if kind != "answered":
+            return kind, answer
+        said = "Yes." if "awful" in prompt else "no" if "early" in prompt else "I would rather not say"
+        return kind, (200, {}, json.dumps(chat(prompt, said)).encode())
+
+
+@pytest.fixture
+def judge(tables: Path) -> Iterator[Judge]:
+    """A loopback service."""
+    with Judge() as running:
+        yield running
+
+
+@pytest.fixture
+def own(tables: Path, tmp_path: Path) -> str:
+    """Sentences of one's own in the table, the first of them twice: the source's name."""
+    path = tmp_path / "own.csv"
+    pl.DataFrame([*SENTENCES, SENTENCES[0]], schema=["text", "label"], orient="row").write_csv(path)
+    pairs.bring("mine", str(path), DAY, own=True)
+    return "mine"
+
+
+@pytest.fixture
+def model(enlist: Enlist) -> str:
+    """A model with random weights on the tiny encoder, promoted for the day."""
+    return enlist(DAY, 1)
+
+
+def table(study: str | None = None) -> pl.DataFrame:
+    """The table `studies` in a fixed order."""
+    rows = warehouse.scan("studies").sort("study", "day", "setting", "metric", "subset", "run").collect()
+    return rows.filter(pl.col("study") == study) if study else rows
+
+
+def staged(one: Any) -> pl.DataFrame:
+    """The rows that a task has staged."""
+    return pl.read_parquet(one["path"])
+
+
+def how(server: Server, model: str = "small-model", **more: Any) -> asking.How:
+    """Ask a model at this service."""
+    return asking.How(model, endpoint=asking.endpoint(server.url, "secret"), **more)
+
+
+def test_cells_of_the_ablation() -> None:
+    """Twelve designs, three runs each: 36 trainings, each once (table 2, IMP-29)."""
+    cells = studies.cells("ablation")
+    assert len(cells) == 36
+    assert Counter(cell["run"] for cell in cells) == {0: 12, 1: 12, 2: 12}
+    assert [cell["setting"] for cell in cells[::3]] == [design._asdict() for design in DESIGNS]
+
+
+def test_cells_of_the_sensitivity() -> None:
+    """Six by five by four settings, three runs each: 360 trainings, each once (figures 4 and 10, IMP-30)."""
+    cells = studies.cells("sensitivity")
+    assert len(cells) == len({json.dumps(cell, sort_keys=True) for cell in cells}) == 360
+    for name, count in (("gamma_implicitness", 6), ("gamma_pragmatics", 5), ("alpha", 4)):
+        assert len({cell["setting"][name] for cell in cells}) == count
+    assert {"gamma_implicitness": 0.5, "gamma_pragmatics": 0.7, "alpha": 1.0} in [cell["setting"] for cell in cells]
+    assert len(studies.cells("sensitivity", 1)) == 120
+
+
+def test_every_cell_can_be_trained() -> None:
+    """Every setting is one that a recipe takes, and they survive JSON, as Airflow hands them over."""
+    for study in studies.STUDIES:
+        cells = studies.cells(study, 1)
+        assert json.loads(json.dumps(cells)) == cells
+        assert len({recipe_of("paper", **cell["setting"]) for cell in cells}) == len(cells)
+
+
+def test_a_study_that_is_none() -> None:
+    """Studies that train nothing have no cells."""
+    with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
+        studies.cells("data_sets")
+
+
+@pytest.mark.parametrize(
+    ("study", "runs", "size", "tasks"),
+    [("ablation", 3, 15, 3), ("sensitivity", 3, 15, 24), ("ablation", 1, 5, 3), ("ablation", 1, 100, 1)],
+)
+def test_plan(study: str, runs: int, size: int, tasks: int) -> None:
+    """Cells are cut into tasks of equal size but the last, none lost, in their order."""
+    plan = studies.plan(study, runs, size)
+    assert [len(part) for part in plan[:-1]] == [size] * (tasks - 1)
+    assert 0 < len(plan[-1]) <= size
+    assert [cell for part in plan for cell in part] == studies.cells(study, runs)
+
+
+def test_two_cells_of_an_ablation(imported: Path, tiny_encoder: Path) -> None:
+    """Each cell gives both accuracies of the test part, with its design and run; the same cells give the same rows."""
+    rows = pairs.every().head(60)
+    cells = [studies.cells("ablation")[0], studies.cells("ablation")[-1]]
+    told: list[int] = []
+    found = studies.trained("ablation", cells, rows, DAY, epochs=2, done=told.append)
+    assert told == [1, 1]
+    assert found["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"] * 2
+    assert [json.loads(text) for text in found["setting"][::2]] == [cell["setting"] for cell in cells]
+    assert found["run"].to_list() == [0, 0, 2, 2]
+    assert set(found["row_count"]) == {rows.filter(pl.col("split") == "test").height}
+    assert found["value"].is_between(0, 1).all()
+    assert found["model_id"].null_count() == 4
+    assert_frame_equal(studies.trained("ablation", cells[1:], rows, DAY, epochs=2), found[2:])
+
+
+def test_a_cell_is_the_papers_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """A cell's numbers are those of a training with profile paper, its setting, and a seed of its run."""
+    rows = pairs.every().head(60)
+    setting = {"gamma_implicitness": 1.5, "gamma_pragmatics": 2.0, "alpha": 0.5}
+    found = studies.trained("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
+    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
+    head = heads.fit(rows, None, recipe_of("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
+    expected = figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
+    assert found["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
+
+
+def test_no_pairs_to_train_on(tables: Path, tiny_encoder: Path) -> None:
+    """Without pairs a study of trainings is Missing, and says how to build some."""
+    with pytest.raises(Missing, match="the table pairs is empty; `undertone pairs build`"):
+        studies.train("ablation", studies.cells("ablation", 1), DAY)
+
+
+def test_trained_again_the_table_is_the_same(imported: Path, tiny_encoder: Path) -> None:
+    """Tasks stage, publish puts all in place; published twice it is the same table, and other days and studies stay."""
+    parts = [[cell] for cell in studies.cells("ablation", 1)[:2]]
+    done = [studies.train("ablation", part, DAY, epochs=1) for part in parts]
+    assert studies.publish("ablation", done, DAY) == 4
+    before = table()
+    studies.publish("sensitivity", [studies.train("sensitivity", studies.cells("sensitivity")[:1], DAY, 1)], DAY)
+    studies.publish("ablation", [studies.train("ablation", parts[0], NEXT, epochs=1)], NEXT)
+    again = [studies.train("ablation", part, DAY, epochs=1) for part in parts]
+    assert studies.publish("ablation", again, DAY) == 4
+    assert_frame_equal(table("ablation").filter(pl.col("day") == before["day"][0]), before)
+    assert table().height == 4 + 2 + 2
+    studies.publish("ablation", again[:1], DAY)
+    assert table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
+
+
+def test_sources(own: str) -> None:
+    """Sources are those of the table `sentences`; one that is not there is Missing."""
+    assert studies.sources() == [own]
+    with pytest.raises(Missing, match="no sentences of nobody; `undertone pairs import nobody PATH`"):
+        studies.data_set("nobody", DAY)
+
+
+def test_a_data_set_described(own: str, model: str) -> None:
+    """Of distinct sentences: implicitness of all and of the implicit part, and distances of all pairs there are."""
+    found = staged(studies.data_set(own, DAY, model))
+    assert found["model_id"].unique().to_list() == [model]
+    counts = (
+        found.group_by("study", "subset").agg(pl.col("row_count").unique(), pl.col("metric")).sort("study", "subset")
+    )
+    assert counts.rows() == [
+        ("data_sets", own, [6], SPREAD),
+        ("data_sets", f"{own}:implicit", [3], SPREAD),
+        ("diversity", own, [15], SPREAD),
+    ]
+    value = {
+        (study, subset, metric): v
+        for study, subset, metric, v in found.select("study", "subset", "metric", "value").rows()
+    }
+    said = scoring.add_scores(pl.DataFrame({"text": TEXTS}), "text", model)["implicitness"].to_numpy()
+    implicit = said[[label == "implicit" for _, label in SENTENCES]]
+    for subset, numbers in ((own, said), (f"{own}:implicit", implicit)):
+        assert value["data_sets", subset, "mean"] == pytest.approx(numbers.mean(), abs=1e-6)
+        assert value["data_sets", subset, "sd"] == pytest.approx(numbers.std(ddof=1), abs=1e-6)
+        assert value["data_sets", subset, "q50"] == pytest.approx(np.median(numbers), abs=1e-6)
+        assert value["data_sets", subset, "q100"] == pytest.approx(numbers.max(), abs=1e-6)
+    every = pl.DataFrame({"a": TEXTS}).join(pl.DataFrame({"b": TEXTS}), how="cross").filter(pl.col("a") < pl.col("b"))
+    far = rank.distances(every, "a", "b", model)["pragmatic_distance"].to_numpy()
+    assert value["diversity", own, "q50"] == pytest.approx(np.median(far), abs=2e-6)
+    assert value["diversity", own, "mean"] == pytest.approx(far.mean(), abs=2e-6)
+
+
+def test_small_data_sets(tables: Path, model: str) -> None:
+    """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
+    one = studies.described(pl.DataFrame({"text": ["nice hat"], "label": ["neither"]}), "mine", DAY, model)
+    assert one["study"].unique().to_list() == ["data_sets"]
+    assert one["subset"].unique().to_list() == ["mine"]
+    assert one.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
+
+
+def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large data set so many random pairs are measured, the same ones each time."""
+    monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
+    rows = pl.DataFrame({"text": [f"{text} {n}" for text in TEXTS for n in range(4)], "label": ["neither"] * 24})
+    found = studies.described(rows, "mine", DAY, model)
+    assert set(found.filter(pl.col("study") == "diversity")["row_count"]) == {20}
+    assert_frame_equal(studies.described(rows, "mine", DAY, model), found)
+
+
+def test_accuracy_by_bin_by_hand() -> None:
+    """Two of three in one bin are noticed, near duplicates count once; an answer that is neither counts as not."""
+    same = "Some of us get up at five in the morning, every single day of the week"
+    rows = pl.DataFrame(
+        {
+            "text": [same + ".", same + "!", "something else entirely was said here", "nice hat"],
+            "implicitness": [0.3, 0.4, 0.45, 2.0],
+            "is_detected": [True, True, None, False],
+        }
+    )
+    found = studies.by_bin(rows)
+    assert found["subset"].to_list() == list(detection.LABELS)
+    assert found["row_count"].to_list() == [0, 3, 0, 0, 0, 0, 0, 1]
+    assert found["effective_count"].to_list() == [0, 2, 0, 0, 0, 0, 0, 1]
+    assert found["accuracy"].to_list() == [None, pytest.approx(2 / 3, abs=1e-6), *[None] * 5, 0.0]
+    assert found["low"][1] < 2 / 3 < found["high"][1]
+
+
+def test_who_notices(judge: Judge, own: str, model: str) -> None:
+    """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
+    every = staged(studies.detected(own, DAY, how(judge), model))
+    found, others = (every.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
+    assert found["subset"].to_list() == others["subset"].to_list() == list(detection.LABELS)
+    assert found["row_count"].to_list() == others["row_count"].to_list()
+    assert others["value"].sum() == 3  # neither awful nor early
+    assert set(judge.sent) == {text for text, label in SENTENCES if label != "neither"}
+    assert judge.paid == 0
+    assert [json.loads(text) for text in found["setting"].unique()] == [{"by": "small-model", "source": own}]
+    assert found["row_count"].sum() == 5
+    held = found.drop_nulls("value")
+    assert (held["value"] * held["row_count"]).sum() == pytest.approx(1, abs=1e-5)  # only one is awful
+    assert (held["low"] <= held["value"]).all()
+    assert (held["value"] <= held["high"]).all()
+    assert found["model_id"].unique().to_list() == [model]
+
+
+def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None:
+    """What the ledger has is not asked again: from the cache alone, with nobody to ask, the rows are the same."""
+    first = staged(studies.detected(own, DAY, how(judge), model))
+    sent = judge.sent.total()
+    for again in (how(judge), asking.How("small-model", mode="cache-only")):
+        assert_frame_equal(staged(studies.detected(own, DAY, again, model)), first)
+    assert judge.sent.total() == sent == 5
+    answers = warehouse.scan("completions").collect()
+    assert answers["prompt"].unique().to_list() == ["problematic_en"]
+    assert pairs.build(own, DAY) == 0  # a verdict is no explicit form
+
+
+def test_without_answers_there_is_no_accuracy(tables: Path, own: str, model: str) -> None:
+    """With an empty ledger and nobody to ask there is no accuracy; with some answers it is over those alone."""
+    cached = asking.How("small-model", mode="cache-only")
+    with pytest.raises(Refused, match="none of 5 requests has an answer"):
+        studies.detected(own, DAY, cached, model)
+    with Judge() as judge:
+        studies.detected(own, DAY, how(judge), model, limit=2)
+    left_out.clear()
+    found = staged(studies.detected(own, DAY, cached, model))
+    assert found.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
+    assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_answer", 3)]
+
+
+def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
+    """`moderation:NAME` asks the moderation endpoint for NAME, whose flag counts as yes; its answers are kept too."""
+    found = staged(studies.detected(own, DAY, how(judge, "moderation:mod-1"), model))
+    assert [json.loads(text)["by"] for text in found["setting"].unique()] == ["moderation:mod-1"]
+    assert {body["model"] for body in judge.requests} == {"mod-1"}
+    assert {body["input"] for body in judge.requests} == {text for text, label in SENTENCES if label != "neither"}
+    held = found.filter(pl.col("metric") == "accuracy").drop_nulls("value")
+    assert (held["value"] * held["row_count"]).sum() == pytest.approx(1, abs=1e-5)
+    answers = warehouse.scan("completions").collect()
+    assert Counter(answers.select("model", "prompt", "response").rows()) == {
+        ("mod-1", "moderation", "yes"): 1, ("mod-1", "moderation", "no"): 4,
+    }  # fmt: skip
+    assert pairs.build(own, DAY) == 0
+
+
+def test_verdicts(judge: Judge, own: str) -> None:
+    """Yes, no, other, and None where there is no answer, in the order of the texts; Chinese is asked in Chinese."""
+    texts = ["awful", "early", "nice", "你可真准时", "awful"]
+    assert asking.verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
+    assert asking.verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
+    cached = asking.How("small-model", mode="cache-only")
+    assert asking.verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
+    prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
+    assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
+    assert judge.served["awful"] == 2  # once by each
+
+
+def test_what_failed_for_now_is_asked_again(own: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that breaks down is Retry; nothing is staged, and the next run asks what is open."""
+    monkeypatch.setattr("pipeline.llm.client.ask", _impatient(asking.client.ask))
+    with Judge(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
+        studies.detected(own, DAY, how(broken), model)
+    with Judge() as mended:
+        assert asked_about(studies.detected(own, DAY, how(mended), model)) == 5
+
+
+def asked_about(found: Staged) -> int:
+    """Sentences that an accuracy is over."""
+    return int(staged(found).filter(pl.col("metric") == "accuracy")["row_count"].sum())
+
+
+def _impatient(ask: Any) -> Any:
+    return lambda *given, **named: ask(*given, **named, max_retries=0)
+
+
+def test_a_limit_asks_about_the_first(judge: Judge, own: str, model: str) -> None:
+    """With a limit so many sentences are asked about and counted."""
+    assert asked_about(studies.detected(own, DAY, how(judge), model, limit=2)) == 2
+    assert judge.sent.total() == 2
+
+
+def test_nothing_to_detect(judge: Judge, tables: Path, tmp_path: Path, model: str) -> None:
+    """A data set of which nothing is problematic asks nothing and has eight empty bins."""
+    path = tmp_path / "own.csv"
+    path.write_text("text,label\nnice hat,neither\n", encoding="utf-8")
+    pairs.bring("calm", str(path), DAY, own=True)
+    found = staged(studies.detected("calm", DAY, how(judge), model))
+    assert found["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
+    assert (found["row_count"].sum(), found["value"].null_count()) == (0, 8)
+    assert judge.sent.total() == 0
+
+
+def test_the_page_of_a_day(
+    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
+) -> None:
+    """All that is staged is put in place and drawn: a section each, written whole, the same when written again."""
+    groups = train.shipped_groups("en")
+    names = groups.filter(pl.col("split") == "test")["group"].unique(maintain_order=True)[:6]
+    few = groups.filter(pl.col("group").is_in(names.implode()))
+    monkeypatch.setattr(train, "shipped_groups", lambda _: few)
+    path = tmp_path / "own.csv"
+    pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
+    pairs.bring("mine", str(path), DAY, own=True)
+    model = enlist(DAY, 1)
+    assert studies.model_for(DAY) == model
+    with Judge() as judge:
+        done = [
+            {**studies.train("ablation", studies.cells("ablation", 1)[:2], DAY, 1), "study": "ablation"},
+            {**studies.train("sensitivity", studies.cells("sensitivity", 1)[:2], DAY, 1), "study": "sensitivity"},
+            {**studies.data_set("mine", DAY, model), "study": "data_sets"},
+            {**studies.detected("mine", DAY, how(judge), model), "study": "detection"},
+        ]
+    assert studies.publish_all(done, DAY) == 51
+    where = Path(page.write(DAY))
+    assert where == settings.reports() / f"studies-{DAY}.html"
+    assert Counter(table()["study"]) == {
+        "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
+    }  # fmt: skip
+    html = where.read_text(encoding="utf-8")
+    assert model in html
+    for title in (
+        "Implicit from explicit", "What the surface alone gives away", "Sentences of one intent in the two spaces",
+        "Designs of the model", "Margins and weight of the loss", "How implicit data sets are",
+        "How much data sets differ within", "Who notices what is meant",
+    ):  # fmt: skip
+        assert html.count(f">{title}</h2>") == 1, title
+    assert studies.publish_all(done, DAY) == 51
+    assert page.write(DAY) == str(where)
+    assert where.read_text(encoding="utf-8") == html
+    assert [p.name for p in where.parent.iterdir()] == [where.name]
+
+
+def test_a_page_with_nothing_to_show(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pairs and studies there is no page, and the message says what to do first."""
+    few = train.shipped_groups("en").head(10).with_columns(split=pl.lit("test"))
+    monkeypatch.setattr(train, "shipped_groups", lambda _: few)
+    with pytest.raises(Missing, match="nothing to show yet; `undertone study data-sets`"):
+        page.write(DAY)
+    assert not list(settings.reports().glob("*"))

@@ -1,0 +1,149 @@
+"""Recovering meanings as tasks: asked for once, kept, measured beside what recovers nothing; or by a fitted model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import warehouse
+from pipeline.errors import BadInput, Refused, Retry
+from pipeline.llm.summary import Summary
+from pipeline.tasks import asking
+from pipeline.tasks.asking import How
+from pipeline.tasks.impscore import pairs
+from pipeline.tasks.subtext import recovery
+from tests.support.llm_server import Faults, Server, chat
+
+ROWS = pl.DataFrame(
+    {
+        "text": ["你可真准时", "Lovely weather", "666", "nothing"],
+        "context": ["他迟到了一小时", None, "一段翻车的视频", None],
+    }
+)
+CHOICES = pl.DataFrame(
+    {
+        "text": ["你可真准时", "Lovely weather"], "context": ["他迟到了一小时", "it rains"],
+        "question": [None, None],
+        "options": [["夸他准时", "嫌他迟到"], ["It is sunny.", "It is awful.", "It is cold."]],
+        "answers": [[1], [1, 2]],
+    },
+    schema_overrides={"question": pl.String},
+)  # fmt: skip
+
+
+class Reader(Server):
+    """Says what comments mean, but of `nothing`; chooses the second option."""
+
+    def _drawn(self, prompt: str) -> Any:
+        kind, answer = super()._drawn(prompt)
+        if kind != "answered":
+            return kind, answer
+        asked = json.loads(prompt)
+        han = "准" in prompt or "视频" in prompt
+        said = {"plain": "直说" if han else "Plainly.", "meaning": "他来晚了" if han else "It rains."}
+        told = "no idea" if asked["text"] == "nothing" else json.dumps(said, ensure_ascii=False)
+        told = "B" if "options" in asked else told
+        return kind, (200, {}, json.dumps(chat(prompt, told)).encode())
+
+
+@pytest.fixture
+def reader(tables: Path) -> Iterator[Reader]:
+    """A loopback service."""
+    with Reader() as running:
+        yield running
+
+
+def how(server: Server, **more: Any) -> How:
+    """Ask the loopback service."""
+    return How("small", endpoint=asking.Endpoint(server.url, "k"), **more)
+
+
+def test_both_steps_or_a_reason(reader: Reader) -> None:
+    """Each comment gets plain words and a meaning in its own language, or the reason why there is none."""
+    found = recovery.recover(ROWS, how(reader))
+    assert found.select("text", "plain", "meaning", "reason").rows() == [
+        ("你可真准时", "直说", "他来晚了", None),
+        ("Lovely weather", "Plainly.", "It rains.", None),
+        ("666", "直说", "他来晚了", None),
+        ("nothing", None, None, "malformed"),
+    ]
+    assert found["context"].equals(ROWS["context"])
+
+
+def test_nothing_is_asked_twice(reader: Reader) -> None:
+    """A second run, and one from the cache alone, give the same rows and send nothing."""
+    first = recovery.recover(ROWS, how(reader))
+    sent = reader.sent.total()
+    for again in (how(reader), How("small", mode="cache-only")):
+        assert_frame_equal(recovery.recover(ROWS, again), first)
+    assert reader.sent.total() == sent == 4
+    told = warehouse.scan("completions").collect()
+    assert set(told["prompt"]) == {"recover_zh", "recover_en"}
+    assert pairs.build("recovery", "2026-11-19") == 0  # a meaning is no explicit form of ImpScore
+
+
+def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
+    """From an empty cache every comment is there, with the reason, for a command that counts; a task is refused."""
+    with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
+        recovery.recover(ROWS, How("small", mode="cache-only"))
+    summary = Summary()
+    found = recovery.recover(ROWS, How("small", mode="cache-only", summary=summary))
+    assert (len(summary.missing), summary.exit_code) == (4, 3)
+    assert found["reason"].to_list() == ["no_answer"] * 4
+
+
+def test_a_service_that_breaks_down_is_retry(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed for now is Retry; what was answered is kept."""
+    ask = asking.client.ask
+    monkeypatch.setattr("pipeline.llm.client.ask", lambda *given, **named: ask(*given, **named, max_retries=0))
+    with Reader(Faults(broken=1.0)) as broken, pytest.raises(Retry):
+        recovery.recover(ROWS, how(broken))
+
+
+def test_choices(reader: Reader) -> None:
+    """The chosen places, and their accuracy beside what understands nothing."""
+    chosen = recovery.choose(CHOICES, how(reader))
+    assert chosen == [1, 1]
+    told = {row["by"]: row for row in recovery.chosen_well(CHOICES, chosen).to_dicts()}
+    assert told["answers"]["accuracy"] == 1.0
+    assert told["answers"]["chance"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert {"longest", "shortest", "position"} <= set(told)
+    assert "answers" not in recovery.chosen_well(CHOICES, None)["by"]
+
+
+def test_measured_beside_what_recovers_nothing() -> None:
+    """Meanings equal to their references overlap wholly; the baselines stand beside, or alone."""
+    rows = ROWS.with_columns(meanings=pl.Series([["他来晚了"], ["It rains."], ["翻车了"], ["Nothing is meant."]]))
+    found = recovery.measured(rows.with_columns(meaning=pl.col("meanings").list.first()))
+    assert found.row(0, named=True)["rouge_l"] == 1.0
+    assert found["by"].to_list() == ["answers", "text", "context", "other_meaning"]
+    assert recovery.measured(rows)["by"].to_list() == ["text", "context", "other_meaning"]
+
+
+def test_a_model_of_ones_own(tmp_path: Path) -> None:
+    """A small model fitted on references writes meanings by the same interface, when reloaded the same."""
+    path = tmp_path / "notes.jsonl"
+    entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
+    path.write_text("\n".join(json.dumps(e, ensure_ascii=False) for e in entries), encoding="utf-8")
+    rows = recovery.with_split(recovery.read(path))
+    assert set(rows["split"]) == {"train", "validation", "test"}
+    history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
+    assert history["epoch"].to_list() == [1, 2]
+    found = recovery.generated(ROWS, str(tmp_path / "m"))
+    assert found.columns == [*ROWS.columns, "meaning", "plain", "reason"]
+    assert_frame_equal(recovery.generated(ROWS, str(tmp_path / "m")), found)
+    with pytest.raises(BadInput, match="is there already"):
+        recovery.train(rows, tmp_path / "m")
+
+
+def test_the_published_order_is_dealt_anew(data: Path) -> None:
+    """In CN-SarcasmBench the first option is right nearly always; dealt anew it is no more often than by chance."""
+    path = data / "cn_sarcasmbench_zh" / "CN-SarcasmBench.json"
+    first = [0] * 1251  # NOTE.txt: items
+    dealt = recovery.chosen_well(recovery.read_choices(path), first).row(0, named=True)
+    assert dealt["row_count"] == 1251
+    assert abs(dealt["accuracy"] - dealt["chance"]) < 0.05

@@ -1,0 +1,199 @@
+"""The commenters that retrieve: whose comments are candidates, their chances, and that a folder alone comments."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline.errors import BadInput
+from pipeline.models.commenting import similar_articles
+from pipeline.models.commenting.relevance import numbered
+from pipeline.training import registry
+from pipeline.training.commenting import relevance, retrieval
+from pipeline.training.commenting.retrieval import Commenter, Fitted, comment, fit, load
+from tests.training.commenting.relevance_test import ARTICLES, BRIEF, COMMENTS, SMALL, topics
+
+HOSTILE = "=1+1 <b>'\"; DROP {0} %s\u0000\n\u202e🌧️"
+TINY = replace(BRIEF, epochs=1, foreign=2)
+
+
+def corpus() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The topics; two of their articles have a text in common, one a hostile one; and an article without comments."""
+    articles, comments = topics()
+    twice = [(name, f"{name}same", "so say all", ["so", "say", "all"]) for name in ("a0.0", "a0.1", "a0.2")]
+    odd = [("a7.1", "odd", HOSTILE, ["w7a", "w7b"]), ("a0.0", "a0.0again", "so say all", ["so", "say", "all"])]
+    bare = pl.DataFrame([("bare", ["w0a", "today"], ["w0a"], "train")], ARTICLES, orient="row")
+    return pl.concat([bare, articles]), pl.concat([comments, pl.DataFrame(twice + odd, COMMENTS, orient="row")])
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    """IR-TC of the corpus."""
+    return fit(*corpus(), SMALL)
+
+
+@pytest.fixture(scope="module")
+def commenter(fitted: Fitted) -> Commenter:
+    """The same, ready to be asked."""
+    return load(fitted.tensors, fitted.config)
+
+
+def asked(split: str = "validation") -> dict[str, Any]:
+    """Titles and contents of a split."""
+    some = corpus()[0].filter(pl.col("split") == split)
+    return {"titles": some["title"].to_list(), "contents": some["content"].to_list()}
+
+
+def test_comments_are_of_the_articles_topic(commenter: Commenter) -> None:
+    """Each held-out article gets a comment in its topic's words, written below a training article (AAC-21)."""
+    found = comment(commenter, **asked())
+    assert found.schema == retrieval.FOUND
+    assert found["row"].to_list() == list(range(8))
+    assert found["rank"].to_list() == [1] * 8
+    for topic, text in enumerate(found["text"]):
+        assert f"w{topic}" in text or text in ("so say all", HOSTILE)
+    known = corpus()[1].select("comment_id", "article_id", "text")
+    assert found.join(known, on=["comment_id", "article_id", "text"], how="semi").height == 8
+
+
+def test_a_folder_alone_comments(fitted: Fitted, commenter: Commenter, tmp_path: Path) -> None:
+    """Tensors and JSON in the registry are the whole commenter."""
+    model_id = registry.keep(tmp_path, fitted.tensors, fitted.config)
+    kept = registry.fetch(tmp_path, model_id)
+    again = load(kept.tensors(), kept.config)
+    assert comment(again, **asked(), best=9).equals(comment(commenter, **asked(), best=9))
+    with pytest.raises(BadInput, match="a model of the kind 'reader': expected retrieval"):
+        load(fitted.tensors, fitted.config | {"kind": "reader"})
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_candidates_are_the_comments_of_the_nearest_articles(commenter: Commenter, k: int) -> None:
+    """Their union, each text once, and nothing else; the cosines are those of stage 1 (C.1)."""
+    found = comment(commenter, **asked(), k=k, best=10_000)
+    articles, comments = corpus()
+    train = articles.filter(pl.col("split") == "train", pl.col("article_id") != "bare")
+    both = [title + content for title, content in zip(*asked().values(), strict=True)]
+    near = similar_articles.nearest(commenter.articles, pl.Series(both), k)
+    for row in range(8):
+        ids = train["article_id"].gather(near.places[row]).to_list()
+        union = comments.filter(pl.col("article_id").is_in(ids))["text"].unique()
+        part = found.filter(pl.col("row") == row)
+        assert sorted(part["text"]) == sorted(union)
+        assert part["rank"].to_list() == list(range(1, len(union) + 1))
+        cosines = dict(zip(ids, near.cosines[row].tolist(), strict=True))
+        assert part["cosine"].to_list() == pytest.approx([cosines[one] for one in part["article_id"]])
+
+
+def test_relevance_is_the_softmax_over_the_candidates(fitted: Fitted, commenter: Commenter) -> None:
+    """P(c|x) = exp conv(x, c) / Σ exp conv(x, c'), and the best come first (C.2)."""
+    found = comment(commenter, **asked(), k=2, best=10_000)
+    articles, comments = corpus()
+    held = articles.filter(pl.col("split") == "validation")
+    words, model = fitted.config["words"], commenter.model
+    looked_for = model.articles(numbered(relevance.read(held, SMALL), words, 430).padded(np.arange(8)))
+    every = comments.unique("text", keep="first", maintain_order=True)
+    vectors = model.comments(numbered(every["words"], words, 50).padded(np.arange(every.height)))
+    conv = model.scores(looked_for.unsqueeze(1), vectors).detach().double().numpy()
+    place = {text: at for at, text in enumerate(every["text"])}
+    for row in range(8):
+        part = found.filter(pl.col("row") == row)
+        scores = conv[row, [place[text] for text in part["text"]]]
+        assert part["relevance"].to_numpy() == pytest.approx(scores - np.log(np.exp(scores).sum()), abs=1e-5)
+        assert part["relevance"].round(4).is_sorted(descending=True)
+        assert part["relevance"].exp().sum() == pytest.approx(1)
+
+
+def test_a_text_is_found_once_in_the_nearest_articles_name(commenter: Commenter) -> None:
+    """Of a text below three articles the first of the nearest one's comments is named, and it is one candidate."""
+    articles, _ = corpus()
+    at = {"titles": articles.filter(pl.col("article_id") == "a0.1")["title"].to_list()}
+    at["contents"] = articles.filter(pl.col("article_id") == "a0.1")["content"].to_list()
+    found = comment(commenter, **at, k=3, best=100).filter(pl.col("text") == "so say all")
+    assert found["article_id"].to_list() == ["a0.1"]
+    assert found["comment_id"].to_list() == ["a0.1same"]
+
+
+def test_the_batch_decides_nothing(commenter: Commenter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One article at a time, all at once, and candidates in other blocks: the same comments, the same numbers."""
+    whole = comment(commenter, **asked(), best=5)
+    monkeypatch.setattr(retrieval, "_ROWS", 3)
+    for batch in (1, 3):
+        found = comment(commenter, **asked(), best=5, batch=batch)
+        assert found.drop("relevance").equals(whole.drop("relevance"))
+        assert found["relevance"].to_numpy() == pytest.approx(whole["relevance"].to_numpy(), abs=1e-5)
+
+
+def test_an_article_is_not_commented_on_with_its_own(commenter: Commenter) -> None:
+    """Named by its id, a training article is none of its own neighbours; unknown ids leave out nothing."""
+    train = corpus()[0].filter(pl.col("split") == "train")
+    some = {"titles": train["title"].to_list(), "contents": train["content"].to_list()}
+    ids = train["article_id"].to_list()
+    own = comment(commenter, **some, k=1, article_ids=ids)
+    assert not (own["article_id"] == pl.Series(ids).gather(own["row"])).any()
+    assert comment(commenter, **some, k=1, article_ids=["?"] * len(ids)).equals(comment(commenter, **some, k=1))
+
+
+def test_comments_come_back_as_they_were_written(commenter: Commenter) -> None:
+    """Markup, formulas, format fields, controls and emoji are data."""
+    found = comment(commenter, [["w7a"]], [["w7b"]], k=10, best=100)
+    assert HOSTILE in found["text"].to_list()
+    assert found.filter(pl.col("text") == HOSTILE)["comment_id"].to_list() == ["odd"]
+
+
+def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.LogCaptureFixture) -> None:
+    """Unknown words and an empty article have no row, which is told; words the model does not know do no harm."""
+    found = comment(commenter, [["zyx"], [], ["w3a", "zyx"]], [["zyx"], [], []])
+    assert found["row"].to_list() == [2]
+    assert "2 of 3 articles share no word with a training article" in caplog.text
+    assert comment(commenter, [], []).schema == retrieval.FOUND
+
+
+def test_titles_alone(commenter: Commenter) -> None:
+    """IR-T indexes, asks and reads titles alone, so that contents change nothing; IR-TC needs them (AAC-21)."""
+    found = fit(*corpus(), replace(TINY, reads="title"))
+    assert "it" not in found.config["index_words"]
+    reader = load(found.tensors, found.config)
+    titles = asked()["titles"]
+    assert comment(reader, titles).equals(comment(reader, titles, [["w0a"]] * 8))
+    with pytest.raises(BadInput, match="the contents of 8, found none"):
+        comment(commenter, titles)
+    with pytest.raises(BadInput, match="the contents of 8, found 1"):
+        comment(commenter, titles, [[]])
+
+
+def test_stage_1_reads_all_words() -> None:
+    """What stands behind the words that the relevance model reads still finds similar articles."""
+    found = fit(*corpus(), replace(TINY, content=2))
+    told = comment(load(found.tensors, found.config), [["zyx"]], [["zyx"] * 50 + ["w5b"]], k=1)
+    assert told["article_id"].str.starts_with("a5").to_list() == [True]
+
+
+def test_texts_are_kept_once(fitted: Fitted) -> None:
+    """The bank has each training comment's id, each distinct text once, and nothing of other splits."""
+    articles, comments = corpus()
+    train = comments.join(articles.filter(pl.col("split") == "train"), on="article_id", how="semi")
+    assert len(fitted.tensors["bank.text_of"]) == train.height
+    assert len(fitted.tensors["bank.text_at"]) - 1 == train["text"].n_unique() < train.height
+    assert len(fitted.tensors["bank.text"]) == sum(len(text.encode()) for text in train["text"].unique())
+
+
+def test_an_interrupted_fit_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    """The same tensors to the bit, so that the folder has the same name."""
+    recipe = replace(TINY, epochs=2)
+    whole = fit(*corpus(), recipe)
+    fit(*corpus(), TINY, tmp_path / "state.safetensors")
+    again = fit(*corpus(), recipe, tmp_path / "state.safetensors")
+    names = [registry.keep(tmp_path / "models", found.tensors, found.config) for found in (whole, again)]
+    assert names[0] == names[1]
+
+
+def test_comments_need_id_and_text() -> None:
+    """A comment without a text or an id cannot be given back."""
+    articles, comments = corpus()
+    with pytest.raises(BadInput, match="no column comment_id"):
+        fit(articles, comments.drop("comment_id"), TINY)
+    with pytest.raises(BadInput, match="field 'text' is null in"):
+        fit(articles, comments.with_columns(text=pl.lit(None, pl.String)), TINY)

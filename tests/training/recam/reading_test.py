@@ -1,0 +1,119 @@
+"""What readers read: words as rows of a table, questions cut at their placeholder, candidates and their glosses."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.examples.recam import items as cloze
+from pipeline.models.word_vectors import WordVectors
+from pipeline.training.recam import reading
+from pipeline.training.recam.reading import Lexicon, Recipe
+
+VECTORS = WordVectors(["the", "Sea", "cold", "sea"], np.diag([1.0, 2.0, 3.0, 4.0]).astype(np.float32))
+
+
+def items(*pairs: tuple[str, str]) -> pl.DataFrame:
+    """Items of articles and questions."""
+    options = ["cold", "Warm ", "odd", "calm", "wet"]
+    rows = [(f"i{row}", article, question, options, 1) for row, (article, question) in enumerate(pairs)]
+    return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
+
+
+def drawn(seed: int = 1) -> torch.Generator:
+    """A source of chance."""
+    return torch.Generator().manual_seed(seed)
+
+
+def test_an_article_is_cut_once() -> None:
+    """Two items of one article share its words; a word has one number everywhere, the placeholder -1."""
+    texts = reading.cut(items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder")), Recipe())
+    assert [[texts.words[i] for i in ids] for ids in texts.articles] == [["The", "cold", "sea"]]
+    assert texts.article_of.tolist() == [0, 0]
+    said = [["@" if i < 0 else texts.words[i] for i in ids] for ids in texts.questions]
+    assert said == [["a", "@", "sea"], ["sea", "@"]]
+
+
+def test_texts_are_cut_at_the_longest() -> None:
+    """Of an article the first words are kept, of a question those next to its placeholder."""
+    texts = reading.cut(items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
+    assert [len(texts.articles[0]), texts.words[texts.articles[0][0]]] == [1, "one"]
+    assert ["@" if i < 0 else texts.words[i] for i in texts.questions[0]] == ["two", "@", "three"]
+    with pytest.raises(BadInput, match=r"item i1: field 'question' should hold @placeholder, found 'nothing'"):
+        reading.cut(items(("one", "@placeholder"), ("one", "nothing")), Recipe())
+
+
+def test_rows_of_words() -> None:
+    """The word as it is written goes before its small letters; what has no vector is row 1, an empty text as well."""
+    lexicon = Lexicon(VECTORS.words, 3)
+    assert lexicon.rows(["The", "Sea", "sea", "SEA", "odd"]).tolist() == [3, 4, 6, 6, 1]
+    assert lexicon.rows([]).tolist() == [1]
+
+
+@given(st.sets(st.sampled_from(["THE", "Sea", "sea", "Cold", "odd"])), st.integers(0, 5))
+def test_words_that_are_kept(needed: set[str], commonest: int) -> None:
+    """The commonest and those needed, in the order of the vectors and sized to about 1; row 0 is zeros."""
+    lexicon, table = reading.table(needed, VECTORS, 300, 3, drawn(), commonest)
+    forms = needed | {word.lower() for word in needed}
+    kept = [row for row, word in enumerate(VECTORS.words) if row < commonest or word in forms]
+    assert lexicon.words == [VECTORS.words[row] for row in kept]
+    assert table.shape == (3 + len(kept), 4)
+    assert not table[0].any()
+    if kept:
+        assert table[3:].square().mean().item() == pytest.approx(1.0)
+        assert torch.equal(table[3:] != 0, torch.from_numpy(VECTORS.vectors[kept] != 0))
+
+
+def test_long_vectors_keep_what_tells_words_apart() -> None:
+    """Vectors of 9 numbers that lie in a plane are as far apart with 2; longest first, and the mean at 0."""
+    rng = np.random.default_rng(3)
+    plane = rng.normal(size=(20, 2)) * [5.0, 1.0]
+    long = WordVectors([f"w{i}" for i in range(20)], (plane @ rng.normal(size=(2, 9)) + 7).astype(np.float32))
+    lexicon, table = reading.table(long.words, long, 2, 2, drawn())
+    assert lexicon.words == long.words
+    assert table.shape == (22, 2)
+    was, now = (torch.cdist(rows, rows) for rows in (torch.from_numpy(long.vectors), table[2:]))
+    assert torch.allclose(now, was * (now.max() / was.max()), atol=1e-4)
+    assert table[2:].mean(dim=0).abs().max() < 1e-5
+    assert table[2:, 0].var() > table[2:, 1].var()
+    assert reading.table([], long, 2, 2, drawn())[1].shape == (2, 2)
+
+
+def test_inputs_of_batches() -> None:
+    """Rows of the table by item, that of the placeholder 2, where it stands, and an article without words unknown."""
+    given_items = items(("Cold the", "sea @placeholder"), ("", "@placeholder odd"))
+    texts, lexicon = reading.cut(given_items, Recipe()), Lexicon(VECTORS.words, 3)
+    options = np.arange(10).reshape(2, 5)
+    found = reading.inputs(given_items, texts, lexicon, options, np.array([1, 1]))
+    assert [ids.tolist() for ids in found.articles] == [[5, 3], [1]]
+    assert [ids.tolist() for ids in found.questions] == [[6, 2], [2, 1]]
+    assert found.place.tolist() == [1, 0]
+    assert found.lengths().tolist() == [2, 1]
+
+
+def test_candidates_are_known_in_small_letters() -> None:
+    """Options, or the answer alone: that of a column, or the option at the label."""
+    one = items(("the", "@placeholder"))
+    assert reading.said(one, "options") == [["cold", "warm", "odd", "calm", "wet"]]
+    assert reading.said(one, "vocabulary") == [["warm"]]
+    assert reading.said(one.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
+
+
+def test_a_word_without_gloss_is_its_own() -> None:
+    """Glosses end at the longest; a reader without glosses gets none."""
+    glosses = {"sea": ["NOUN", "much", "water"], "odd": []}
+    found = reading.told(["sea", "odd", "cold"], glosses, Recipe(has_gloss=True, longest_gloss=2))
+    assert found == {"sea": ["NOUN", "much"], "odd": ["odd"], "cold": ["cold"]}
+    assert reading.told(["sea"], glosses, Recipe()) == {}
+
+
+def test_some_candidates() -> None:
+    """Vectors and glosses of the same ones, in the order asked for."""
+    every = reading.Candidates(torch.eye(3), [torch.tensor([row]) for row in range(3)])
+    some = every.some(torch.tensor([2, 0]))
+    assert torch.equal(some.vectors, torch.eye(3)[[2, 0]])
+    assert [ids.item() for ids in some.glosses] == [2, 0]
+    assert every._replace(glosses=[]).some(torch.tensor([1])).glosses == []
