@@ -11,14 +11,14 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
+from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, p_value, sum_samples, tails
+
 Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
 
 PAPER = {"precision": 64.8, "recall": 69.9, "f1": 66.1}
 """What CSD reports of its recogniser, in percent (appendix A.2, CSD-31); on data that are not public."""
-
-_BLOCK = 1 << 22  # resampled labels held at a time
 
 
 class Report(NamedTuple):
@@ -97,7 +97,7 @@ def _by_class(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
 
 def interval(
     truth: Labels, predicted: Labels, metric: Metric = "f1", *,
-    groups: npt.NDArray[np.generic] | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
+    groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
 ) -> Interval:  # fmt: skip
     """A metric with its percentile bootstrap interval.
 
@@ -111,24 +111,22 @@ def interval(
         seed: of the draws.
     """
     tables = _tables(truth, [predicted], groups, draws, seed)[0]
-    low, high = _bounds(measured(tables, metric), confidence)
-    return Interval(float(measured(confusion(truth, predicted), metric)), low, high)
+    value = float(measured(confusion(truth, predicted), metric))
+    return Interval(value, *bounds(measured(tables, metric), tails(confidence)))
 
 
 def paired(
     truth: Labels, one: Labels, other: Labels, metric: Metric = "f1", *,
-    groups: npt.NDArray[np.generic] | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
+    groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
 ) -> Paired:  # fmt: skip
     """How much better `one` is than `other` by a paired bootstrap over the same rows; arguments as for `interval`.
 
-    p is two-sided: twice the smaller share of samples on either side of no difference, at most 1. A share is
-    (k + 1) / (draws + 1), since no number of draws shows that it is 0.
+    p is that of `resample.p_value`.
     """
-    ours, theirs = (measured(tables, metric) for tables in _tables(truth, [one, other], groups, draws, seed))
-    found = [float(measured(confusion(truth, each), metric)) for each in (one, other)]
-    low, high = _bounds(ours - theirs, confidence)
-    against = min(int((ours <= theirs).sum()), int((ours >= theirs).sum()))
-    return Paired(found[0] - found[1], low, high, min(1.0, 2 * (against + 1) / (draws + 1)))
+    first, second = (measured(tables, metric) for tables in _tables(truth, [one, other], groups, draws, seed))
+    values = [float(measured(confusion(truth, predicted), metric)) for predicted in (one, other)]
+    differences = first - second
+    return Paired(values[0] - values[1], *bounds(differences, tails(confidence)), p_value(differences))
 
 
 def mcnemar(truth: Labels, one: Labels, other: Labels) -> float:
@@ -174,35 +172,30 @@ def calibration(truth: Labels, probabilities: Floats, bins: int = 10) -> Calibra
 
 
 def _tables(
-    truth: Labels, predictions: list[Labels], groups: npt.NDArray[np.generic] | None, draws: int, seed: int
+    truth: Labels, predictions: list[Labels], groups: Names | None, draws: int, seed: int
 ) -> list[npt.NDArray[np.int64]]:
     """Confusion tables of the same samples for each predictor: [draws, classes, classes].
 
     A sample is how often each group is drawn; its table is the sum of the groups' tables, so many times each.
     """
-    checked = [_checked(truth, each)[1] for each in predictions]
+    checked = [_checked(truth, predicted)[1] for predicted in predictions]
     truth = np.asarray(truth)
-    size = int(max(truth.max(), *(each.max() for each in checked))) + 1
-    cells = [truth * size + each for each in checked]
-    # rows that are alike are drawn as one: multinomial over the distinct ones gives the same samples
-    if groups is None:
-        kinds, times = np.unique(np.stack(cells), axis=1, return_counts=True)
-        odds, units = times / len(truth), len(truth)
-        parts = [np.eye(size * size, dtype=np.int64)[kind] for kind in kinds]
+    size = int(max(truth.max(), *(predicted.max() for predicted in checked))) + 1
+    cells = np.stack([truth * size + predicted for predicted in checked])
+    copies: npt.NDArray[np.int64]
+    tables: npt.NDArray[np.int64]
+    if groups is None:  # rows that are alike are drawn as one
+        kinds, copies = np.unique(cells, axis=1, return_counts=True)
+        tables = np.eye(size**2, dtype=np.int64)[kinds]
     else:
-        names, at = np.unique(np.asarray(groups), return_inverse=True)
-        odds, units = np.full(len(names), 1 / len(names)), len(names)
-        parts = [np.zeros((len(names), size * size), np.int64) for _ in cells]
-        for part, cell in zip(parts, cells, strict=True):
-            np.add.at(part, (at, cell), 1)
-    rng, step = np.random.default_rng(seed), max(1, _BLOCK // len(odds))
-    blocks = [rng.multinomial(units, odds, size=min(step, draws - at)) for at in range(0, draws, step)]
-    return [np.concatenate([b @ part for b in blocks]).reshape(draws, size, size) for part in parts]
-
-
-def _bounds(values: Floats, confidence: float) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+        units = number_units(groups, len(truth))
+        copies = np.ones(units.max() + 1, np.int64)
+        places = units * size**2 + cells
+        tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in places])
+    tables = tables.reshape(len(cells), len(copies), size**2)
+    side_by_side: npt.NDArray[np.int64] = np.hstack([*tables])
+    samples = sum_samples(side_by_side, draw_counts(copies, draws, seed))
+    return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]
 
 
 def _checked(truth: Labels, predicted: Labels) -> tuple[Labels, Labels]:

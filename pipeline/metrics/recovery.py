@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.metrics.impscore.detection import wilson
+from pipeline.metrics.resample import wilson
 from pipeline.text.segment import UNIT
 
 Counts = npt.NDArray[np.int64]  # [orders, 3]: n-grams of the answer, of the reference, shared

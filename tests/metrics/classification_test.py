@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from sklearn import metrics
 
 from pipeline.metrics.classification import (
@@ -72,16 +71,6 @@ def test_tables_are_measured_together() -> None:
     tables = rng.integers(0, 9, (5, 3, 3))
     for metric in ("accuracy", "precision", "recall", "f1"):
         assert measured(tables, metric) == pytest.approx([float(measured(table, metric)) for table in tables])
-
-
-def test_interval_of_accuracy_is_the_binomial_one() -> None:
-    """Of 400 rows 300 right: the bootstrap's bounds are those of the normal approximation, 0.75 ± 0.0424."""
-    truth, predicted = np.ones(400, int), np.array([1] * 300 + [0] * 100)
-    found = interval(truth, predicted, "accuracy", draws=4000)
-    half = stats.norm.ppf(0.975) * np.sqrt(0.75 * 0.25 / 400)
-    assert found == pytest.approx((0.75, 0.75 - half, 0.75 + half), abs=0.005)
-    assert found == interval(truth, predicted, "accuracy", draws=4000)
-    assert len({interval(truth, predicted, "accuracy", draws=50, seed=seed) for seed in range(5)}) > 1
 
 
 def test_groups_are_drawn_whole() -> None:

@@ -14,15 +14,12 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from pipeline.metrics.resample import Floats, Ints, Names, block_sizes, bounds, draw_picks, number_units, p_value
+
 Numbers = npt.NDArray[np.number] | pl.Series | Sequence[float]
-Names = npt.NDArray[np.generic] | pl.Series | Sequence[str] | range
 
 DRAWS = 1000
 SEED = 42
-
-_BLOCK = 1 << 20  # numbers of resampled items held at a time
 
 
 class Correlation(NamedTuple):
@@ -76,9 +73,8 @@ def difference(
 ) -> Correlation:
     """How much more `one` correlates with the grades than `other`, such as a weighted metric than the plain one.
 
-    By a paired bootstrap: both are measured on the same samples. p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where
-    k is the number of samples in which the difference is not above 0 or that in which it is not below, whichever is
-    smaller. Arguments and errors as of `correlate`.
+    By a paired bootstrap: both are measured on the same samples, and p is that of `resample.p_value`. Arguments and
+    errors as of `correlate`.
     """
     values, grade, unit = _checked([one, other], grades, groups)
     drawn = _resampled(values, grade, unit, draws, seed)
@@ -88,9 +84,7 @@ def difference(
         if ours is None or theirs is None:
             fields += [None] * 4
             continue
-        gaps = gaps[np.isfinite(gaps)]  # noqa: PLW2901
-        against = int(min((gaps <= 0).sum(), (gaps >= 0).sum()))
-        fields += [ours - theirs, min(1.0, 2 * (against + 1) / (len(gaps) + 1)), *_bounds(gaps)]
+        fields += [ours - theirs, p_value(gaps), *_defined_bounds(gaps)]
     return Correlation._make([*fields, len(grade)])
 
 
@@ -188,10 +182,7 @@ def _checked(scores: Sequence[Numbers], grades: Numbers, groups: Names | None) -
     count = len(arrays[0])
     if groups is None:
         return arrays[:-1], arrays[-1], np.arange(count)
-    names = pl.Series("group", groups)
-    if len(names) != count or names.null_count():
-        raise ValueError(f"expected a group for each of {count} items, got {len(names) - names.null_count()}")
-    return arrays[:-1], arrays[-1], names.rank("dense").to_numpy().astype(np.int64) - 1
+    return arrays[:-1], arrays[-1], number_units(groups, count)
 
 
 def _is_constant(values: Floats) -> bool:
@@ -222,17 +213,15 @@ def _defined(
 def _measured(scores: Floats, grades: Floats, drawn: Floats) -> Correlation:
     """Coefficients with the bounds of their samples, [draws, 2]."""
     spearman, pearson = _spearman(scores, grades), _pearson(scores, grades)
-    bounds = [(None, None) if spearman[0] is None else _bounds(column) for column in drawn.T]
-    return Correlation(*spearman, *bounds[0], *pearson, *bounds[1], len(grades))
+    if spearman[0] is None:
+        return Correlation._make([*[None] * 8, len(grades)])
+    of_spearman, of_pearson = (_defined_bounds(column) for column in drawn.T)
+    return Correlation(*spearman, *of_spearman, *pearson, *of_pearson, len(grades))
 
 
-def _bounds(values: Floats) -> tuple[float | None, float | None]:
-    """Of the samples in which there is a coefficient."""
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return None, None
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+def _defined_bounds(samples: Floats) -> tuple[float | None, float | None]:
+    low, high = bounds(samples)
+    return (None, None) if np.isnan(low) else (low, high)
 
 
 def _resampled(scores: Sequence[Floats], grades: Floats, unit: Ints, draws: int, seed: int) -> Floats:
@@ -241,23 +230,21 @@ def _resampled(scores: Sequence[Floats], grades: Floats, unit: Ints, draws: int,
     A sample is how often each group, hence each item is drawn. The mean rank of a value in it follows from how many
     items have lower ones, so that nothing is sorted again.
     """
-    found = np.full((draws, len(scores), 2), np.nan)
     if len(grades) < 3:
-        return found
-    rng, units = np.random.default_rng(seed), int(unit.max()) + 1
+        return np.full((draws, len(scores), 2), np.nan)
+    blocks = [np.empty((0, len(scores), 2))]
     grade, grade_levels = grades - grades.mean(), _levels(grades)
     metrics = [(each - each.mean(), _levels(each)) for each in scores]
-    step = max(1, _BLOCK // max(len(grades), units))
-    for start in range(0, draws, step):
-        rows = min(step, draws - start)
-        picked = rng.integers(units, size=(rows, units)) + np.arange(rows)[:, None] * units
-        times = np.bincount(picked.ravel(), minlength=rows * units).reshape(rows, units)[:, unit].astype(np.float64)
+    for counts in draw_picks(int(unit.max()) + 1, draws, seed, width=len(grades)):
+        times = counts[:, unit].astype(np.float64)
+        block = np.full((len(times), len(scores), 2), np.nan)
         grade_ranks, is_graded = _ranks(times, *grade_levels)
         for i, (values, levels) in enumerate(metrics):
             ranks, is_varied = _ranks(times, *levels)
             both = np.column_stack([_weighted(times, ranks, grade_ranks), _weighted(times, values, grade)])
-            found[start : start + rows, i] = np.where((is_varied & is_graded)[:, None], both, np.nan)
-    return found
+            block[:, i] = np.where((is_varied & is_graded)[:, None], both, np.nan)
+        blocks.append(block)
+    return np.concatenate(blocks)
 
 
 def _levels(values: Floats) -> tuple[Ints, Ints, Ints]:
@@ -301,15 +288,13 @@ def _mean(coefficients: Floats, *, spearman_brown: bool) -> float | None:
 
 def _divided(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
     """Spearman and Pearson between halves of grades that stand by items: [draws, 2], NaN where not defined."""
-    found = np.full((draws, 2), np.nan)
     if len(sizes) < 3:
-        return found
+        return np.full((draws, 2), np.nan)
+    blocks = [np.empty((0, 2))]
     rng, starts = np.random.default_rng(seed), np.cumsum(sizes) - sizes
     item = np.repeat(np.arange(len(sizes)), sizes)
     place = np.arange(len(item)) - starts[item]
-    step = max(1, _BLOCK // len(item))
-    for start in range(0, draws, step):
-        rows = min(step, draws - start)
+    for rows in block_sizes(draws, len(item)):
         order = np.argsort(item + rng.random((rows, len(item))), axis=1)  # within items
         # every other one, from the first or the second on
         is_first = (place + rng.integers(2, size=(rows, len(sizes)))[:, item]) % 2 == 0
@@ -324,5 +309,5 @@ def _divided(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
         ranked = (stats.rankdata(half, axis=1) - (len(sizes) + 1) / 2 for half in (one, other))
         centred = (half - half.mean(axis=1, keepdims=True) for half in (one, other))
         both = np.column_stack([_weighted(ones, *ranked), _weighted(ones, *centred)])
-        found[start : start + rows] = np.where(is_varied[:, None], both, np.nan)
-    return found
+        blocks.append(np.where(is_varied[:, None], both, np.nan))
+    return np.concatenate(blocks)

@@ -6,7 +6,7 @@ every scorer stand baselines (`baselines`), and pairs of comments of about the s
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.metrics.resample import bounds, with_whole
 
 DRAWS = 1000
 SEED = 42
@@ -86,7 +87,6 @@ def report(rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, see
     """
     groups, target, score = _columns(rows)
     lengths = rows["text"].str.len_chars().to_numpy().astype(np.float64) if "text" in rows.columns else None
-    drawn = _drawn(int(groups.max()) + 1, draws, seed)
     ranked = _Ranks(target), _Ranks(score)
     error = np.bincount(groups, np.abs(target - score)).astype(np.float64)
     sizes = np.bincount(groups).astype(np.int64)
@@ -103,11 +103,11 @@ def report(rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, see
         gains = ndcg(groups, target, score, at)
         known = ~np.isnan(gains)
         measured[f"ndcg@{at}"] = _ratio(np.nan_to_num(gains), known.astype(np.int64)), int(known.sum())
-    values = np.array([[measure(times) for measure, _ in measured.values()] for times in drawn])
-    bounds = [_bounds(column[1:]) for column in values.T]
+    samples = with_whole(int(groups.max()) + 1, draws, seed)
+    values = np.array([[measure(times) for measure, _ in measured.values()] for times in samples])
     found = [
-        (name, value, *bound, count)
-        for (name, (_, count)), value, bound in zip(measured.items(), values[0], bounds, strict=True)
+        (name, column[0], *bounds(column[1:]), count)
+        for (name, (_, count)), column in zip(measured.items(), values.T, strict=True)
     ]
     return pl.DataFrame(found, schema=SCHEMA, orient="row").fill_nan(None)
 
@@ -127,15 +127,6 @@ def _columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
     names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), alone))["article_id"]
     target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
     return names.rank("dense").to_numpy().astype(np.int64) - 1, target, score
-
-
-def _drawn(articles: int, draws: int, seed: int) -> Iterator[Floats]:
-    """How often each article is in the sample: first in the whole one, once, then in those drawn."""
-    rng = np.random.default_rng(seed)
-    return (
-        np.ones(articles) if not draw else rng.multinomial(articles, np.full(articles, 1 / articles)).astype(np.float64)
-        for draw in range(draws + 1)
-    )
 
 
 class _Ranks:
@@ -171,12 +162,6 @@ def _ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
         return float(times @ sums) / count if count else math.nan
 
     return measure
-
-
-def _bounds(values: Floats) -> tuple[float, float]:
-    """The middle 95 % of the samples in which there was something to measure; NaN if there is none."""
-    known = values[~np.isnan(values)]
-    return tuple(np.quantile(known, [0.025, 0.975]).tolist()) if len(known) else (math.nan, math.nan)
 
 
 def ndcg(groups: IndexArray, target: Floats, score: Floats, at: int) -> Floats:

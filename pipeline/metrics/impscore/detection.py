@@ -6,14 +6,10 @@ an interval that counts near duplicates once: one template in 500 variants is no
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from scipy import stats
 
 from pipeline.errors import BadInput
-
-Floats = npt.NDArray[np.float64]
+from pipeline.metrics.resample import wilson
 
 WIDTH = 0.25
 BINS = tuple(WIDTH * i for i in range(9))  # edges of eight bins on [0, 2], half-open but the last
@@ -33,16 +29,6 @@ def bin_of(values: pl.Series | Sequence[float]) -> pl.Series:
         raise BadInput(f"implicitness should be between 0 and {BINS[-1]:g}, not {outside[0]}")
     place = (numbers / WIDTH).floor().clip(0, len(LABELS) - 1).cast(pl.Int64)
     return place.replace_strict(dict(enumerate(LABELS)), return_dtype=pl.String)
-
-
-def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson's score interval of a share among `count` independent answers: (low, high), NaN where there are none."""
-    z = float(stats.norm.ppf((1 + confidence) / 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
-        half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    low, high = (np.where(count > 0, np.clip(edge, 0, 1), np.nan) for edge in (middle - half, middle + half))
-    return low, high
 
 
 def by_bin(rows: pl.DataFrame) -> pl.DataFrame:

@@ -19,6 +19,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS
+from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tails
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.signedinteger]
@@ -26,7 +27,6 @@ Codes = npt.NDArray[np.signedinteger]
 MISSING = -1
 RESAMPLES = 1000
 SEED = 42
-_CELLS = 4_000_000  # numbers held at once while resampling: 32 MB
 
 KAPPA_HIGH = 0.6
 """Kappa above which the paper calls a data set reliable (appendix A, last paragraph)."""
@@ -218,19 +218,8 @@ def interval(
     value = float(parts.value(counts @ parts.features))
     if np.isnan(value):
         return Interval(value, np.nan, np.nan, resamples)
-    total = counts.sum()
-    rng = np.random.default_rng(seed)
-    step = max(1, _CELLS // max(parts.features.shape))
-    drawn = np.concatenate(
-        [
-            parts.value(rng.multinomial(total, counts / total, min(step, resamples - start)) @ parts.features)
-            for start in range(0, resamples, step)
-        ]
-    )
-    defined = drawn[~np.isnan(drawn)]
-    edges = (1 - confidence) / 2, (1 + confidence) / 2
-    low, high = np.quantile(defined, edges) if len(defined) else (np.nan, np.nan)
-    return Interval(value, float(low), float(high), resamples - len(defined))
+    samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
+    return Interval(value, *bounds(samples, tails(confidence)), int(np.isnan(samples).sum()))
 
 
 def encoded(field: str, values: pl.Series, names: pl.Series | None = None) -> pl.Series:

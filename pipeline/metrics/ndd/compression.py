@@ -17,6 +17,7 @@ from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import Floats, mean, signature, with_count
 from pipeline.metrics.overlap.segments import Batch, batches
+from pipeline.metrics.resample import bounds, draw_counts, p_value, sum_samples
 
 Kept = Sequence[Sequence[bool]] | pl.Series
 
@@ -24,8 +25,6 @@ DRAWS = 1000
 SEED = 42
 ORDERS = (1, 2, 3, 4)  # of BLEU
 UNSPACED = frozenset({"zh", "ja"})  # languages without blanks between words
-
-_BLOCK = 1 << 20  # counts of a bootstrap held at a time
 
 
 class _Measure(NamedTuple):
@@ -69,7 +68,7 @@ def evaluate(predictions: Kept, items: pl.DataFrame, *, draws: int = DRAWS, seed
     rows = []
     for (name, measure), drawn in zip(found.items(), _samples(found, draws, seed), strict=True):
         value = float(measure.score(measure.stats.sum(axis=0)))
-        rows.append((name, value, *_bounds(measure.score(drawn)), len(items), measure.signature))
+        rows.append((name, value, *bounds(measure.score(drawn)), len(items), measure.signature))
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
@@ -78,8 +77,7 @@ def paired(
 ) -> pl.DataFrame:  # fmt: skip
     """How much better one system is than another on the same sentences, by a paired bootstrap (NDD-40).
 
-    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
-    above 0 or that in which it is not below, whichever is smaller. Arguments and errors are as of `evaluate`.
+    p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
 
     Returns:
         A row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
@@ -90,8 +88,7 @@ def paired(
     for (name, mine), yours, *drawn in zip(systems[0].items(), systems[1].values(), *samples, strict=True):
         values = [float(each.score(each.stats.sum(axis=0))) for each in (mine, yours)]
         apart = mine.score(drawn[0]) - yours.score(drawn[1])
-        p = min(1.0, 2 * (min(int((apart <= 0).sum()), int((apart >= 0).sum())) + 1) / (draws + 1))
-        rows.append((name, *values, values[0] - values[1], *_bounds(apart), p, len(items), mine.signature))
+        rows.append((name, *values, values[0] - values[1], *bounds(apart), p_value(apart), len(items), mine.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "n", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
@@ -226,17 +223,6 @@ def _checked(given: Kept, items: pl.DataFrame, field: str) -> list[Sequence[bool
 
 def _samples(found: Mapping[str, _Measure], draws: int, seed: int) -> list[Floats]:
     """Sums of statistics over the same samples for each measure, each [draws, k]."""
-    if draws < 1:
-        raise ValueError(f"draws should be at least 1, not {draws}")
     stats = np.concatenate([measure.stats for measure in found.values()], axis=1)
-    n, rng = len(stats), np.random.default_rng(seed)
-    odds, step = np.full(n, 1 / n), max(1, _BLOCK // n)
-    drawn = np.concatenate([
-        rng.multinomial(n, odds, size=min(step, draws - at)) @ stats for at in range(0, draws, step)
-    ])  # fmt: skip
-    return np.split(drawn, np.cumsum([measure.stats.shape[1] for measure in found.values()])[:-1], axis=1)
-
-
-def _bounds(values: Floats) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    samples = sum_samples(stats, draw_counts(len(stats), draws, seed))
+    return np.split(samples, np.cumsum([measure.stats.shape[1] for measure in found.values()])[:-1], axis=1)

@@ -5,14 +5,13 @@ over sentences, all grades of a sentence together: what is measured is how syste
 raters like these.
 """
 
-import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
-from pipeline.metrics.classification import Floats
 from pipeline.metrics.labelling.agreement import interval
+from pipeline.metrics.resample import Floats, bounds, draw_counts, p_value, sum_samples
 
 DRAWS = 1000
 SEED = 42
@@ -24,8 +23,6 @@ TABLE_13 = {
     "Fast NDD": (3.73, 3.18), "Fast NDD+SC": (4.01, 3.43),
 }  # fmt: skip
 """The paper's means of syntax and semantics, of 100 sentences of Google's test set; it tells of no agreement."""
-
-_BLOCK = 1 << 20  # counts of a bootstrap held at a time
 
 
 def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
@@ -49,7 +46,7 @@ def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl
         for field in FIELDS:
             value = _of(grades, system, field)["grade"].to_numpy()
             if len(value):
-                rows.append((system, field, float(value.mean()), *_bounds(_means(value, draws, seed)), len(value)))
+                rows.append((system, field, float(value.mean()), *bounds(_means(value, draws, seed)), len(value)))
     return pl.DataFrame(rows, _schema("system", "field", value=("value", "low", "high")), orient="row")
 
 
@@ -58,8 +55,7 @@ def paired(
 ) -> pl.DataFrame:  # fmt: skip
     """How much better one system is than another on the sentences for which both were graded.
 
-    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
-    above 0 or that in which it is not below, whichever is smaller. With many pairs of systems it is too small.
+    p is that of `resample.p_value`. With many pairs of systems it is too small.
 
     Args:
         grades: as of `summary`.
@@ -82,9 +78,8 @@ def paired(
             raise BadInput(f"{field}: expected a sentence with grades of {one!r} and of {other!r}, found none")
         mine, theirs = (both[name].to_numpy() for name in ("grade", "grade_right"))
         drawn = _means(mine - theirs, draws, seed)
-        p = min(1.0, 2 * (min(int((drawn <= 0).sum()), int((drawn >= 0).sum())) + 1) / (draws + 1))
         values = float(mine.mean()), float(theirs.mean()), float((mine - theirs).mean())
-        rows.append((field, *values, *_bounds(drawn), p, both.height))
+        rows.append((field, *values, *bounds(drawn), p_value(drawn), both.height))
     numbers = ("one", "other", "difference", "low", "high", "p")
     return pl.DataFrame(rows, _schema("field", value=numbers), orient="row")
 
@@ -131,18 +126,7 @@ def _of(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
 
 def _means(values: Floats, draws: int, seed: int) -> Floats:
     """Means of samples of the values: [draws]."""
-    if draws < 1:
-        raise ValueError(f"draws should be at least 1, not {draws}")
-    n, rng = len(values), np.random.default_rng(seed)
-    odds, step = np.full(n, 1 / n), max(1, _BLOCK // n)
-    return np.concatenate([
-        rng.multinomial(n, odds, size=min(step, draws - at)) @ values / n for at in range(0, draws, step)
-    ])  # fmt: skip
-
-
-def _bounds(values: Floats) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return sum_samples(values, draw_counts(len(values), draws, seed)) / len(values)
 
 
 def _schema(*names: str, value: tuple[str, ...]) -> dict[str, pl.DataType]:

@@ -19,6 +19,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd.distance import Divergence, divergences
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU, balanced, exponential
+from pipeline.metrics.resample import bounds, with_whole
 
 Edit = Literal["delete", "mask", "stop_word"]
 Weights = Literal["mean", "sum", "balanced", "exponential"]
@@ -247,13 +248,13 @@ def evaluate(
     areas = np.array([auc(*each) for each in said])
     measured = np.array([
         (_mean(precision, times), _auc(place, is_right, times[owner]), _mean(areas, times))
-        for times in _drawn(len(said), draws, seed)
+        for times in with_whole(len(said), draws, seed)
     ])  # fmt: skip
     reasons = dropped["reason"].to_list()
     counts = int(sizes.sum()), reasons.count("no_predicate"), reasons.count("too_long")
     of = {"map": len(said), "auc_pooled": len(said), "auc_mean": int(np.isfinite(areas).sum())}
     rows = [
-        (name, column[0], *_bounds(column[1:]), n, *counts)
+        (name, column[0], *bounds(column[1:]), n, *counts)
         for (name, n), column in zip(of.items(), measured.T, strict=True)
     ]
     schema: dict[str, pl.DataType] = {"metric": pl.String(), **dict.fromkeys(("value", "low", "high"), pl.Float64())}
@@ -261,24 +262,11 @@ def evaluate(
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
-def _drawn(count: int, draws: int, seed: int) -> Iterator[Floats]:
-    """How often each sentence is in the sample: first in the whole one, once, then in those drawn."""
-    rng, odds = np.random.default_rng(seed), np.full(count, 1 / count)
-    yield np.ones(count)
-    yield from (rng.multinomial(count, odds).astype(np.float64) for _ in range(draws))
-
-
 def _mean(values: Floats, times: Floats) -> float:
     """Mean of values that stand some times each, but for those that are none."""
     known = ~np.isnan(values)
     total = times[known].sum()
     return float(values[known] @ times[known] / total) if total else np.nan
-
-
-def _bounds(values: Floats) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
-    return float(low), float(high)
 
 
 def _check(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.commenting.correlation import DRAWS, SEED, Correlation, correlate
-from pipeline.metrics.impscore.detection import wilson
+from pipeline.metrics.resample import wilson
 
 ENSEMBLE = 0.0025  # parts of the cosine to one of the distance (section 3)
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of figure 3

@@ -9,22 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.metric import Floats, Metric
 from pipeline.metrics.overlap.segments import SIZE, Batch, Tokens, batches
+from pipeline.metrics.resample import Names, bounds, draw_picks, number_units, p_value, sum_samples, sum_units, tails
 
 Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
 Weights = Iterable[Sequence[float]]
-Names = Sequence[object] | npt.NDArray[np.generic] | pl.Series
 
 DRAWS = 1000
 SEED = 42
-
-_BLOCK = 1 << 20  # counts of a bootstrap held at a time
 
 
 def measure(
@@ -56,7 +53,7 @@ def measure(
     samples = _samples(stats, groups, draws, seed)
     rows = []
     for metric, own, drawn in zip(metrics, stats, samples, strict=True):
-        low, high = _bounds(metric.score(drawn), confidence)
+        low, high = bounds(metric.score(drawn), tails(confidence))
         score, mean = float(metric.score(own.sum(axis=0))), float(metric.score(own).mean())
         rows.append((metric.name, score, low, high, mean, len(own), metric.signature))
     names = ["metric", "score", "low", "high", "segment_mean", "segments", "signature"]
@@ -84,8 +81,7 @@ def paired(
 ) -> pl.DataFrame:  # fmt: skip
     """How much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
-    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
-    above 0 or that in which it is not below, whichever is smaller.
+    p is that of `resample.p_value`.
 
     `one` and `other` are the candidates of the systems in the same order; the other arguments are as of `measure`.
 
@@ -108,10 +104,10 @@ def paired(
     for place, metric in enumerate(metrics):
         both = slice(place, None, len(metrics))  # statistics of the first system, then of the second
         first, second = (float(metric.score(own.sum(axis=0))) for own in stats[both])
-        mine, yours = (metric.score(drawn) for drawn in samples[both])
-        against = min(int((mine <= yours).sum()), int((mine >= yours).sum()))
-        p = min(1.0, 2 * (against + 1) / (draws + 1))
-        low, high = _bounds(mine - yours, confidence)
+        drawn_first, drawn_second = (metric.score(drawn) for drawn in samples[both])
+        differences = drawn_first - drawn_second
+        low, high = bounds(differences, tails(confidence))
+        p = p_value(differences)
         rows.append((metric.name, first, second, first - second, low, high, p, len(stats[0]), metric.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
@@ -137,41 +133,9 @@ def _stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list[Floats]
 
 def _samples(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sums of statistics over the same samples, each [draws, k]."""
-    if draws < 1:
-        raise ValueError(f"draws should be at least 1, not {draws}")
     widths = [own.shape[1] for own in stats]
-    together = _grouped(np.concatenate(stats, axis=1), groups)
-    units = len(together)
-    rng, step = np.random.default_rng(seed), max(1, _BLOCK // units)
-    drawn = np.concatenate([
-        _times(rng.integers(0, units, (min(step, draws - at), units))) @ together for at in range(0, draws, step)
-    ])  # fmt: skip
-    return np.split(drawn, np.cumsum(widths)[:-1], axis=1)
-
-
-def _times(drawn: npt.NDArray[np.int64]) -> Floats:
-    """How often each of [units] is in each sample: [samples, units] -> [samples, units]."""
-    samples, units = drawn.shape
-    places = drawn + np.arange(samples)[:, None] * units
-    return np.bincount(places.ravel(), minlength=drawn.size).reshape(samples, units).astype(np.float64)
-
-
-def _grouped(stats: Floats, groups: Names | None) -> Floats:
-    """Sums over what is drawn as one."""
-    if groups is None:
-        return stats
-    names = pl.Series("group", groups)
-    if len(names) != len(stats) or names.null_count():
-        raise ValueError(f"expected a group for each of {len(stats)} candidates, got {len(names) - names.null_count()}")
-    number = names.rank("dense").to_numpy().astype(np.int64) - 1
-    sums = np.zeros((number.max() + 1, stats.shape[1]))
-    np.add.at(sums, number, stats)
-    return sums
-
-
-def _bounds(values: Floats, confidence: float) -> tuple[float, float]:
-    """The percentile interval."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence should be between 0 and 1, not {confidence}")
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+    together = np.concatenate(stats, axis=1)
+    if groups is not None:
+        together = sum_units(together, number_units(groups, len(together), "candidates"))
+    samples = sum_samples(together, draw_picks(len(together), draws, seed))
+    return np.split(samples, np.cumsum(widths)[:-1], axis=1)

@@ -14,10 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics import classification
-from pipeline.metrics.impscore.detection import wilson
+from pipeline.metrics.resample import Names, number_units, wilson
 
 Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
-Names = npt.NDArray[np.generic] | pl.Series | Sequence[str] | range
 
 DRAWS = 2000
 SEED = 42
@@ -73,9 +72,7 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAW
         ValueError: no items, one without an answer (null), or not as many groups as items.
     """
     right = _answers(is_right)
-    found = classification.interval(
-        np.ones_like(right), right, "accuracy", groups=_groups(groups, len(right)), draws=draws, seed=seed
-    )
+    found = classification.interval(np.ones_like(right), right, "accuracy", groups=groups, draws=draws, seed=seed)
     return Interval(*found, len(right))
 
 
@@ -99,7 +96,7 @@ def by(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.D
     right = _answers(is_right)
     if len(values) != len(right):
         raise ValueError(f"expected a value for each of {len(right)} items, got {len(values)}")
-    unit = _groups(range(len(right)) if groups is None else groups, len(right))
+    unit = number_units(range(len(right)) if groups is None else groups, len(right))
     rows = pl.DataFrame({"value": values, "right": right, "unit": unit})
     found = (
         rows.group_by("value")
@@ -139,8 +136,7 @@ def length_bins(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -
 def paired(one: Rights, other: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Paired:
     """How much more often `one` is right than `other`, by a paired bootstrap over the same items.
 
-    p is two-sided, min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not
-    above 0 or that in which it is not below, whichever is smaller. McNemar's test stands beside for single items.
+    p is that of `resample.p_value`. McNemar's test stands beside for single items.
 
     Args:
         one: whether the first reader is right, [n].
@@ -156,9 +152,7 @@ def paired(one: Rights, other: Rights, groups: Names | None = None, *, draws: in
     if len(ours) != len(theirs):
         raise ValueError(f"expected answers to the same items, got {len(ours)} and {len(theirs)}")
     truth = np.ones_like(ours)
-    found = classification.paired(
-        truth, ours, theirs, "accuracy", groups=_groups(groups, len(ours)), draws=draws, seed=seed
-    )
+    found = classification.paired(truth, ours, theirs, "accuracy", groups=groups, draws=draws, seed=seed)
     return Paired(*found, classification.mcnemar(truth, ours, theirs), len(ours))
 
 
@@ -191,13 +185,3 @@ def _answers(is_right: Rights) -> npt.NDArray[np.int64]:
     if not len(answers) or answers.null_count():
         raise ValueError(f"expected at least one item, and an answer of each, found {answers.null_count()} null")
     return answers.cast(pl.Int64).to_numpy()
-
-
-def _groups(groups: Names | None, count: int) -> npt.NDArray[np.uint32] | None:
-    """The groups by number, as an article may be the name of its group."""
-    if groups is None:
-        return None
-    names = pl.Series("group", groups)
-    if len(names) != count or names.null_count():
-        raise ValueError(f"expected a group for each of {count} items, got {len(names) - names.null_count()}")
-    return names.rank("dense").to_numpy()

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -10,11 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.detection import BINS, LABELS, bin_of, by_bin, wilson
-
-# Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3: the score interval
-NEWCOMBE = [((81, 263), (0.2553, 0.3662)), ((15, 148), (0.0624, 0.1605)), ((0, 20), (0.0, 0.1611)),
-            ((1, 29), (0.0061, 0.1718))]  # fmt: skip
+from pipeline.metrics.impscore.detection import BINS, LABELS, bin_of, by_bin
 
 
 def rows(values: list[float], answers: list[bool | None], clusters: list[int] | None = None) -> pl.DataFrame:
@@ -55,23 +50,6 @@ def test_values_that_are_no_implicitness(value: float | None) -> None:
     """A value outside [0, 2] is refused rather than put into the nearest bin."""
     with pytest.raises(BadInput, match="between 0 and 2"):
         bin_of(pl.Series([1.0, value]))
-
-
-@pytest.mark.parametrize(("counts", "expected"), NEWCOMBE)
-def test_wilson_as_published(counts: tuple[int, int], expected: tuple[float, float]) -> None:
-    """The interval is that of Newcombe's examples."""
-    right, count = counts
-    low, high = wilson(np.array([right / count]), np.array([count]))
-    assert (low[0], high[0]) == pytest.approx(expected, abs=5e-5)
-
-
-@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_equals_scipy(counts: tuple[int, int]) -> None:
-    """The interval is scipy's for any count."""
-    right, count = counts
-    low, high = wilson(np.array([right / count]), np.array([count]))
-    theirs = stats.binomtest(right, count).proportion_ci(method="wilson")
-    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
 
 
 def test_all_bins_are_there_and_other_answers_counted() -> None:

@@ -51,16 +51,6 @@ def test_means_by_hand() -> None:
     assert found.equals(summary(SAID.reverse(), draws=50))
 
 
-def test_intervals_are_about_two_standard_errors() -> None:
-    """Of 400 sentences the bootstrap's interval is that of the normal distribution, within a tenth."""
-    drawn = np.random.default_rng(0).integers(0, 6, 400)
-    found = summary(rows(*((str(n), "ndd", str(n), [int(grade)]) for n, grade in enumerate(drawn))), draws=2000)
-    error = 1.96 * drawn.std() / 20
-    value, low, high = found.select("value", "low", "high").row(0)
-    assert (value - low, high - value) == pytest.approx((error, error), rel=0.1)
-    assert found.height == 1
-
-
 def test_two_systems_are_compared_on_the_same_sentences() -> None:
     """Sentence 3 has no grade of one: the differences are 2.5 and 0, so p is large, as one of two does not differ."""
     found = paired(SAID, "ndd", "ppl", draws=200)

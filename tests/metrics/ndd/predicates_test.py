@@ -230,19 +230,6 @@ def test_what_constant_scores_have() -> None:
     assert found["value"].to_list() == [0.375, 0.5, 0.5]
 
 
-def test_intervals_are_of_samples_of_sentences() -> None:
-    """They hold the value, are the same for the same seed, and are a point where all sentences are alike."""
-    rng = np.random.default_rng(1)
-    right = [(rng.random(8) < 0.4).tolist() for _ in range(40)]
-    score = [rng.random(8) + 0.5 * np.array(each) for each in right]
-    found = evaluate(score, right, draws=200)
-    assert (found["low"] < found["value"]).all()
-    assert (found["value"] < found["high"]).all()
-    assert found.equals(evaluate(score, right, draws=200))
-    alike = evaluate([score[0]] * 5, [[True, *[False] * 7]] * 5, draws=20)
-    assert alike["low"].to_list() == pytest.approx(alike["value"].to_list())
-
-
 def test_what_is_left_out_is_counted() -> None:
     """No predicate, or over 50 words (footnote 9): named by sentence, and counted beside the numbers."""
     right = [[True, False], [False, False], [True] * 51, [True] + [False] * 49]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.impscore.detection import wilson
 from pipeline.metrics.recam.reading import PAPER, accuracy, by, cross, length_bins, paired
+from pipeline.metrics.resample import wilson
 
 # tables 6 and 7: team, accuracy at home, trained on the other subtask, and the drop as it is printed, in percent
 TABLE_6 = [
@@ -74,14 +74,6 @@ def test_cross_by_hand() -> None:
     assert cross(cells.clear()).is_empty()
     with pytest.raises(ValueError, match="each cell of trained_on and tested_on once"):
         cross(pl.concat([cells, cells.head(1)]))
-
-
-def test_accuracy_is_the_binomial_one() -> None:
-    """Of 400 items 100 right: the bounds are those of the normal approximation, 0.25 ± 0.0424."""
-    found = accuracy(np.arange(400) < 100)
-    half = stats.norm.ppf(0.975) * np.sqrt(0.25 * 0.75 / 400)
-    assert found == pytest.approx((0.25, 0.25 - half, 0.25 + half, 400), abs=0.006)
-    assert found == accuracy([True] * 100 + [False] * 300)
 
 
 def test_articles_are_drawn_whole() -> None:

@@ -1,0 +1,144 @@
+"""How sure a number is: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
+
+A unit is what is drawn as a whole: an item, or a group of items that depend on each other, such as the comments on one
+article. A sample draws as many units as there are, with replacement. It is given as counts, how often it holds each
+unit: what adds up over items (statistics, confusion tables) is then a product of counts and units' sums, and what does
+not add up (ranks) takes the counts as weights.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Numbers = TypeVar("Numbers", Floats, Ints)
+Names = npt.NDArray[np.generic] | pl.Series | Sequence[object] | range
+
+MIDDLE = (0.025, 0.975)
+_CELLS = 1 << 20  # counts held at a time
+
+
+def number_units(names: Names, count: int, items: str = "items") -> Ints:
+    """The unit of each item by number, from 0 in the order of the names: [count].
+
+    Raises:
+        ValueError: not as many names as items, or a null.
+    """
+    series = pl.Series("group", names)
+    named = len(series) - series.null_count()
+    if len(series) != count or named != count:
+        raise ValueError(f"expected a group for each of {count} {items}, got {named}")
+    return series.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def sum_units(values: Numbers, units: Ints) -> Numbers:
+    """Sums of items' values over each unit: [items, k] -> [units, k]."""
+    sums = np.zeros((units.max() + 1, *values.shape[1:]), values.dtype)
+    np.add.at(sums, units, values)
+    return sums
+
+
+def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
+    """How often each unit is in each sample, in blocks of samples: [block, units].
+
+    Units that are alike may be given as one with its number of copies, which costs no more than a single one.
+
+    Args:
+        copies: number of units; or of each distinct unit how many there are, [units].
+        draws: samples.
+        seed: of the draws; the block size does not change the samples.
+    """
+    copies = np.ones(copies, np.int64) if isinstance(copies, int) else copies
+    total, rng = copies.sum(), np.random.default_rng(seed)
+    return (rng.multinomial(total, copies / total, size=size) for size in block_sizes(draws, len(copies)))
+
+
+def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[Ints]:
+    """As `draw_counts`, by picking one unit after the other: other samples of the same distribution.
+
+    Args:
+        units: number of units.
+        draws: samples.
+        seed: of the draws.
+        width: numbers that the caller makes of a sample, if more than units: blocks have fewer samples then.
+    """
+    rng = np.random.default_rng(seed)
+    for size in block_sizes(draws, max(width, units)):
+        picks = rng.integers(units, size=(size, units)) + np.arange(size)[:, None] * units
+        yield np.bincount(picks.ravel(), minlength=picks.size).reshape(size, units)
+
+
+def block_sizes(draws: int, width: int) -> Iterator[int]:
+    """How many samples of so many numbers each are held at a time, until there are enough."""
+    step = max(1, _CELLS // width)
+    return (min(step, draws - start) for start in range(0, draws, step))
+
+
+def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
+    """Sums of units' values over each sample: [units, …] -> [draws, …].
+
+    Raises:
+        ValueError: no draws.
+    """
+    sums = [block @ values for block in blocks]
+    if not sums:
+        raise ValueError("draws should be at least 1")
+    return np.concatenate(sums)
+
+
+def with_whole(units: int, draws: int, seed: int) -> Iterator[Floats]:
+    """Counts of one sample after the other, [units]: first all units once, then the samples of `draw_counts`."""
+    yield np.ones(units)
+    for block in draw_counts(units, draws, seed):
+        yield from block.astype(np.float64)
+
+
+def tails(confidence: float) -> tuple[float, float]:
+    """The shares of samples below an interval and up to its end.
+
+    Raises:
+        ValueError: a confidence outside (0, 1).
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence should be between 0 and 1, not {confidence}")
+    return (1 - confidence) / 2, (1 + confidence) / 2
+
+
+def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float, float]:
+    """The percentile interval of the samples that are numbers, by default of 95 %; NaN where none is.
+
+    Args:
+        samples: a number each, NaN where it is undefined, [draws].
+        shares: where the interval begins and ends, as `tails` gives them.
+    """
+    defined = samples[~np.isnan(samples)]
+    if not len(defined):
+        return np.nan, np.nan
+    low, high = np.quantile(defined, shares)
+    return float(low), float(high)
+
+
+def p_value(differences: Floats) -> float:
+    """Two-sided p of a paired difference by its samples [draws], of which NaN do not count.
+
+    min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not above 0 or that in
+    which it is not below, whichever is smaller; no number of draws shows that it is 0.
+    """
+    defined = differences[~np.isnan(differences)]
+    against = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
+    return min(1.0, 2 * (against + 1) / (len(defined) + 1))
+
+
+def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a share among `count` independent answers: (low, high), NaN where there are none."""
+    z = float(stats.norm.ppf((1 + confidence) / 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+        half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    low, high = (np.where(count > 0, np.clip(edge, 0, 1), np.nan) for edge in (middle - half, middle + half))
+    return low, high

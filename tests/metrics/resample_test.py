@@ -1,0 +1,111 @@
+"""Bootstrap samples, intervals and paired p values, once for all metrics."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeline.metrics import resample
+from pipeline.metrics.resample import (
+    bounds,
+    draw_counts,
+    draw_picks,
+    number_units,
+    p_value,
+    sum_samples,
+    sum_units,
+    tails,
+    wilson,
+    with_whole,
+)
+
+# Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3: the score interval
+NEWCOMBE = [((81, 263), (0.2553, 0.3662)), ((15, 148), (0.0624, 0.1605)), ((0, 20), (0.0, 0.1611)),
+            ((1, 29), (0.0061, 0.1718))]  # fmt: skip
+
+
+@pytest.mark.parametrize("draw", [draw_counts, draw_picks])
+def test_the_interval_of_a_share_is_the_binomial_one(draw) -> None:
+    """Of 400 units 100 count: the bounds are those of the normal approximation, 0.25 ± 0.0424; another seed differs."""
+    values = np.repeat([1.0, 0.0], [100, 300])
+    shares = sum_samples(values, draw(400, 4000, 42)) / 400
+    half = stats.norm.ppf(0.975) * np.sqrt(0.25 * 0.75 / 400)
+    assert bounds(shares) == pytest.approx((0.25 - half, 0.25 + half), abs=0.005)
+    low, high = bounds(shares, tails(0.5))
+    assert bounds(shares)[0] < low < 0.25 < high < bounds(shares)[1]
+    assert (sum_samples(values, draw(400, 4000, 7)) != shares * 400).any()
+
+
+def test_copies_are_drawn_as_so_many_units() -> None:
+    """One unit with 100 copies and one with 300 make the samples' distribution of 400 units."""
+    shares = sum_samples(np.array([1.0, 0.0]), draw_counts(np.array([100, 300]), 4000, 42)) / 400
+    assert shares.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
+
+
+@pytest.mark.parametrize("draw", [draw_counts, draw_picks])
+def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sample has as many units as there are, and the same ones in however small blocks."""
+    whole = np.concatenate([*draw(30, 50, 3)])
+    assert (whole.sum(axis=1) == 30).all()
+    monkeypatch.setattr(resample, "_CELLS", 100)
+    blocks = [*draw(30, 50, 3)]
+    assert len(blocks) > 10
+    assert (np.concatenate(blocks) == whole).all()
+    first, *drawn = with_whole(30, 50, 3)
+    assert (first == 1).all()
+    assert (np.stack(drawn) == np.concatenate([*draw_counts(30, 50, 3)])).all()
+
+
+def test_groups_are_units() -> None:
+    """Items are numbered by the order of their groups' names and summed; a missing name is an error."""
+    units = number_units(["b", "a", "b"], 3)
+    assert units.tolist() == [1, 0, 1]
+    assert sum_units(np.array([[1, 2], [3, 4], [5, 6]]), units).tolist() == [[3, 4], [6, 8]]
+    for names in (["a"], pl.Series(["a", None, "b"])):
+        with pytest.raises(ValueError, match="a group for each of 3 items"):
+            number_units(names, 3)
+
+
+def test_undefined_samples_are_left_out() -> None:
+    """Bounds and p are of the samples that are numbers; where none is, there are no bounds and p is 1."""
+    some, none = np.array([np.nan, 1.0, 1.0, 2.0]), np.full(3, np.nan)
+    assert bounds(some, (0, 1)) == (1, 2)
+    assert p_value(some) == 2 / 4
+    assert np.isnan(bounds(none)).all()
+    assert p_value(none) == 1
+
+
+def test_p_counts_the_rarer_side() -> None:
+    """Of 99 samples one is 0: 2 (1 + 1) / 100, whichever side is better; no difference has 1."""
+    differences = np.array([0.0] + [1.0] * 98)
+    assert p_value(differences) == p_value(-differences) == 0.04
+    assert p_value(differences[1:]) == 2 / 99
+    assert p_value(differences * 0) == 1
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95])
+def test_a_confidence_is_a_share(confidence: float) -> None:
+    """It lies between 0 and 1; and there is at least one draw."""
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        tails(confidence)
+    with pytest.raises(ValueError, match="draws should be at least 1"):
+        sum_samples(np.ones(3), draw_counts(3, 0, 42))
+
+
+@pytest.mark.parametrize(("counts", "expected"), NEWCOMBE)
+def test_wilson_as_published(counts: tuple[int, int], expected: tuple[float, float]) -> None:
+    """The interval is that of Newcombe's examples."""
+    right, count = counts
+    low, high = wilson(np.array([right / count]), np.array([count]))
+    assert (low[0], high[0]) == pytest.approx(expected, abs=5e-5)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_equals_scipy(counts: tuple[int, int]) -> None:
+    """The interval is scipy's for any count."""
+    right, count = counts
+    low, high = wilson(np.array([right / count]), np.array([count]))
+    expected = stats.binomtest(right, count).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-9)
