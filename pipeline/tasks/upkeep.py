@@ -6,9 +6,9 @@ from typing import TypedDict
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
-from pipeline.warehouse import upkeep
-from pipeline.warehouse.check import check, describe
-from pipeline.warehouse.upkeep import Limits
+from pipeline.warehouse.upkeep import maintain, sweep
+from pipeline.warehouse.upkeep.check import check, describe
+from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits, refuse_hasty
 
 
 class Given(TypedDict):
@@ -27,7 +27,7 @@ class Given(TypedDict):
 
 
 DEFAULTS = Given(
-    keep_days=upkeep.KEEP.total_seconds() / 86_400, grace_hours=upkeep.GRACE.total_seconds() / 3_600, quiet_hours=1,
+    keep_days=KEEP.total_seconds() / 86_400, grace_hours=GRACE.total_seconds() / 3_600, quiet_hours=1,
     small_files=4, target_megabytes=256, gigabytes=20, footers=True, verify_weeks=4, force=False, dry_run=False,
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ def limits(given: Given) -> Limits:
         weeks=given["verify_weeks"],
     )
     if not given["force"]:
-        upkeep.refuse_hasty(found)
+        refuse_hasty(found)
     return found
 
 
@@ -59,7 +59,7 @@ def tables(names: Sequence[str], given: Given) -> list[str]:
         raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.names())}")
     if not given["dry_run"]:
         warehouse.backup()
-    return [name for name in upkeep.written() if name in names or not names]
+    return [name for name in maintain.written() if name in names or not names]
 
 
 def table(name: str, given: Given) -> dict[str, int]:
@@ -73,7 +73,7 @@ def find_damage() -> tuple[list[str], int]:
         return [damage], 0
     damaged = []
     unrecorded_count = 0
-    for name in upkeep.written():
+    for name in maintain.written():
         checked = check(name, footers=True, weeks=1)
         damaged += [f"{name}: {describe(name, [p])}" for p in (*checked.problems, *checked.other_problems)]
         unrecorded_count += len(checked.unrecorded)
@@ -82,4 +82,4 @@ def find_damage() -> tuple[list[str], int]:
 
 def scratch(given: Given) -> dict[str, int]:
     """Upkeep of scratch files, embeddings and training states; counts of what was removed."""
-    return upkeep.maintain_scratch(limits(given).grace, dry_run=given["dry_run"])
+    return sweep.maintain_scratch(limits(given).grace, dry_run=given["dry_run"])

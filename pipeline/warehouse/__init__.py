@@ -8,10 +8,12 @@ order; `connect` opens DuckDB over tables and views.
 from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table, widen
 from pipeline.warehouse.erase import discard, erase, history, met, purge, refuse_unknown_states, rewrite, strays
 from pipeline.warehouse.query import checks, connect, query, read, run_check
-from pipeline.warehouse.recovery import Recovered, backup, find_damage, recover
 from pipeline.warehouse.scratch import attempt, stage
 from pipeline.warehouse.search import Place, search, spellings
-from pipeline.warehouse.upkeep import compact, maintain, sweep
+from pipeline.warehouse.upkeep.compact import compact
+from pipeline.warehouse.upkeep.maintain import maintain
+from pipeline.warehouse.upkeep.recovery import Recovered, backup, find_damage, recover
+from pipeline.warehouse.upkeep.sweep import sweep
 from pipeline.warehouse.write import commit, overwrite, replace, slice_of, staged_rows
 from pipeline.warehouse.written import bytes_written
 

@@ -32,7 +32,8 @@ from pipeline.warehouse.lineage import (
     sort_states,
     version_of,
 )  # fmt: skip
-from pipeline.warehouse.upkeep import GRACE, expire, sweep, sweep_scratch
+from pipeline.warehouse.upkeep.limits import GRACE
+from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch
 from pipeline.warehouse.write import replace, slice_of
 
 log = logging.getLogger(__name__)

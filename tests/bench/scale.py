@@ -135,9 +135,10 @@ def stage_compact(rows: int) -> None:
     """Eight files of a partition to one."""
     from datetime import timedelta
 
-    from pipeline.warehouse import upkeep
+    from pipeline.warehouse.upkeep import compact
+    from pipeline.warehouse.upkeep.limits import Limits
 
-    assert upkeep.compact("comments", upkeep.Limits(quiet=timedelta(0))).files == 8
+    assert compact.compact("comments", Limits(quiet=timedelta(0))).files == 8
 
 
 def stage_views(rows: int) -> None:
@@ -151,10 +152,10 @@ def stage_views(rows: int) -> None:
 
 def stage_check(rows: int) -> None:
     """The check of every file and row count."""
-    from pipeline.warehouse import upkeep
+    from pipeline.warehouse.upkeep import check, maintain
 
-    for name in upkeep.written():
-        assert not upkeep.check(name, footers=True).problems
+    for name in maintain.written():
+        assert not check.check(name, footers=True).problems
 
 
 def stage_commits(rows: int) -> None:
@@ -162,7 +163,7 @@ def stage_commits(rows: int) -> None:
     from datetime import date, timedelta
 
     from pipeline import warehouse
-    from pipeline.warehouse import upkeep
+    from pipeline.warehouse.upkeep import check, compact
 
     sys.path.append(str(Path(__file__).parents[2]))
     from tests.support.filled import filled
@@ -177,12 +178,12 @@ def stage_commits(rows: int) -> None:
         seconds.append(time.process_time() - start)
     handle = warehouse.table("tokens")
     size = handle.io.new_input(handle.metadata_location).__len__()
-    before, start = upkeep.check("tokens").manifests, time.process_time()
-    upkeep.merge_manifests("tokens", 20)
+    before, start = check.check("tokens").manifests, time.process_time()
+    compact.merge_manifests("tokens", 20)
     found = {
         "first": sum(seconds[:10]) / 10, "last": sum(seconds[-10:]) / 10,
         "metadata_bytes_a_snapshot": size / len(handle.snapshots()), "manifests": before,
-        "merged": upkeep.check("tokens").manifests, "merge_seconds": time.process_time() - start,
+        "merged": check.check("tokens").manifests, "merge_seconds": time.process_time() - start,
     }  # fmt: skip
     print("GROWTH", json.dumps(found))
 
@@ -224,9 +225,9 @@ def measured(stage: str, rows: int) -> dict[str, Any]:
 
 def sizes() -> dict[str, tuple[int, float]]:
     """Rows and bytes a row of each table."""
-    from pipeline.warehouse import upkeep
+    from pipeline.warehouse.upkeep import check, maintain
 
-    found = {name: upkeep.check(name) for name in upkeep.written()}
+    found = {name: check.check(name) for name in maintain.written()}
     return {name: (one.rows, one.bytes / one.rows) for name, one in found.items() if one.rows}
 
 

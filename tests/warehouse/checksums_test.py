@@ -14,11 +14,13 @@ from pipeline import warehouse
 from pipeline.cli import app
 from pipeline.errors import BadInput
 from pipeline.tasks.record.table_counts import counts
-from pipeline.warehouse import check, checksums, upkeep
+from pipeline.warehouse import checksums
+from pipeline.warehouse.upkeep import check, maintain
+from pipeline.warehouse.upkeep.limits import KEEP, Limits
 from tests.support.filled import DAY, NEXT, filled
 from tests.support.held import age, data_files
 
-EAGER = upkeep.Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1, weeks=1)
+EAGER = Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1, weeks=1)
 
 
 def write(*texts: str, **where: Any) -> None:
@@ -57,8 +59,8 @@ def test_each_of_200_changed_bits_is_found_and_named(tables: Path) -> None:
     """In data, manifests, lists and metadata, whatever the bit means to a reader."""
     write(*(f"text number {number} of many" for number in range(300)))
     write("other", source="zhihu", day=NEXT)
-    assert upkeep.check("comments", footers=True).problems == []
-    upkeep.add_checksums("comments", check.check("comments", weeks=1).unrecorded)
+    assert check.check("comments", footers=True).problems == []
+    maintain.add_checksums("comments", check.check("comments", weeks=1).unrecorded)
     assert damage() == []
     missed = [(path, bit) for path, bit in flips(tables, 200) if not any(str(path) in line for line in damage())]
     assert missed == []
@@ -107,7 +109,7 @@ def test_broken_metadata_is_named(tables: Path) -> None:
     at.write_bytes(at.read_bytes()[:-9])
     with pytest.raises(BadInput, match=f"{at} is damaged"):
         warehouse.scan("comments")
-    assert upkeep.written() == ["comments", "tokens"]
+    assert maintain.written() == ["comments", "tokens"]
     with pytest.raises(BadInput, match=f"metadata, {at}: .*recover-catalog"):
         warehouse.maintain("comments")
 
@@ -133,8 +135,8 @@ def test_files_without_checksums_get_them_once(tables: Path) -> None:
     result = CliRunner().invoke(app, ["check", "--deep"])
     assert "files have no checksum yet" in result.stderr
     assert "as it was written" not in result.stderr
-    assert warehouse.maintain("comments", EAGER._replace(keep=upkeep.KEEP))["checksums_added"] > 4
-    assert warehouse.maintain("comments", EAGER._replace(keep=upkeep.KEEP))["checksums_added"] == 0
+    assert warehouse.maintain("comments", EAGER._replace(keep=KEEP))["checksums_added"] > 4
+    assert warehouse.maintain("comments", EAGER._replace(keep=KEEP))["checksums_added"] == 0
     assert damage() == []
 
 
@@ -146,7 +148,7 @@ def test_a_writer_killed_after_its_commit_leaves_checksums_to_upkeep(
     def fail(*_: Any) -> None:
         raise error
 
-    upkeep.maintain("comments")
+    maintain.maintain("comments")
     for error in (KeyboardInterrupt(), OSError(28, "No space left on device")):
         with monkeypatch.context() as patch:
             patch.setattr(checksums, "record", fail)

@@ -10,7 +10,8 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import empty
-from pipeline.warehouse import upkeep
+from pipeline.warehouse.upkeep import check, sweep
+from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, filled
 
 WHERE = warehouse.slice_of(source="weibo", day=DAY)
@@ -75,13 +76,13 @@ def test_staged_shards_are_committed_and_swept(bucket: object) -> None:
     for _ in range(2):
         assert warehouse.commit("scores", WHERE, staged) == 2
     rows = warehouse.scan("scores").collect().sort("comment_id")
-    upkeep.expire("scores", timedelta(0))
+    sweep.expire("scores", timedelta(0))
     before = keys(bucket)
-    upkeep.sweep("scores")
+    sweep.sweep("scores")
     assert {key[-14:] for key in before - keys(bucket)} == {".metadata.json"}  # the rest is young
-    assert upkeep.sweep_scratch() == 0
-    assert upkeep.sweep("scores", -timedelta(seconds=5)) > 0
-    assert upkeep.sweep_scratch(-timedelta(seconds=5)) == 2
+    assert sweep.sweep_scratch() == 0
+    assert sweep.sweep("scores", -timedelta(seconds=5)) > 0
+    assert sweep.sweep_scratch(-timedelta(seconds=5)) == 2
     assert not [key for key in keys(bucket) if "_scratch" in key]
     assert len([key for key in keys(bucket) if "/scores/data/" in key]) == 1
     assert_frame_equal(warehouse.scan("scores").collect().sort("comment_id"), rows)
@@ -112,7 +113,7 @@ def test_upkeep_on_the_store(bucket: object) -> None:
     for origin in "abc":
         rows = filled("articles", {"origin": origin, "thread_id": origin})
         warehouse.overwrite("articles", {**WHERE, "origin": origin}, rows)
-    limits = upkeep.Limits(keep=timedelta(0), quiet=timedelta(0), files=1, grace=-timedelta(seconds=5))
+    limits = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, grace=-timedelta(seconds=5))
     done = warehouse.maintain("articles", limits)
     assert (done["partitions_compacted"], done["files_compacted"]) == (1, 3)
     (left,) = [key for key in keys(bucket) if "/articles/data/" in key]
@@ -131,10 +132,10 @@ def test_a_lost_catalog_is_recovered_and_a_changed_byte_named(bucket: object, ho
         warehouse.create()
     assert {row.action for row in warehouse.recover()} == {"registered"}
     assert warehouse.scan("comments").collect().height == 2
-    assert upkeep.check("comments", weeks=1).problems == []
+    assert check.check("comments", weeks=1).problems == []
     (key,) = [key for key in keys(bucket) if "/comments/data/" in key]
     content = bytearray(bucket.get_object(Bucket="undertone-test", Key=key)["Body"].read())  # type: ignore[attr-defined]
     content[99] ^= 1
     bucket.put_object(Bucket="undertone-test", Key=key, Body=bytes(content))  # type: ignore[attr-defined]
-    (problem,) = upkeep.check("comments", weeks=1).problems
+    (problem,) = check.check("comments", weeks=1).problems
     assert f"{key}: bytes have changed" in problem

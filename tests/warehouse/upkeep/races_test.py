@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import polars as pl
@@ -19,12 +20,14 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks import upkeep as runs
 from pipeline.tasks.record.retry import again
-from pipeline.warehouse import lineage, upkeep, write
+from pipeline.warehouse import lineage, write
 from pipeline.warehouse.files import path_of
+from pipeline.warehouse.upkeep import check, compact, maintain, sweep
+from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, NEXT, filled
 
 NOW = timedelta(0)
-EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1, manifests=2)
+EAGER = Limits(keep=NOW, quiet=NOW, files=1, manifests=2)
 BEFORE = timedelta(seconds=-5)  # a grace that protects nothing
 
 
@@ -89,7 +92,7 @@ def test_a_write_in_flight_survives(tables: Path, monkeypatch: pytest.MonkeyPatc
 def test_files_are_listed_before_references_are_read(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file so old that grace does not protect it, committed after the listing, is not swept."""
     put("one")
-    commit, listed = write._Whole.commit_table, upkeep.list_table
+    commit, listed = write._Whole.commit_table, sweep.list_table
     swept: list[int] = []
     done: list[Any] = []
 
@@ -100,8 +103,8 @@ def test_files_are_listed_before_references_are_read(tables: Path, monkeypatch: 
             return found
 
         age(tables)
-        monkeypatch.setattr(upkeep, "list_table", then_commit)
-        swept.append(upkeep.sweep("comments"))
+        monkeypatch.setattr(sweep, "list_table", then_commit)
+        swept.append(sweep.sweep("comments"))
         return done[0]
 
     monkeypatch.setattr(write._Whole, "commit_table", late)
@@ -127,7 +130,7 @@ def test_writers_and_upkeep_at_once_lose_nothing(tables: Path) -> None:
         for one in work:
             one.result()
     assert texts() == ["netease 2", "netease 3", "zhihu 2", "zhihu 3"]
-    assert upkeep.check("comments", footers=True).problems == []
+    assert check.check("comments", footers=True).problems == []
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")  # filters are not safe in threads
@@ -140,33 +143,33 @@ def test_two_upkeeps_at_once(tables: Path) -> None:
         done = [one.result() for one in work]
     assert sum(d["partitions_compacted"] for d in done) <= 1  # one that tries again tells of its last try
     assert len(in_use("articles")) == 1
-    assert upkeep.check("articles", footers=True).problems == []
+    assert check.check("articles", footers=True).problems == []
     assert_frame_equal(warehouse.scan("articles").sort("origin").collect(), rows)
 
 
 def test_compaction_gives_way_to_a_writer(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice written while its partition is rewritten keeps what was written; the partition is counted as lost."""
     several(*"abc")
-    joined = upkeep._joined
+    joined = compact._joined
 
     def slow(handle: Any, group: Any) -> Any:
         made = joined(handle, group)
-        monkeypatch.setattr(upkeep, "_joined", joined)
+        monkeypatch.setattr(compact, "_joined", joined)
         where = warehouse.slice_of(source="weibo", day=DAY.isoformat(), origin="b")
         warehouse.overwrite("articles", where, filled("articles", {"origin": "b", "thread_id": "b", "title": "new"}))
         return made
 
-    monkeypatch.setattr(upkeep, "_joined", slow)
-    assert upkeep.compact("articles", EAGER) == (0, 0, 1)
+    monkeypatch.setattr(compact, "_joined", slow)
+    assert compact.compact("articles", EAGER) == (0, 0, 1)
     assert not [path for path in files(tables, "articles") if path.name.startswith("compact-")]
     assert warehouse.scan("articles").filter(title="new").collect().height == 1
-    assert upkeep.compact("articles", EAGER) == (1, 3, 0)
+    assert compact.compact("articles", EAGER) == (1, 3, 0)
 
 
 def test_compaction_gives_way_to_an_erasure(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a file is gone when its turn comes, the copy of those before it goes too; the partition is lost."""
     several(*"abcd")
-    joined, made = upkeep._joined, []
+    joined, made = compact._joined, []
 
     def gone(handle: Any, group: Any) -> Any:
         if made:
@@ -174,9 +177,9 @@ def test_compaction_gives_way_to_an_erasure(tables: Path, monkeypatch: pytest.Mo
         made.append(joined(handle, group))
         return made[0]
 
-    monkeypatch.setattr(upkeep, "_binned", lambda small, *_: [small[:2], small[2:]])
-    monkeypatch.setattr(upkeep, "_joined", gone)
-    assert upkeep.compact("articles", EAGER) == (0, 0, 1)
+    monkeypatch.setattr(compact, "_binned", lambda small, *_: [small[:2], small[2:]])
+    monkeypatch.setattr(compact, "_joined", gone)
+    assert compact.compact("articles", EAGER) == (0, 0, 1)
     assert made
     assert not [path for path in files(tables, "articles") if path.name.startswith("compact-")]
 
@@ -184,30 +187,33 @@ def test_compaction_gives_way_to_an_erasure(tables: Path, monkeypatch: pytest.Mo
 def test_compaction_does_not_disturb_other_partitions(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write to another partition during a rewrite, and the rewrite, both land."""
     several(*"abc")
-    joined = upkeep._joined
+    joined = compact._joined
 
     def slow(handle: Any, group: Any) -> Any:
         made = joined(handle, group)
         warehouse.overwrite("articles", {"day": NEXT}, filled("articles", {"day": NEXT, "origin": "z"}))
         return made
 
-    monkeypatch.setattr(upkeep, "_joined", slow)
-    assert upkeep.compact("articles", EAGER) == (1, 3, 0)
+    monkeypatch.setattr(compact, "_joined", slow)
+    assert compact.compact("articles", EAGER) == (1, 3, 0)
     assert sorted(warehouse.scan("articles").collect()["origin"]) == ["a", "b", "c", "z"]
 
 
-STEPS = ("_joined", "_replace_files", "merge_manifests", "expire", "_orphans", "remove", "_merge_checksums")
+STEPS = [
+    (compact, "_joined"), (compact, "_replace_files"), (compact, "merge_manifests"), (sweep, "expire"),
+    (sweep, "find_orphans"), (maintain, "remove"), (maintain, "_merge_checksums"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("module", "step"), STEPS)
 def test_killed_anywhere_the_table_reads(
-    tables: Path, monkeypatch: pytest.MonkeyPatch, step: str, is_after: bool
+    tables: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str, is_after: bool
 ) -> None:
     """Ended before or after each step, the table is sound and has its rows, and the next upkeep does the rest."""
     rows = several(*"abc")
     age(tables)
-    true = getattr(upkeep, step)
+    true = getattr(module, step)
 
     def killed(*given: Any, **named: Any) -> Any:
         if is_after:
@@ -215,16 +221,16 @@ def test_killed_anywhere_the_table_reads(
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(upkeep, step, killed)
+        patch.setattr(module, step, killed)
         with pytest.raises(SystemExit):
             warehouse.maintain("articles", EAGER)
-    assert upkeep.check("articles", footers=True).problems == []
+    assert check.check("articles", footers=True).problems == []
     assert_frame_equal(warehouse.scan("articles").sort("origin").collect(), rows)
     age(tables)
     done = warehouse.maintain("articles", EAGER)
     assert len(in_use("articles")) == 1
     assert done["snapshots"] >= 1
-    assert upkeep.check("articles").snapshots == 1
+    assert check.check("articles").snapshots == 1
     assert warehouse.maintain("articles", EAGER)["files_removed"] == 0
 
 
@@ -253,7 +259,7 @@ def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None]
     with pytest.raises(BadInput, match=f"comments is damaged.*source=weibo/day={DAY}, {bad}: .*({said})"):
         warehouse.maintain("comments", EAGER)
     assert (files(tables), warehouse.snapshot("comments")) == (before, names)
-    assert len(upkeep.check("comments", footers=True).problems) == 1
+    assert len(check.check("comments", footers=True).problems) == 1
 
 
 @pytest.mark.parametrize(
@@ -284,8 +290,8 @@ def test_without_footers_only_presence_and_size_are_looked_at(tables: Path) -> N
     """A garbled file of the right size passes the cheap check."""
     put("one")
     garble(in_use()[0])
-    assert upkeep.check("comments").problems == []
-    assert len(upkeep.check("comments", footers=True).problems) == 1
+    assert check.check("comments").problems == []
+    assert len(check.check("comments", footers=True).problems) == 1
 
 
 def test_a_snapshot_is_kept_from_its_replacement_on(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,12 +308,12 @@ def test_a_snapshot_is_kept_from_its_replacement_on(tables: Path, monkeypatch: p
         def now(cls, tz: Any = None) -> Any:
             return datetime.fromtimestamp(last / 1000, tz) + later
 
-    monkeypatch.setattr(upkeep, "datetime", Later)
+    monkeypatch.setattr(sweep, "datetime", Later)
     later = timedelta(milliseconds=1)
-    upkeep.expire("comments", keep)
+    sweep.expire("comments", keep)
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["one"]
     later = keep + timedelta(milliseconds=2)
-    assert upkeep.expire("comments", keep) > 0
+    assert sweep.expire("comments", keep) > 0
     assert pinned not in {s.snapshot_id for s in warehouse.table("comments").snapshots()}
 
 
@@ -325,7 +331,7 @@ def test_files_of_other_engines_are_kept(tables: Path) -> None:
     with handle.update_statistics() as update:
         update.set_statistics(one)
     age(tables)
-    assert upkeep.sweep("comments") == 0
+    assert sweep.sweep("comments") == 0
     assert {"some.stats", "notes.txt"} <= {path.name for path in files(tables)}
 
 
@@ -338,7 +344,7 @@ def test_links_are_not_followed_out_of_the_table(tables: Path, tmp_path: Path) -
     (in_use()[0].parent / "link").symlink_to(other)
     age(tables)
     age(other)
-    assert upkeep.sweep("comments", BEFORE) == 0
+    assert sweep.sweep("comments", BEFORE) == 0
     assert (other / "precious.parquet").exists()
 
 
@@ -346,10 +352,10 @@ def test_nothing_found_is_nothing_swept(tables: Path, monkeypatch: pytest.Monkey
     """If no file of the table is among those listed, the addresses do not fit, and nothing is swept."""
     put("one")
     age(tables)
-    for module in (upkeep, lineage):
+    for module in (sweep, lineage):
         monkeypatch.setattr(module, "path_of", lambda at: at)
     with pytest.raises(BadInput, match="nothing was swept"):
-        upkeep.sweep("comments")
+        sweep.sweep("comments")
 
 
 def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,20 +363,20 @@ def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatc
     put("one")
     (young := in_use()[0].with_name("young.parquet")).write_bytes(b"in flight")
     age(tables)  # the store dates everything two days back, the clock file included
-    stream = upkeep.fs.LocalFileSystem.get_file_info
+    stream = sweep.fs.LocalFileSystem.get_file_info
 
     def dated(self: Any, what: Any) -> Any:
         if isinstance(what, str) and "clock-" in what:
             os.utime(what, (time.time() - 48 * 3600,) * 2)
         return stream(self, what)
 
-    monkeypatch.setattr(upkeep, "open_store", lambda at: (Dated(), path_of(at)))
+    monkeypatch.setattr(sweep, "open_store", lambda at: (Dated(), path_of(at)))
 
     class Dated:
         """The local file system, two days behind."""
 
         def __init__(self) -> None:
-            self.true = upkeep.fs.LocalFileSystem()
+            self.true = sweep.fs.LocalFileSystem()
 
         def get_file_info(self, what: Any) -> Any:
             return dated(self.true, what)
@@ -378,7 +384,7 @@ def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatc
         def __getattr__(self, name: str) -> Any:
             return getattr(self.true, name)
 
-    assert upkeep.sweep("comments") == 0
+    assert sweep.sweep("comments") == 0
     assert young.exists()
 
 
@@ -389,15 +395,15 @@ def test_a_running_attempt_keeps_its_first_files(tables: Path) -> None:
         (folder / name).write_bytes(b"0")
     age(tables)
     (folder / "last").write_bytes(b"1")
-    assert upkeep.sweep_scratch() == 0
+    assert sweep.sweep_scratch() == 0
     age(tables)
-    assert upkeep.sweep_scratch() == 2
+    assert sweep.sweep_scratch() == 2
 
 
 def test_partitions_just_written_rest(tables: Path) -> None:
     """A partition with a file of this hour is left to its writers."""
     several(*"abc")
-    assert upkeep.compact("articles", EAGER._replace(quiet=timedelta(hours=1))) == (0, 0, 0)
+    assert compact.compact("articles", EAGER._replace(quiet=timedelta(hours=1))) == (0, 0, 0)
 
 
 def test_large_files_and_budgets_bound_a_compaction(tables: Path) -> None:
@@ -407,12 +413,12 @@ def test_large_files_and_budgets_bound_a_compaction(tables: Path) -> None:
     warehouse.overwrite("articles", {"day": NEXT, "origin": "b"},
                         filled("articles", {"day": NEXT, "origin": "b", "thread_id": "b"}))  # fmt: skip
     size = max(path.stat().st_size for path in in_use("articles"))
-    assert upkeep.compact("articles", EAGER._replace(target=size)) == (0, 0, 0)
-    assert upkeep.compact("articles", EAGER._replace(budget=size)) == (0, 0, 0)
-    assert upkeep.compact("articles", EAGER._replace(partitions=1)) == (1, 3, 0)
-    assert upkeep.compact("articles", EAGER._replace(files=2)) == (0, 0, 0)
-    assert upkeep.compact("articles", EAGER) == (1, 2, 0)
-    groups = list(upkeep._binned([type("F", (), {"file_path": str(n), "file_size_in_bytes": 4}) for n in range(9)],
+    assert compact.compact("articles", EAGER._replace(target=size)) == (0, 0, 0)
+    assert compact.compact("articles", EAGER._replace(budget=size)) == (0, 0, 0)
+    assert compact.compact("articles", EAGER._replace(partitions=1)) == (1, 3, 0)
+    assert compact.compact("articles", EAGER._replace(files=2)) == (0, 0, 0)
+    assert compact.compact("articles", EAGER) == (1, 2, 0)
+    groups = list(compact._binned([type("F", (), {"file_path": str(n), "file_size_in_bytes": 4}) for n in range(9)],
                                  10, 30))  # type: ignore[misc]  # fmt: skip
     assert [len(group) for group in groups] == [2, 2, 2, 1]
 
@@ -421,14 +427,14 @@ def test_compaction_reads_old_files_by_the_present_schema(tables: Path) -> None:
     """Files from before a column came get it empty; lists stay lists."""
     rows = several(*"ab")
     warehouse.table("articles").update_schema().add_column("extra", StringType()).commit()
-    assert upkeep.compact("articles", EAGER) == (1, 2, 0)
+    assert compact.compact("articles", EAGER) == (1, 2, 0)
     after = warehouse.scan("articles").sort("origin").collect()
     assert_frame_equal(after.drop("extra"), rows)
     assert after["extra"].null_count() == 2
     for n in "ab":
         where = warehouse.slice_of(day=DAY.isoformat(), source="weibo", text_hash=n * 32)
         warehouse.overwrite("tokens", where, filled("tokens", {"text_hash": n * 32}))
-    assert upkeep.compact("tokens", EAGER) == (1, 2, 0)
+    assert compact.compact("tokens", EAGER) == (1, 2, 0)
     assert warehouse.scan("tokens").collect()["tokens"].to_list() == [["what", "a", "day"]] * 2
 
 
@@ -437,10 +443,10 @@ def test_small_manifests_are_merged(tables: Path) -> None:
     for n in range(20):  # as many as the table's property asks for
         put(f"text {n}", source=f"site{n}")
     before = texts()
-    assert upkeep.check("comments").manifests == 20
-    assert upkeep.merge_manifests("comments", 20) == 0
-    assert upkeep.merge_manifests("comments", 19) == 19
-    assert upkeep.check("comments").manifests == 1
+    assert check.check("comments").manifests == 20
+    assert compact.merge_manifests("comments", 20) == 0
+    assert compact.merge_manifests("comments", 19) == 19
+    assert check.check("comments").manifests == 1
     assert texts() == before
     put("anew", source="site3")
     assert texts() == sorted({*before, "anew"} - {"text 3"})
@@ -452,7 +458,7 @@ def test_many_snapshots_are_told(
     """Counts over their limits are warned of by name."""
     put("one")
     put("two")
-    monkeypatch.setitem(upkeep.MANY, "snapshots", 2)
+    monkeypatch.setitem(maintain.MANY, "snapshots", 2)
     warehouse.maintain("comments")
     assert "comments has 3 snapshots, more than 2" in caplog.text
 
@@ -475,7 +481,7 @@ def test_hasty_limits_are_refused(tables: Path, hasty: Any) -> None:
     with pytest.raises(BadInput, match="force it only"):
         runs.tables([], given)
     assert runs.limits({**given, "force": True}) != runs.limits(runs.DEFAULTS)
-    assert runs.limits(runs.DEFAULTS) == upkeep.Limits()
+    assert runs.limits(runs.DEFAULTS) == Limits()
     with pytest.raises(BadInput, match="no table words"):
         runs.tables(["words"], runs.DEFAULTS)
     put("one")
@@ -488,11 +494,11 @@ def test_expiring_what_another_expired_is_retry(tables: Path, monkeypatch: pytes
     """The slower of two expiries changes nothing and says so."""
     for text in ("one", "two"):
         put(text)
-    old = upkeep._superseded(warehouse.table("comments"), NOW)
-    upkeep.expire("comments", NOW)
-    monkeypatch.setattr(upkeep, "_superseded", lambda *_: old)
+    old = sweep.superseded_snapshots(warehouse.table("comments"), NOW)
+    sweep.expire("comments", NOW)
+    monkeypatch.setattr(sweep, "superseded_snapshots", lambda *_: old)
     with pytest.raises(Retry, match="nothing was expired"):
-        upkeep.expire("comments", NOW)
+        sweep.expire("comments", NOW)
     assert [
         a.timestamp_ms <= b.timestamp_ms for a, b in pairwise(warehouse.table("comments").metadata.snapshot_log)
     ] == []

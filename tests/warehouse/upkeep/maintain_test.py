@@ -9,12 +9,13 @@ from polars.testing import assert_frame_equal
 
 from pipeline import settings, warehouse
 from pipeline.tables import TABLES
-from pipeline.warehouse import upkeep
+from pipeline.warehouse.upkeep import maintain, sweep
+from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, NEXT, filled
 from tests.support.held import age, data_files, held
 
 NOW = timedelta(0)
-EAGER = upkeep.Limits(keep=NOW, quiet=NOW, files=1)
+EAGER = Limits(keep=NOW, quiet=NOW, files=1)
 
 
 def write(name: str, frame: pl.DataFrame, **where: str) -> None:
@@ -67,7 +68,7 @@ def test_sweeping_takes_old_orphans_alone(tables: Path) -> None:
     young = folder / "young.parquet"
     young.write_bytes(b"a write in flight")
     before = {p for p in (tables / "warehouse").rglob("*") if p.is_file()}
-    assert upkeep.sweep("comments") == 2
+    assert sweep.sweep("comments") == 2
     assert before - {p for p in (tables / "warehouse").rglob("*") if p.is_file()} == set(orphans)
     assert held("comments")["text"].to_list() == ["three"]
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["two"]
@@ -77,8 +78,8 @@ def test_expired_states_are_swept_away(tables: Path) -> None:
     """After expiry only the files of the present state remain."""
     for text in ("one", "two", "three"):
         write("comments", filled("comments", {"text": text}))
-    upkeep.expire("comments", NOW)
-    upkeep.sweep("comments", -timedelta(seconds=5))
+    sweep.expire("comments", NOW)
+    sweep.sweep("comments", -timedelta(seconds=5))
     folder = tables / "warehouse" / "undertone" / "comments" / "data"
     assert {p for p in folder.rglob("*") if p.is_file()} == set(data_files("comments"))
     assert held("comments")["text"].to_list() == ["three"]
@@ -91,14 +92,14 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
     old = warehouse.stage("scores", filled("scores", {}))
     age(tables)
     young = warehouse.stage("scores", filled("scores", {}))
-    assert upkeep.sweep_scratch() == 1
+    assert sweep.sweep_scratch() == 1
     assert not Path(old["path"]).exists()
     assert Path(young["path"]).exists()
 
 
 def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     """Files that nobody has used for the grace time go, younger ones, folders and what lies elsewhere stay."""
-    assert upkeep.sweep_home() == 0  # there may be none yet
+    assert sweep.sweep_home() == 0  # there may be none yet
     old = [settings.scratch(name) / "old.bin" for name in ("embeddings", "training", "duckdb/of-a-killed-query")]
     kept = [settings.scratch("training") / "deeper" / "old.bin", home / "models" / "old.bin", home / "scratch" / "old"]
     for path in (*old, *kept):
@@ -108,8 +109,8 @@ def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     young = [settings.scratch(name) / "young.bin" for name in ("embeddings", "training")]
     for path in young:
         path.write_bytes(b"0")
-    assert upkeep.sweep_home(timedelta(hours=26)) == 0
-    assert upkeep.sweep_home() == 3
+    assert sweep.sweep_home(timedelta(hours=26)) == 0
+    assert sweep.sweep_home() == 3
     assert [path.exists() for path in (*old, *kept, *young)] == [False] * 3 + [True] * 5
 
 
@@ -119,19 +120,19 @@ def test_upkeep_sweeps_the_home_too(tables: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"0")
     age(tables)
-    assert upkeep.maintain_scratch(dry_run=True) == {"files_removed": 1, "bytes_freed": 1}
+    assert sweep.maintain_scratch(dry_run=True) == {"files_removed": 1, "bytes_freed": 1}
     assert path.exists()
-    assert upkeep.maintain_scratch() == {"files_removed": 1, "bytes_freed": 1}
+    assert sweep.maintain_scratch() == {"files_removed": 1, "bytes_freed": 1}
     assert not path.exists()
 
 
 def test_maintaining_empty_tables_does_nothing(tables: Path) -> None:
     """Tables that were never written, and a scratch folder that is not there, need no upkeep."""
-    assert upkeep.written() == []
+    assert maintain.written() == []
     done = warehouse.maintain("comments")
     assert done.pop("metadata_files") == done.pop("checksums_added") == 1
     assert set(done.values()) == {0}
-    assert set(upkeep.maintain_scratch().values()) == {0}
+    assert set(sweep.maintain_scratch().values()) == {0}
 
 
 @pytest.mark.parametrize(("folder", "names"), [("home", list(TABLES)), ("my hömé 主页", ["comments", "tokens"])])
@@ -147,9 +148,9 @@ def test_maintaining_filled_tables_keeps_every_row(
         for _ in range(2):
             warehouse.commit(name, where, [warehouse.stage(name, frame)])
     age(tmp_path)
-    assert upkeep.written() == names
+    assert maintain.written() == names
     assert all(warehouse.maintain(name, EAGER)["files_removed"] > 0 for name in names)
-    assert upkeep.maintain_scratch()["files_removed"] == 2 * len(names)
+    assert sweep.maintain_scratch()["files_removed"] == 2 * len(names)
     assert all(held(name).equals(filled(name, {})) for name in names)
     assert all(warehouse.maintain(name, EAGER)["files_removed"] == 0 for name in names)
     assert warehouse.erase("comments", {"comment_id": ["c1"]}) == 1

@@ -22,9 +22,9 @@ from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.private import make_folder
 from pipeline.warehouse import catalog
-from pipeline.warehouse.check import examine
 from pipeline.warehouse.files import list_table, open_store, path_of
 from pipeline.warehouse.lineage import State, head_of, read_states, sort_states
+from pipeline.warehouse.upkeep.check import examine
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -14,11 +14,13 @@ from pyiceberg.exceptions import CommitFailedException
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.warehouse import catalog, checksums, recovery, upkeep
+from pipeline.warehouse import catalog, checksums
+from pipeline.warehouse.upkeep import check, recovery, sweep
+from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, filled
 from tests.support.held import age
 
-EAGER = upkeep.Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1)
+EAGER = Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1)
 
 
 def write(*texts: str, source: str = "weibo") -> None:
@@ -193,7 +195,7 @@ def test_a_catalog_older_than_its_tables_loses_nothing(
         warehouse.purge("comments")
     assert actions()["comments"] == "replaced"
     assert texts() == ["new 0", "one"] if newer_count == 1 else ["new 2", "one"]
-    assert upkeep.check("comments", footers=True).problems == []
+    assert check.check("comments", footers=True).problems == []
 
 
 def test_states_that_parted_are_both_kept(tables: Path) -> None:
@@ -246,7 +248,7 @@ def test_a_state_that_the_catalog_does_not_know_is_shown_and_taken(tables: Path)
     assert other.rows == 2
     assert actions(take=[other.state]) == {"comments": "replaced"}
     assert texts() == ["e", "one"]
-    assert upkeep.check("comments", footers=True).problems == []
+    assert check.check("comments", footers=True).problems == []
 
 
 def test_no_erasure_removes_a_state_that_the_catalog_does_not_know(tables: Path) -> None:
@@ -426,5 +428,5 @@ def test_a_sweep_that_another_overtook_takes_nothing(tables: Path) -> None:
     Path(current.manifests(stale.io)[0].manifest_path.removeprefix("file://")).unlink()
     data = set(tables.rglob("comments/data/**/*.parquet"))
     with pytest.raises(Retry, match="cannot be read"):
-        upkeep.sweep("comments", timedelta(seconds=-5))
+        sweep.sweep("comments", timedelta(seconds=-5))
     assert set(tables.rglob("comments/data/**/*.parquet")) == data

@@ -1,0 +1,76 @@
+"""The data contracts: every table's columns, types, rules, key and partitions, in one place.
+
+A frame is checked against its contract before it is written (`warehouse.overwrite`). The documented DDL in
+`sql/tables/` is compared with this module by a test. Times are UTC with microseconds; ids stay text because several
+sites' ids exceed 2^53; shares are in [0, 1].
+"""
+
+from typing import NamedTuple
+
+import dataframely as dy
+import polars as pl
+
+from pipeline.tables.cloze import ClozeItems, ClozeTargets
+from pipeline.tables.collected import Articles, Comments, RawPages, Tokens
+from pipeline.tables.columns import SOURCE
+from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricScores, ReferenceComments, Threads
+from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
+from pipeline.tables.pairs import Completions, Pairs, Sentences
+from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
+from pipeline.tables.scores import Compressions, Evaluations, Models, Scores, Studies
+
+__all__ = ["ERASED", "PROVENANCE", "SOURCE", "TABLES", "AnnotatedComments", "Labels", "Sentences", "Table", "empty"]
+
+
+class Table(NamedTuple):
+    """A contract, the columns that identify a row, and the identity partitions."""
+
+    schema: type[dy.Schema]
+    key: tuple[str, ...]
+    partitions: tuple[str, ...]
+
+
+_COMMENT = ("source", "day", "thread_id", "comment_id")
+
+TABLES: dict[str, Table] = {
+    "raw_pages": Table(RawPages, ("source", "day", "origin", "page_id"), ("source", "day")),
+    "articles": Table(Articles, ("source", "day", "thread_id"), ("source", "day")),
+    "comments": Table(Comments, _COMMENT, ("source", "day")),
+    "tokens": Table(
+        Tokens,
+        ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"),
+        ("source", "day"),
+    ),
+    "sentences": Table(Sentences, ("source", "item_id"), ("source",)),
+    "completions": Table(Completions, ("source", "completion_id"), ("source",)),
+    "pairs": Table(Pairs, ("pair_id",), ("source",)),
+    "cloze_targets": Table(ClozeTargets, ("source", "subtask", "thread_id", "start"), ("source",)),
+    "cloze_items": Table(ClozeItems, ("item_id",), ("subtask",)),
+    "label_tasks": Table(LabelTasks, ("project", "task_id"), ("project",)),
+    "labels": Table(Labels, ("project", "task_id", "round", "stage", "rater_id", "field"), ("project",)),
+    "annotations": Table(Annotations, ("project", "task_id", "field"), ("project",)),
+    "annotated_comments": Table(AnnotatedComments, ("release", "row_id"), ("release",)),
+    "threads": Table(Threads, ("source", "thread_id"), ("source",)),
+    "reference_comments": Table(ReferenceComments, ("source", "thread_id", "comment_id"), ("source",)),
+    "comment_grades": Table(CommentGrades, ("project", "source", "thread_id", "comment_id"), ("project",)),
+    "generated_comments": Table(GeneratedComments, ("source", "thread_id", "generated_id"), ("source", "system")),
+    "metric_scores": Table(MetricScores, ("source", "thread_id", "generated_id", "metric", "is_weighted"), ("source",)),
+    "compressions": Table(Compressions, ("source", "day", "item_id", "system"), ("source", "day")),
+    "models": Table(Models, ("kind", "day", "model_id"), ("kind",)),
+    "evaluations": Table(
+        Evaluations, ("kind", "day", "model_id", "metric", "split", "subset", "epoch"), ("kind", "day")
+    ),
+    "studies": Table(Studies, ("study", "day", "setting", "metric", "subset", "run"), ("study", "day")),
+    "training_texts": Table(TrainingTexts, ("kind", "model_id", "text_hash"), ("kind",)),
+    "erasures": Table(Erasures, ("erasure_id", "store"), ("day",)),
+    "model_erasures": Table(ModelErasures, ("erasure_id", "kind", "model_id"), ("kind",)),
+    "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
+    "dropped": Table(Dropped, (), ("source", "day")),
+    "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),
+}
+"""Every table by name. `dropped` has no key: a file may hold the same bad row twice."""
+
+
+def empty(name: str) -> pl.DataFrame:
+    """A frame of the table's columns and no rows."""
+    return TABLES[name].schema.create_empty()

@@ -1,0 +1,17 @@
+"""Columns that many tables have."""
+
+import dataframely as dy
+
+SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
+
+
+def source_column() -> dy.String:
+    return dy.String(regex=SOURCE, description="Site or corpus the row comes from")
+
+
+def origin_column() -> dy.String:
+    return dy.String(min_length=1, description="What brought the row in: `live`, `sample`, or the imported file's name")
+
+
+def time_column(description: str) -> dy.Datetime:
+    return dy.Datetime(nullable=True, time_unit="us", time_zone="UTC", description=description)

@@ -1,0 +1,102 @@
+"""Models, what they are worth, and what they say of texts."""
+
+import dataframely as dy
+import polars as pl
+
+from pipeline.tables.columns import SOURCE, source_column
+
+
+class Compressions(dy.Schema):
+    """Sentences of data sets with the words that were dropped of them, by people and by systems (NDD, section 4)."""
+
+    source = source_column()
+    day = dy.Date(description="Day of the run")
+    item_id = dy.String(min_length=1, description="Item of the data set")
+    system = dy.String(regex=SOURCE, description="ndd, fast_ndd_sc, …, unedited, head, tail, random; gold by people")
+    lang = dy.String(description="zh, en, …")
+    words = dy.List(dy.String(), description="Words in order")
+    rounds = dy.List(dy.Int64(min=0), description="Round in which each was dropped; 0 if it stays")
+    ratio = dy.Float64(min=0, max=1, description="Share of the words that stay, rounded to 6 decimals")
+    signature = dy.String(min_length=4, description="System, model, numbers, code version; `gold` for people's")
+
+    @dy.rule()
+    def a_round_for_each_word(cls) -> pl.Expr:
+        return pl.col("words").list.len() == pl.col("rounds").list.len()
+
+    @dy.rule()
+    def ratio_is_what_stays(cls) -> pl.Expr:
+        stays = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
+        return (pl.col("ratio") - stays).abs() < 1e-6
+
+
+class Models(dy.Schema):
+    """Trained models, by content hash."""
+
+    kind = dy.String(min_length=1, description="impscore, subtext, abstractness, reader_imperceptibility, …")
+    day = dy.Date(description="Day of the training run; a day is scored by the newest model not younger than it")
+    model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
+    is_promoted = dy.Bool(description="The one of its kind and day that days are scored by: the last trained")
+    encoder = dy.String(min_length=1, description="Sentence encoder by name")
+    encoder_revision = dy.String(min_length=1, description="Content hash or pinned revision of the encoder")
+    config = dy.String(min_length=2, description="Hyperparameters and seeds as JSON")
+    data_hash = dy.String(min_length=1, description="Hash of the training rows")
+    completion_models = dy.List(dy.String(), description="Models whose completions are in the training rows")
+    code_version = dy.String(min_length=1, description="Version of undertone")
+
+
+class Evaluations(dy.Schema):
+    """Numbers measured on models, with the baseline beside them."""
+
+    kind = dy.String(min_length=1, description="Kind of model")
+    day = dy.Date(description="Day of the training run")
+    model_id = dy.String(regex="^[0-9a-f]{64}$", description="models.model_id")
+    metric = dy.String(min_length=1, description="implicitness_accuracy, pragmatics_accuracy, …")
+    split = dy.String(min_length=1, description="train, validation or test")
+    subset = dy.String(min_length=1, description="`all`, or one source")
+    epoch = dy.Int64(min=0, description="Epoch, 0 for the final model")
+    value = dy.Float64(description="The number, rounded to 6 decimals")
+    baseline = dy.Float64(nullable=True, description="The same metric of the named baseline")
+    baseline_name = dy.String(nullable=True, description="Such as `longer_is_implicit`")
+    pair_count = dy.Int64(min=0, description="Pairs or triples measured on")
+
+
+class Studies(dy.Schema):
+    """Numbers of studies: what was varied, what was measured, on how many rows, with intervals.
+
+    ImpScore, sections 5.3 and 7; commenting, section 5; NDD, sections 3 to 5.
+    """
+
+    study = dy.String(
+        regex="^(ablation|sensitivity|data_sets|diversity|detection|correlation|compression|similarity|pruning|"
+        "predicates|context_shift)$",
+        description="Which study",
+    )
+    day = dy.Date(description="Day of the run")
+    model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="Model applied; null where models are made")
+    setting = dy.String(min_length=2, description="What was varied, as JSON")
+    metric = dy.String(min_length=1, description="implicitness_accuracy, mean, q50, accuracy, …")
+    subset = dy.String(min_length=1, description="test; a source, `source:implicit`; a bin such as 0.25-0.50")
+    run = dy.Int64(min=0, description="Repetition, from 0")
+    value = dy.Float64(nullable=True, description="The number, rounded to 6 decimals; null for an empty bin")
+    low = dy.Float64(nullable=True, description="Lower end of the 95% interval")
+    high = dy.Float64(nullable=True, description="Upper end of the 95% interval")
+    row_count = dy.Int64(min=0, description="Rows measured on")
+    effective_count = dy.Int64(nullable=True, min=0, description="Near-duplicate clusters among them")
+
+
+class Scores(dy.Schema):
+    """One number for one comment by one model or metric. A new model adds rows and rewrites none."""
+
+    source = source_column()
+    day = dy.Date(description="Day of the comments")
+    thread_id = dy.String(min_length=1, description="comments.thread_id")
+    comment_id = dy.String(min_length=1, description="comments.comment_id")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of what was scored")
+    metric = dy.String(min_length=1, description="implicitness, …")
+    model_id = dy.String(min_length=1, description="models.model_id")
+    value = dy.Float64(description="The score, rounded to 6 decimals")
+    signature = dy.String(min_length=8, description="Metric, model, encoder and its revision, code version")
+
+    @dy.rule()
+    def implicitness_in_range(cls) -> pl.Expr:
+        return (pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0)
