@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pipeline.errors import Refused, Retry, UndertoneError
-from pipeline.llm.client import Asked
+from pipeline.llm.asked import Asked
 from pipeline.llm.ledger.cost import usd
 from pipeline.llm.request import Request
 

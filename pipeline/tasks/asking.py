@@ -13,7 +13,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import batch as batches
 from pipeline.llm import client, prompt
-from pipeline.llm.client import Asked, Miss
+from pipeline.llm.asked import Asked, Miss
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.ledger import cost, given_up
 from pipeline.llm.ledger.cost import Estimate

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Refused, Retry
-from pipeline.llm import batch, client
+from pipeline.llm import asked, batch, client
 from pipeline.llm.ledger import answers, owners, tables
 from pipeline.llm.ledger.cost import Price
 from pipeline.llm.request import Request
@@ -51,7 +51,7 @@ def collect(engine: sa.Engine, server: Server) -> list[batch.Batch]:
     return batch.collect(engine, Endpoint(server.url, "key"), prices=PRICES, settle=0.2, max_retries=1, timeout=5.0)
 
 
-def live(wanted: list[Request], engine: sa.Engine, server: Server) -> client.Asked:
+def live(wanted: list[Request], engine: sa.Engine, server: Server) -> asked.Asked:
     """Ask at once."""
     return client.ask(wanted, engine, Endpoint(server.url, "key"), run_id="live", prices=PRICES, timeout=5.0)
 

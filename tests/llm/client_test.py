@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing, Refused, Retry
-from pipeline.llm import client
+from pipeline.llm import asked
 from pipeline.llm.client import ask
 from pipeline.llm.ledger import answers, cost
 from pipeline.llm.ledger.cost import Price
@@ -39,7 +39,7 @@ def requests(count: int) -> list[Request]:
     return [request(f"hint {i}") for i in range(count)]
 
 
-def live(wanted: Any, engine: sa.Engine, server: Server, **other: Any) -> client.Asked:
+def live(wanted: Any, engine: sa.Engine, server: Server, **other: Any) -> asked.Asked:
     """What asking the server gives, with a time-out fit for tests."""
     given = {"run_id": "run", "timeout": 4.0, "prices": PRICES} | other
     asked = ask(wanted, engine, Endpoint(server.url, KEY), **given)
@@ -410,7 +410,7 @@ def test_address_and_key_are_no_part_of_the_question(engine: sa.Engine, served: 
 def test_two_askings_at_once_pay_once(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """Two that ask the same at the same time send each request once, and both get all answers."""
     server = served(Faults(seconds=0.02, malformed=0.1))
-    found: list[client.Asked] = []
+    found: list[asked.Asked] = []
     threads = [
         threading.Thread(target=lambda: found.append(live(requests(100), engine, server, concurrency=8)))
         for _ in range(2)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Refused
 from pipeline.llm import batch
-from pipeline.llm.client import Asked, ask
+from pipeline.llm.asked import Asked
+from pipeline.llm.client import ask
 from pipeline.llm.ledger import answers, cost, given_up
 from pipeline.llm.request import Request
 from pipeline.llm.service import limits

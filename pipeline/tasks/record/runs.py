@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 class Spent(Protocol):
-    """What asking a language model took, such as `llm.client.Asked`; an unknown cost is None."""
+    """What asking a language model took, such as `llm.asked.Asked`; an unknown cost is None."""
 
     input_tokens: int
     output_tokens: int

@@ -12,7 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import Refused
-from pipeline.llm.client import Asked, ask
+from pipeline.llm.asked import Asked
+from pipeline.llm.client import ask
 from pipeline.llm.ledger import answers
 from pipeline.llm.request import Request
 from pipeline.llm.service import limits
