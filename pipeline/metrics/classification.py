@@ -4,7 +4,7 @@ CSD's P 64.8, R 69.9, F1 66.1 are macro averages: the harmonic mean of the first
 over the classes that stand in truth or prediction, as scikit-learn takes them; what has no cases counts 0.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,6 @@ from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, 
 Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
-
-PAPER = {"precision": 64.8, "recall": 69.9, "f1": 66.1}
-"""What CSD reports of its recogniser, in percent (appendix A.2, CSD-31); on data that are not public."""
-
-
-class Report(NamedTuple):
-    """Accuracy and macro averages of one classifier, and a row a class: class, precision, recall, f1, count."""
-
-    accuracy: float
-    precision: float
-    recall: float
-    f1: float
-    by_class: pl.DataFrame
 
 
 class Interval(NamedTuple):
@@ -53,24 +40,6 @@ def confusion(truth: Labels, predicted: Labels, classes: int | None = None) -> n
     truth, predicted = _checked(truth, predicted)
     size = classes or int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
-
-
-def report(truth: Labels, predicted: Labels, names: list[str] | None = None) -> Report:
-    """All numbers of a classifier.
-
-    Args:
-        truth: class numbers from 0, [n].
-        predicted: the same, [n].
-        names: of the classes, by number; the numbers by default.
-    """
-    table = confusion(truth, predicted, len(names) if names else None)
-    precision, recall, f1 = _by_class(table)
-    by_class = pl.DataFrame({
-        "class": names or [str(number) for number in range(len(table))],
-        "precision": precision, "recall": recall, "f1": f1, "count": table.sum(axis=1),
-    })  # fmt: skip
-    averages = [float(measured(table, metric)) for metric in get_args(Metric)]
-    return Report(averages[0], averages[1], averages[2], averages[3], by_class)
 
 
 def macro_f1(truth: Labels, predicted: Labels) -> float:

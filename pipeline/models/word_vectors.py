@@ -5,7 +5,7 @@ vectors, where those are known.
 """
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -98,16 +98,3 @@ def rows_of(place: Mapping[str, int], word: str) -> list[int]:
         if form in place:
             return [place[form]]
     return [place[letter] for letter in word if letter in place]
-
-
-def lookup(found: WordVectors, words: Sequence[str]) -> Vectors:
-    """The vectors of words: float32 [len(words), d].
-
-    A word that has none gets the mean of those of its characters that have one, else zeros: nothing is known.
-    """
-    place = {word: row for row, word in enumerate(found.words)}
-    out = np.zeros((len(words), found.vectors.shape[1]), np.float32)
-    for row, word in enumerate(words):
-        if at := rows_of(place, word):
-            out[row] = found.vectors[at].mean(axis=0)
-    return out

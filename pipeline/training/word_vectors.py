@@ -48,7 +48,7 @@ def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
 
     Args:
         texts: words of each text. Give each text a second time as its characters, and they have vectors in the same
-            space, which is where `lookup` finds unknown words.
+            space, which is where unknown words get theirs from.
         recipe: hyperparameters.
 
     Raises:

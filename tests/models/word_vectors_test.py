@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeline.errors import BadInput
-from pipeline.models.word_vectors import WordVectors, lookup, read, rows_of, write
+from pipeline.models.word_vectors import WordVectors, read, rows_of, write
 
 GLOVE = "的 0.1 0.2 -0.3\n天气 1 2 3\n. . . 4e-1 5 6\n，\u3000 7 8 9\n"
 
@@ -111,8 +111,7 @@ def test_words_that_no_line_can_hold(tmp_path: Path, word: str) -> None:
 
 
 def test_words_without_a_vector() -> None:
-    """A word's own vector; that of its lower case; else the mean of its characters that have one; else zeros."""
-    found = lookup(SMALL, ["天气", "气天", "Rain", "天晴", "晴", ""])
-    assert found.tolist() == [[9, 9], [2, 2], [5, 6], [1, 0], [0, 0], [0, 0]]
-    assert lookup(SMALL, []).shape == (0, 2)
+    """A word has its own row; that of its lower case; else those of its characters that have one; else none."""
+    place = {"天气": 0, "天": 4, "气": 5, "rain": 6}
+    assert [rows_of(place, word) for word in ("天气", "气天", "Rain", "晴", "")] == [[0], [5, 4], [6], [], []]
     assert rows_of({"天": 4}, "天天晴") == [4, 4]

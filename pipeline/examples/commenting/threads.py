@@ -10,15 +10,12 @@ takes the place of one other at most.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.text.segment import words
 
-CHUNK = 10_000  # texts held as words at a time
 THREADS: dict[str, pl.DataType] = {
     "source": pl.String(), "thread_id": pl.String(), "category": pl.String(),
     **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
@@ -83,38 +80,6 @@ COMMENTS_TOLD = 4_500_000
 VOCABULARY = 1_858_452
 CATEGORIES, CATEGORIES_SHOWN = 44, 15
 """Categories there are, and those of Figure 2 (AAC-31)."""
-
-
-def counted(
-    texts: pl.DataFrame,
-    columns: Mapping[str, str],
-    cut: Callable[[str], list[str]],
-    vocabulary: set[str] | None = None,
-    size: int = CHUNK,
-) -> pl.DataFrame:
-    """Numbers of words in place of texts; some texts at a time are held as words.
-
-    Args:
-        texts: with the columns of texts, in which null is no words, and others, which are kept.
-        columns: the new column by that of the text: {"title": "title_words", "content": "content_words"}.
-        cut: of a tokenizer of `text.segment`.
-        vocabulary: a set that the distinct words are added to, to be compared with `VOCABULARY`.
-        size: texts at a time.
-    """
-    parts = []
-    for some in texts.iter_slices(size):
-        counts = {}
-        for column, name in columns.items():
-            cuts = [words(text, cut) if text else [] for text in some[column]]
-            if vocabulary is not None:
-                vocabulary.update(*cuts)
-            counts[name] = pl.Series([len(each) for each in cuts], dtype=pl.Int64)
-        parts.append(some.drop(columns).with_columns(**counts))
-    return pl.concat(parts) if parts else texts.drop(columns).with_columns(_empty(columns.values()))
-
-
-def _empty(names: Iterable[str]) -> list[pl.Series]:
-    return [pl.Series(name, dtype=pl.Int64) for name in names]
 
 
 def corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:

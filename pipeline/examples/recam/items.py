@@ -99,18 +99,6 @@ def answers() -> pl.Expr:
     return pl.col("options").list.get(pl.col("label")).alias("answer")
 
 
-def pairs(items: pl.DataFrame) -> pl.DataFrame:
-    """The articles and summaries that items were made of, the right option in its place: item_id, article, summary.
-
-    Two items may be of one pair, each with another word left out.
-    """
-    place = pl.lit(PLACEHOLDER)
-    # not replace(): a `$1` in an option would be taken for a group
-    parts = pl.col("question").str.split(place)
-    summary = pl.concat_str(parts.list.first(), answers(), parts.list.last())
-    return items.select("item_id", "article", summary=summary)
-
-
 def normalised(column: str = "article") -> pl.Expr:
     """A text as it is compared: small letters, single blanks, none at the ends."""
     return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().str.to_lowercase()

@@ -18,7 +18,6 @@ answer, or is known.
 
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
@@ -155,35 +154,6 @@ def noise(
         is_unanswerable=pl.when(is_enough).then(shares.list.get(pl.col("label")) < least_right),
         is_ambiguous=pl.when(is_enough).then(shares.list.eval(pl.element() > most_others).list.sum() >= 2),
     )  # fmt: skip
-
-
-def codes(answers: pl.DataFrame, field: str) -> pl.DataFrame:
-    """Answers to one question as measures of agreement take them: item_id, and a column an answer of the item, Int8.
-
-    The columns but the first are codes of `metrics.labelling.agreement`, `.drop("item_id").to_numpy()` [items, raters]:
-    places of options, of `RELATIONS` or `DIFFICULTIES`, or 5 for no second choice; -1 where there is no answer. Answers
-    of an item are in order of their raters' ids: one column is not one rater, so take kappa of Fleiss or Krippendorff's
-    alpha, not Cohen's kappa.
-
-    Args:
-        answers: as of `select`.
-        field: before, after, second, relation or difficulty.
-
-    Raises:
-        BadInput: there is no such field.
-    """
-    if field not in (*_OPTION_COLUMNS, *_VALUES):
-        raise BadInput(f"no field {field!r}; there are {', '.join((*_OPTION_COLUMNS, *_VALUES))}")
-    code = pl.col(field)
-    if field in _VALUES:
-        code = code.replace_strict({value: n for n, value in enumerate(_VALUES[field])}, return_dtype=pl.Int8)
-    if field == "second":
-        code = code.fill_null(OPTIONS)
-    rows = answers.sort("item_id", "rater_id").group_by("item_id", maintain_order=True)
-    lists = rows.agg(code=code.cast(pl.Int8).fill_null(-1))
-    most = int(np.max(lists["code"].list.len().to_numpy(), initial=0))
-    columns = (pl.col("code").list.get(n, null_on_oob=True).fill_null(-1).alias(f"answer_{n + 1}") for n in range(most))
-    return lists.select("item_id", *columns)
 
 
 def _check(answers: pl.DataFrame, items: pl.DataFrame) -> None:

@@ -234,9 +234,3 @@ def targets(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTE
 def question(summary: str, start: int, end: int) -> str:
     """The summary with the placeholder instead of a word."""
     return summary[:start] + PLACEHOLDER + summary[end:]
-
-
-def funnel(found: pl.DataFrame) -> pl.DataFrame:
-    """How many tokens each reason took, the largest first, and how many targets are left: reason, count."""
-    counts = found.group_by(pl.col("reason").fill_null("target")).agg(count=pl.len().cast(pl.Int64))
-    return counts.sort(pl.col("reason") == "target", -pl.col("count"), "reason")

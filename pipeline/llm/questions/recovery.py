@@ -44,11 +44,6 @@ def messages(text: str, context: str | None, lang: str, folder: Path | None = No
     return prompt.messages(_object(context=context, text=text), f"recover_{lang}", folder)
 
 
-def text_of(messages_json: str) -> str:
-    """The comment that stored messages ask about."""
-    return str(json.loads(json.loads(messages_json)[-1]["content"])["text"])
-
-
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     """Both steps in an answer: a JSON object; reasoning, words or a code fence around it are passed over.
 

@@ -19,9 +19,6 @@ from pipeline.metrics.resample import bounds, with_whole
 DRAWS = 1000
 SEED = 42
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
-BASELINES = ("mean", "length", "log_length", "surface", "words")
-MEASURES = ("spearman", "pearson", "mae", "pairwise_accuracy", "pairwise_accuracy_near")
-
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
@@ -30,7 +27,6 @@ _BLOCK = 1 << 22  # comparisons held at a time
 
 Floats = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Pairs(NamedTuple):
@@ -180,40 +176,6 @@ def ndcg(groups: IndexArray, target: Floats, score: Floats, at: int) -> Floats:
         if len(rows) > 1 and target[rows].max() > 0 and target[rows].min() >= 0:
             found[group] = ndcg_score(target[rows][None], score[rows][None], k=at)
     return found
-
-
-def by_length(rows: pl.DataFrame, count: int = 5) -> pl.DataFrame:
-    """What is measured beyond length: the scorer and the length itself, among comments of about the same length.
-
-    Args:
-        rows: text, article_id, target, score.
-        count: of bins of about as many comments; fewer where lengths are the same.
-
-    Returns:
-        shortest, longest (characters), n, spearman, spearman_length, pairwise_accuracy, pairwise_accuracy_length,
-        pair_count: a row a bin, null where nothing is measured.
-
-    Raises:
-        BadInput: as of `report`.
-    """
-    groups, target, score = _columns(rows)
-    lengths = rows["text"].str.len_chars().to_numpy().astype(np.float64)
-    edges = np.unique(np.quantile(lengths, np.arange(1, count) / count, method="inverted_cdf"))
-    place = np.searchsorted(edges, lengths)
-    found = []
-    for number in np.unique(place):
-        at = np.flatnonzero(place == number)
-        once, wanted = np.ones(len(at)), _Ranks(target[at])
-        both = [(_spearman(wanted, _Ranks(by[at]), once), pairs(groups[at], target[at], by[at]))
-                for by in (score, lengths)]  # fmt: skip
-        (rho, ours), (rho_length, theirs) = both
-        total = int(ours.total.sum())
-        right, right_length = (float(each.right.sum()) / total if total else math.nan for each in (ours, theirs))
-        found.append((int(lengths[at].min()), int(lengths[at].max()), len(at), rho, rho_length, right, right_length,
-                      total))  # fmt: skip
-    names = ["shortest", "longest", "n", "spearman", "spearman_length", "pairwise_accuracy", "pairwise_accuracy_length",
-             "pair_count"]  # fmt: skip
-    return pl.DataFrame(found, schema=names, orient="row").fill_nan(None)
 
 
 def baselines(

@@ -30,12 +30,6 @@ def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
     return float(stats.spearmanr(gold, scores).statistic)
 
 
-def ordered_pairs(gold: Sequence[float], scores: Sequence[float]) -> int:
-    """Pairs that rise together: 0 to 6 for four sentences, the linguist's scale of table 11 (IMP-37)."""
-    agreement = np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores))
-    return int((np.triu(agreement, 1) > 0).sum())
-
-
 class Correlations(NamedTuple):
     """Means over groups."""
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.metrics.labelling.agreement import SEED, cohen_kappa, fleiss_kappa, tae, tae_of
+from pipeline.metrics.labelling.agreement import SEED, cohen_kappa, fleiss_kappa, tae
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
@@ -52,53 +52,6 @@ def simulate(
     wrong = rng.random((items, raters)) >= accuracy
     moved = wrong * rng.integers(1, classes, (items, raters), dtype=np.int8)
     return Ratings(((truth[:, None] + moved) % classes).astype(np.int8), truth)
-
-
-def expected_rad(accuracy: float, classes: int = 2, raters: int = RATERS) -> float:
-    """Mean rad (equation 2) in this model, exactly; (1 - q^3) / 2 for two classes and three raters.
-
-    rad is d / (d + 1) with d distinct wrong labels. With two classes d is 1 unless all are right, hence the closed
-    form; with more, a rater is right (d stays), repeats one of the d (stays), or brings another.
-    """
-    chance = np.zeros(raters + 1)  # of d wrong labels so far
-    chance[0] = 1
-    seen = np.arange(raters + 1)
-    another = (1 - accuracy) * np.clip((classes - 1 - seen) / (classes - 1), 0, 1)
-    for _ in range(raters):
-        more = chance * another
-        chance = chance - more
-        chance[1:] += more[:-1]
-    return float(chance @ (seen / (seen + 1)))
-
-
-def expected_tae(accuracy: float, classes: int = 2, raters: int = RATERS) -> float:
-    """TAE of endlessly many items: agr is the accuracy, and neither it nor rad depends on the classes' shares."""
-    return float(tae_of(np.array(accuracy), np.array(expected_rad(accuracy, classes, raters))))
-
-
-def expected_cohen(accuracy: float, positive_rate: float, classes: int = 2) -> float:
-    """Cohen's kappa of one rater with the truth, of endlessly many items; NaN where there is one class alone."""
-    truth = class_shares(positive_rate, classes)
-    return _kappa(accuracy, float(truth @ _said(truth, accuracy)))
-
-
-def expected_fleiss(accuracy: float, positive_rate: float, classes: int = 2, raters: int = RATERS) -> float:
-    """Fleiss' kappa of the raters and the truth treated equally (CSD-16), of endlessly many items."""
-    truth = class_shares(positive_rate, classes)
-    pooled = (raters * _said(truth, accuracy) + truth) / (raters + 1)
-    both_right_or_wrong_alike = accuracy**2 + (1 - accuracy) ** 2 / (classes - 1)
-    pairs, with_truth = math.comb(raters, 2), raters
-    observed = (pairs * both_right_or_wrong_alike + with_truth * accuracy) / (pairs + with_truth)
-    return _kappa(observed, float((pooled**2).sum()))
-
-
-def _said(truth: Floats, accuracy: float) -> Floats:
-    """How often a rater gives each class."""
-    return np.asarray(truth * accuracy + (1 - truth) * (1 - accuracy) / (len(truth) - 1))
-
-
-def _kappa(observed: float, expected: float) -> float:
-    return (observed - expected) / (1 - expected) if expected < 1 else math.nan
 
 
 def study(

@@ -11,7 +11,7 @@ from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import interval
-from pipeline.metrics.resample import Floats, bounds, draw_counts, p_value, sum_samples
+from pipeline.metrics.resample import Floats, bounds, draw_counts, sum_samples
 
 DRAWS = 1000
 SEED = 42
@@ -48,40 +48,6 @@ def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl
             if len(value):
                 rows.append((system, field, float(value.mean()), *bounds(_means(value, draws, seed)), len(value)))
     return pl.DataFrame(rows, _schema("system", "field", value=("value", "low", "high")), orient="row")
-
-
-def paired(
-    grades: pl.DataFrame, one: str, other: str, *, draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:  # fmt: skip
-    """How much better one system is than another on the sentences for which both were graded.
-
-    p is that of `resample.p_value`. With many pairs of systems it is too small.
-
-    Args:
-        grades: as of `summary`.
-        one: a system.
-        other: another.
-        draws: bootstrap samples.
-        seed: of the samples.
-
-    Returns:
-        A row a field: field, one, other, difference (one - other), low, high, p, n (sentences).
-
-    Raises:
-        BadInput: as of `summary`, or there is no sentence for which both were graded.
-    """
-    _known(grades)
-    rows = []
-    for field in FIELDS:
-        both = _of(grades, one, field).join(_of(grades, other, field), on="item_id", maintain_order="left")
-        if not both.height:
-            raise BadInput(f"{field}: expected a sentence with grades of {one!r} and of {other!r}, found none")
-        mine, theirs = (both[name].to_numpy() for name in ("grade", "grade_right"))
-        drawn = _means(mine - theirs, draws, seed)
-        values = float(mine.mean()), float(theirs.mean()), float((mine - theirs).mean())
-        rows.append((field, *values, *bounds(drawn), p_value(drawn), both.height))
-    numbers = ("one", "other", "difference", "low", "high", "p")
-    return pl.DataFrame(rows, _schema("field", value=numbers), orient="row")
 
 
 def agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:

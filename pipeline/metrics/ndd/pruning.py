@@ -31,7 +31,6 @@ Subtree = Literal["one", "several"]
 
 DEPTHS = ("depth_1", "depth_2", "depth_3", "depth_4_or_more")
 SUBTREES = ("subtree_1", "subtree_2", "subtree_3_or_more")
-LONGEST = 5  # words of a random span: the paper's largest span in table 7
 DRAWS = 2000
 SEED = 42
 
@@ -130,34 +129,6 @@ def random_like(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list
     rng = np.random.default_rng(seed)
     return [_placed(size, [end - start for start, end in _outer(each)], rng)
             for size, each in zip(sizes, spans, strict=True)]  # fmt: skip
-
-
-def random_spans(
-    sizes: Sequence[int], ratio: float, longest: int = LONGEST, *, seed: int = SEED
-) -> list[list[Span]]:  # fmt: skip
-    """Random spans that leave a ratio of each sentence's words, rounded, but at least one (table 7, Random).
-
-    Lengths are drawn from 1 to the longest, all equally likely, until what is left to drop is shorter.
-
-    Args:
-        sizes: words of each sentence.
-        ratio: in (0, 1].
-        longest: words of a span.
-        seed: of the draws.
-
-    Raises:
-        ValueError: a ratio outside (0, 1], or a longest span below 1.
-    """
-    if not 0 < ratio <= 1 or longest < 1:
-        raise ValueError(f"expected a ratio above 0 and at most 1 and spans of at least a word, not {ratio}, {longest}")
-    rng = np.random.default_rng(seed)
-    found = []
-    for size in sizes:
-        lengths: list[int] = []
-        while (left := size - max(1, int(ratio * size + 0.5)) - sum(lengths)) > 0:
-            lengths.append(int(rng.integers(1, min(longest, left), endpoint=True)))
-        found.append(_placed(size, lengths, rng))
-    return found
 
 
 def _placed(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:

@@ -181,9 +181,3 @@ class _Intake:
 
 def _because(step: str, dropped: pl.DataFrame) -> pl.DataFrame:
     return dropped.select(step=pl.lit(step), reason="reason", row_key="row_key")
-
-
-def _page_id(page: dict[str, str]) -> str:
-    import hashlib
-
-    return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from pipeline.errors import BadInput
 from pipeline.examples.commenting import threads as commenting
 from pipeline.examples.commenting.threads import PAPER, TABLE_2, Corpus, Part, Rules, corpus
-from pipeline.text.segment import tokenizer
+from pipeline.text.segment import tokenizer, words
 
 SMALL = Rules(least_words=2, least_comments=2, test_comments=3, references=2, likes=5, test=4, validation=3, share=0.5)
 ARTICLE = {"source": pl.String, "thread_id": pl.String, "title_words": pl.Int64, "content_words": pl.Int64,
@@ -246,21 +246,6 @@ def test_categories_fall() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [1, 2, 10])
-def test_words_are_counted(size: int) -> None:
-    """Jieba's words, blanks apart and codes whole; null is none, and chunks make no difference (AAC-03, AAC-06)."""
-    texts = pl.DataFrame(
-        {"id": ["a", "b", "c"], "title": ["周日 闭馆", None, ""], "text": ["好[doge]！", "周日开门", "好"]}
-    )
-    seen: set[str] = set()
-    names = {"title": "title_words", "text": "words"}
-    found = commenting.counted(texts, names, tokenizer("jieba").cut, seen, size)
-    assert found.rows() == [("a", 2, 3), ("b", 0, 2), ("c", 0, 1)]
-    assert found.schema == {"id": pl.String, "title_words": pl.Int64, "words": pl.Int64}
-    assert seen == {"周日", "闭馆", "好", "[doge]", "！", "开门"}
-    assert commenting.counted(texts.clear(), names, list).schema == found.schema
-
-
 def test_real_posts(data: Path) -> None:
     """News posts of Weibo (CHECKED), every fifth, make a corpus whose parts are what counting by hand says.
 
@@ -274,10 +259,16 @@ def test_real_posts(data: Path) -> None:
     rows = [("checked", post["id"], headline(post["text"]), post["text"], post["label"]) for post in posts[::5]]
     said = [("checked", post["id"], f"{n}", text) for post in posts[::5] for n, text in enumerate(post["comments"])]
     cut = tokenizer("jieba").cut
+
+    def count(texts: pl.Series) -> pl.Series:
+        return pl.Series([len(words(text, cut)) for text in texts], dtype=pl.Int64)
+
     articles = pl.DataFrame(rows, ["source", "thread_id", "title", "content", "category"], orient="row")
-    articles = commenting.counted(articles, {"title": "title_words", "content": "content_words"}, cut)
+    articles = articles.select(
+        pl.exclude("title", "content"), title_words=count(articles["title"]), content_words=count(articles["content"])
+    )
     comments = pl.DataFrame(said, ["source", "thread_id", "comment_id", "text"], orient="row")
-    comments = commenting.counted(comments, {"text": "words"}, cut).with_columns(like_count=pl.lit(None, pl.Int64))
+    comments = comments.select(pl.exclude("text"), words=count(comments["text"]), like_count=pl.lit(None, pl.Int64))
     strict = corpus(articles, comments)
     assert {row[:2]: row[2] for row in strict.threads.group_by("split", "reason").len().iter_rows()} == {
         ("train", None): 320, ("validation", None): 35, (None, "few_comments"): 58, (None, "short_content"): 4,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import quality_control
-from pipeline.examples.recam.quality_control import DIFFICULTIES, REASONS, RELATIONS, codes, noise, select
-from pipeline.metrics.labelling import agreement
+from pipeline.examples.recam.quality_control import DIFFICULTIES, REASONS, RELATIONS, noise, select
 
 SCHEMA = {
     "item_id": pl.String, "rater_id": pl.String, "before": pl.Int64, "after": pl.Int64, "second": pl.Int64,
@@ -235,22 +234,3 @@ def test_flags_are_what_is_counted(said: list[tuple[int, int | None]]) -> None:
     named = [sum(place in pair for pair in said) for place in range(5)]
     assert told["is_unanswerable"] == (2 * named[2] < len(said))
     assert told["is_ambiguous"] == (sum(2 * count > len(said) for count in named) >= 2)
-
-
-# --------------------------------------------------------------------------------------------------------- agreement
-
-
-def test_codes_are_what_agreement_takes() -> None:
-    """Two raters who always agree have a kappa and an alpha of 1; an item that one of them left out is -1."""
-    rows = [answer(n, rater, n % 3, second=None if n else 4) for n in range(6) for rater in "ab"]
-    found = codes(frame(*rows[:-1]), "after")
-    assert found.columns == ["item_id", "answer_1", "answer_2"]
-    matrix = found.drop("item_id").to_numpy()
-    assert matrix.tolist() == [[0, 0], [1, 1], [2, 2], [0, 0], [1, 1], [2, -1]]
-    assert agreement.fleiss_kappa(matrix) == agreement.krippendorff_alpha(matrix) == pytest.approx(1)
-    assert codes(frame(*rows), "second")["answer_1"].to_list() == [4, 5, 5, 5, 5, 5]
-    told = codes(frame(answer(difficulty="difficult"), answer(1, difficulty=None)), "difficulty")
-    assert told.rows() == [("i0", 2), ("i1", -1)]
-    assert codes(frame(), "relation").columns == ["item_id"]
-    with pytest.raises(BadInput, match="no field 'mood'"):
-        codes(frame(), "mood")

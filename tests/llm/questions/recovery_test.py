@@ -52,7 +52,6 @@ def test_text_and_context_stay_data(text: str, context: str | None) -> None:
     assert asked[0] == {"role": "system", "content": prompt.load("recover_zh").text}
     assert [one["role"] for one in asked] == ["system", "user"]
     assert json.loads(asked[1]["content"]) == {"context": context, "text": text}
-    assert recovery.text_of(json.dumps(asked)) == text
 
 
 @pytest.mark.parametrize(

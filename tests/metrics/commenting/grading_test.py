@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import ndcg_score
 
 from pipeline.errors import BadInput
-from pipeline.metrics.commenting.grading import BASELINES, MEASURES, baselines, by_length, pairs, report
+from pipeline.metrics.commenting.grading import baselines, pairs, report
 
 numbers = st.lists(st.integers(0, 6), min_size=2, max_size=40)
 
@@ -137,28 +137,21 @@ def _by_length_alone() -> pl.DataFrame:
 def test_baselines_know_length_and_nothing_else() -> None:
     """Where length is all, its logarithm errs least, a constant orders nothing, and every measure has a row each."""
     found = baselines(_by_length_alone(), draws=20)
-    assert found["baseline"].unique(maintain_order=True).to_list() == list(BASELINES)
-    assert set(found["metric"]) == set(MEASURES)
+    assert found["baseline"].unique(maintain_order=True).to_list() == [
+        "mean",
+        "length",
+        "log_length",
+        "surface",
+        "words",
+    ]
+    measures = {"spearman", "pearson", "mae", "pairwise_accuracy", "pairwise_accuracy_near"}
+    assert set(found["metric"]) == measures
     of = {name: part for (name,), part in found.partition_by("baseline", as_dict=True).items()}
     assert value(of["log_length"], "spearman") > 0.99
     assert value(of["log_length"], "mae") < 0.02 < value(of["length"], "mae")
     assert math.isnan(value(of["mean"], "spearman"))
     assert value(of["mean"], "pairwise_accuracy") == 0.5
     assert (found["n"] > 0).all()
-
-
-def test_within_bins_of_length_length_tells_less() -> None:
-    """Length orders comments well over all, badly among those of one length; who knows the grade orders them there."""
-    noise = pl.Series(np.random.default_rng(5).normal(0, 0.3, 400))
-    rows = _by_length_alone().with_columns(pl.col("target") + noise).with_columns(score="target")
-    found = by_length(rows, 8)
-    assert found["n"].sum() == rows.height
-    assert (found["longest"].to_numpy()[:-1] < found["shortest"].to_numpy()[1:]).all()
-    whole = report(rows.with_columns(score=pl.col("text").str.len_chars()), draws=0)
-    assert value(whole, "spearman") > 0.85
-    assert found["spearman_length"][2:].max() < 0.5
-    assert (found["spearman"] > 0.9999).all()
-    assert (found["pairwise_accuracy"].drop_nulls() == 1).all()
 
 
 @pytest.mark.parametrize(

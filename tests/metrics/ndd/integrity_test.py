@@ -7,7 +7,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
 from pipeline.label.compression import FIELDS, GRADED
-from pipeline.metrics.ndd.integrity import AGREEMENT, TABLE_13, agreement, paired, summary
+from pipeline.metrics.ndd.integrity import AGREEMENT, TABLE_13, agreement, summary
 
 
 def rows(*said: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
@@ -51,30 +51,6 @@ def test_means_by_hand() -> None:
     assert found.equals(summary(SAID.reverse(), draws=50))
 
 
-def test_two_systems_are_compared_on_the_same_sentences() -> None:
-    """Sentence 3 has no grade of one: the differences are 2.5 and 0, so p is large, as one of two does not differ."""
-    found = paired(SAID, "ndd", "ppl", draws=200)
-    assert found.select("field", "one", "other", "difference", "n").rows() == [
-        (field, 3.75, 2.5, 1.25, 2) for field in FIELDS
-    ]
-    assert found["low"].to_list() == [0, 0]
-    assert found["high"].to_list() == [2.5, 2.5]
-    assert (found["p"] > 0.2).all()
-    back = paired(SAID, "ppl", "ndd", draws=200)
-    assert back["difference"].to_list() == [-1.25, -1.25]
-    assert back["p"].to_list() == found["p"].to_list()
-
-
-def test_a_clear_difference_has_a_small_p() -> None:
-    """Better on each of 30 sentences: no sample says otherwise, p is 2 / (draws + 1); a system with itself has 1."""
-    said = [
-        (str(n), system, f"{system}{n}", [grade]) for n in range(30) for system, grade in (("a", 4), ("b", 1 + n % 2))
-    ]
-    assert paired(both(*said), "a", "b", draws=999)["p"].to_list() == [0.002, 0.002]
-    same = paired(both(*said), "a", "a", draws=99)
-    assert same.select("difference", "low", "high", "p").rows() == [(0, 0, 0, 1)] * 2
-
-
 def test_agreement_is_scikit_learns() -> None:
     """Cohen's weighted kappa of two raters on the compressions that both graded, a 0 being a grade like others."""
     rng = np.random.default_rng(2)
@@ -99,12 +75,10 @@ def test_a_compression_that_systems_share_agrees_once() -> None:
 
 
 def test_nothing_to_measure() -> None:
-    """Without grades there are no means and no agreement, and a comparison is refused by name."""
+    """Without grades there are no means and no agreement; a second grade for the same is refused by name."""
     empty = both(("1", "x", "t1", []), ("1", "y", "t2", []))
     assert summary(empty).is_empty()
     assert agreement(empty, draws=10)["value"].null_count() == 6
-    with pytest.raises(BadInput, match="syntax: expected a sentence with grades of 'x' and of 'y', found none"):
-        paired(empty, "x", "y")
     twice = both(("1", "x", "t1", [1]), ("1", "x", "t2", [2]))
     with pytest.raises(BadInput, match="item 1, system 'x', syntax: is there twice"):
         summary(twice)

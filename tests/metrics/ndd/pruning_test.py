@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like, random_spans
+from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like
 from pipeline.text.trees import depths, read, subtrees
 from tests.text.trees_test import heads
 
@@ -173,29 +173,12 @@ def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], lis
     assert drawn == random_like(sizes, spans, seed=seed)
 
 
-@given(st.lists(st.integers(0, 30), max_size=5), st.floats(0.05, 1), st.integers(1, 6))
-def test_random_spans_leave_the_ratio(sizes: list[int], ratio: float, longest: int) -> None:
-    """As many words stay as the simple baselines of compression keep; no span is longer than it may be."""
-    for size, spans in zip(sizes, random_spans(sizes, ratio, longest), strict=True):
-        lengths = [end - start for start, end in spans]
-        assert size - sum(lengths) == min(size, max(1, int(ratio * size + 0.5)))
-        assert all(1 <= length <= longest for length in lengths)
-        assert all(one[1] <= other[0] for one, other in pairwise([(0, 0), *spans, (size, size)]))
-
-
 def test_all_places_are_equally_likely() -> None:
     """Spans of 1 and 2 in four words stand in 6 ways: each 1,000 times of 6,000, five standard deviations at most."""
     drawn = random_like([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
     times = np.unique([f"{spans}" for spans in drawn], return_counts=True)[1]
     assert len(times) == 6
     assert np.abs(times - 1000).max() < 5 * np.sqrt(6000 * 1 / 6 * 5 / 6)
-
-
-@pytest.mark.parametrize(("ratio", "longest"), [(0, 5), (1.1, 5), (0.5, 0)])
-def test_a_ratio_is_a_share(ratio: float, longest: int) -> None:
-    """Nothing else, and no span without a word."""
-    with pytest.raises(ValueError, match="expected a ratio"):
-        random_spans([4], ratio, longest)
 
 
 # real data
