@@ -68,17 +68,17 @@ def people(kind: str, day: str) -> None:
     @task(trigger_rule="none_failed")
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import grades as grading
-        from pipeline.tasks.labelling import csd
+        from pipeline.tasks.labelling import projects
 
-        studio = csd.studio(*service("undertone_label_studio", ""))
+        studio = projects.studio(*service("undertone_label_studio", ""))
         return grading.give(grading.known(kind), day, params["tool"], studio, run_id)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.commenting import grades as grading
-        from pipeline.tasks.labelling import csd
+        from pipeline.tasks.labelling import projects
 
-        studio = csd.studio(*service("undertone_label_studio", ""))
+        studio = projects.studio(*service("undertone_label_studio", ""))
         told = grading.look(grading.known(kind), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 

@@ -72,15 +72,17 @@ def csd() -> None:
     @task
     def push(step: list[int], params: Any = None) -> int:
         from pipeline.tasks.labelling import csd as labels
+        from pipeline.tasks.labelling import projects
 
-        studio = labels.studio(*service("undertone_label_studio", ""))
+        studio = projects.studio(*service("undertone_label_studio", ""))
         return labels.push(params["project"], labels.step_of(step), params["tool"], studio)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.labelling import csd as labels
+        from pipeline.tasks.labelling import projects
 
-        studio = labels.studio(*service("undertone_label_studio", ""))
+        studio = projects.studio(*service("undertone_label_studio", ""))
         told = labels.collect(params["project"], labels.step_of(step), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 

@@ -130,11 +130,11 @@ def rate(
     `undertone commenting rate candidates --label-studio`
     """
     from pipeline.tasks.commenting import grades as grading
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import projects
 
     name = grading.known(kind)
     if label_studio:
-        count = again(partial(grading.give, name, day or today(), "label_studio", csd.studio(), this_run()))
+        count = again(partial(grading.give, name, day or today(), "label_studio", projects.studio(), this_run()))
         console.say(f"{count:,} comments given to Label Studio")
         return
     again(partial(grading.select, name, day or today(), this_run()))
@@ -155,10 +155,10 @@ def ratings(
     --tool simulated`
     """
     from pipeline.tasks.commenting import grades as grading
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import projects
 
     name = grading.known(kind)
-    at = csd.studio() if tool == "label_studio" else None
+    at = projects.studio() if tool == "label_studio" else None
     counts = again(partial(grading.collect, name, paths or (), tool, at, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: their grades say nothing about the comments")

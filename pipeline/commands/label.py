@@ -129,12 +129,12 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
 
     Examples: `undertone label collect --tool label_studio`; `undertone label collect --tool simulated`
     """
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import csd, projects
 
     warehouse.create()
     step = csd.waiting_step(project)
     if step:
-        at = csd.studio()
+        at = projects.studio()
         again(lambda: csd.push(project, step, tool, at))
         again(lambda: csd.collect(project, step, tool, at, this_run()))
     show(csd.status(project), as_json)

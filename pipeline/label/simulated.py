@@ -14,12 +14,13 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import quality, questionnaire
+from pipeline.label import assignment, quality, questionnaire
 from pipeline.label.schema import CSD, FIELDS, YES, Form
 from pipeline.label.stages import AGAIN, DELETE, RATERS
 
 TOOL = "simulated"
 RATER_IDS = tuple(f"simulated_{number}" for number in range(1, RATERS + 1))
+GRADERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS + 1))
 ADJUDICATOR_ID = "simulated_adjudicator"
 READERS = {"simulated_1": 0.9, "simulated_2": 0.85, "simulated_3": 0.8, "simulated_careless": 0.2}
 """Who answers the questionnaire, with the probability of being right after reading; 0.2 is that of a guess."""

@@ -170,14 +170,14 @@ def rate(
     `undertone cloze rate imperceptibility --label-studio`
     """
     from pipeline import settings
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import projects
     from pipeline.tasks.recam import ratings as cloze_ratings
     from pipeline.tasks.recam import targets as cloze
 
     name = cloze.known(subtask)
     again(partial(cloze_ratings.select, name, day or today(), count, this_run()))
     if label_studio:
-        console.say(f"{cloze_ratings.push(name, csd.studio()):,} tasks given to Label Studio")
+        console.say(f"{cloze_ratings.push(name, projects.studio()):,} tasks given to Label Studio")
         return
     folder = out or settings.labelling() / cloze_ratings.project(name)
     console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
@@ -197,12 +197,12 @@ def ratings(
     Examples: `undertone cloze ratings imperceptibility anna.xlsx ben.xlsx`; `undertone cloze ratings imperceptibility
     --tool simulated`
     """
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import projects
     from pipeline.tasks.recam import ratings as cloze_ratings
     from pipeline.tasks.recam import targets as cloze
 
     name = cloze.known(subtask)
-    at = csd.studio() if tool == "label_studio" else None
+    at = projects.studio() if tool == "label_studio" else None
     if tool != "files" or files:
         again(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
     rated = again(partial(cloze_ratings.flag, name, this_run()))

@@ -6,34 +6,27 @@ and `candidates`, what commenters made and a real comment beside, which the metr
 
 import logging
 import math
-import secrets
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
-from pipeline import settings, warehouse
+from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.io.rows import chunks
-from pipeline.label import assignment, exchange, label_studio, quality, simulated, studio_client
-from pipeline.slices import parse_day
+from pipeline.label import assignment, quality, simulated
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
-from pipeline.tasks.labelling import csd
-from pipeline.tasks.labelling.csd import Studio, Tool
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling.projects import Project, Studio, Tool
 from pipeline.tasks.record import day_texts, runs
-
-if TYPE_CHECKING:
-    import httpx
 
 log = logging.getLogger(__name__)
 
 STEP = "grades"
 LOW, HIGH = 1, 5  # grades
-RATERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS + 1))  # where they are made up
 
 Kind = Literal["references", "candidates"]
 KINDS: tuple[Kind, ...] = ("references", "candidates")
@@ -75,28 +68,21 @@ def comments(kind: Kind) -> pl.DataFrame:
     return found.select(*COMMENT, item_id, "title", "content", "text", "lang")
 
 
+def _described(kind: Kind) -> Project:
+    """The project of a set as its tools need it."""
+    return Project(project(kind), quality.FORM, rater_count=assignment.PER_TASK)
+
+
 def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     """Give the comments of a set to its project; the tasks in all. Those that were given before stay.
 
     What was withdrawn on request does not come back.
     """
-    began = runs.start()
+    started_at = runs.start()
     rows = comments(kind)
-    asked = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
-    told = asked.join(rows, on="item_id", how="inner", maintain_order="left")
-    fresh = told.with_columns(project=pl.lit(project(kind)), day=pl.lit(parse_day(day)))
-    fresh = fresh.filter(~pl.col("task_id").is_in(csd.withdrawn(project(kind)).implode()))
-
-    def with_known(present: pl.LazyFrame) -> pl.DataFrame:
-        there = present.collect()
-        new = fresh.join(there, on="task_id", how="anti")
-        new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
-        return pl.concat([there, new.select(there.columns)])
-
-    count = warehouse.replace("label_tasks", warehouse.slice_of(project=project(kind)), with_known, run_id)
-    name = project(kind)
-    runs.tell(name, day, csd.origin(name), "select", fresh.height, None, {"kind": kind}, run_id, began)
-    return count
+    tasks = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
+    tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
+    return projects.select(project(kind), day, tasks, {"kind": kind}, run_id, started_at)
 
 
 def tasks_of(kind: Kind) -> pl.DataFrame:
@@ -111,15 +97,13 @@ def tasks_of(kind: Kind) -> pl.DataFrame:
 
 def _given(kind: Kind) -> pl.DataFrame:
     """All tasks that were given out, also those that show what has changed since: answers to them may still come."""
-    rows = warehouse.scan("label_tasks", pl.col("project") == project(kind)).sort("task_id").collect()
-    if not rows.height:
-        raise Missing(f"no {kind} were given to raters: `undertone commenting rate {kind}`")
-    return rows
+    how = f"`undertone commenting rate {kind}`"
+    return projects.tasks_of(project(kind), f"no {kind} were given to raters: {how}")
 
 
 def folder_of(kind: Kind) -> Path:
     """Where the files of a set lie; answers are looked for in `labels` below it."""
-    return settings.labelling() / project(kind)
+    return _described(kind).folder
 
 
 def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
@@ -130,43 +114,18 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     Raises:
         BadInput: a sheet is there already, which may hold grades.
     """
-    tasks = tasks_of(kind)
-    csd.named(raters)
-    if there := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
-        raise BadInput(f"{there[0]}: is there and may hold grades; put it aside, or give another folder")
-    (folder / "labels").mkdir(parents=True, exist_ok=True)
-    guide = quality.guidelines(lang)
-    (folder / "guidelines.md").write_text(guide, encoding="utf-8")
+    tasks, target = tasks_of(kind), _described(kind)
+    projects.check_sheets(folder, raters, "comment")
+    sheets = {}
     if raters:
-        whose = _dealt(_assigned(kind), tasks["task_id"], raters)
+        assigned = assignment.assign(tasks["task_id"], raters, given=projects.read_assigned(target))
+        projects.write_assigned(target, assigned)
         for rater in raters:
-            mine = tasks.join(whose.filter(rater_id=rater), on="task_id", how="semi", maintain_order="left")
-            exchange.write_wide(folder / f"{rater}.xlsx", mine, rater, lang=lang, guidelines=guide, form=quality.FORM)
-    return exchange.write_tasks(folder / "tasks.jsonl", tasks, form=quality.FORM)
-
-
-def _assigned(kind: Kind) -> Path:
-    """Where it is kept who got which tasks."""
-    return folder_of(kind) / "assigned.csv"
-
-
-def _dealt(path: Path, task_ids: pl.Series, raters: Sequence[str]) -> pl.DataFrame:
-    """Who gets which tasks; what the file tells of earlier ones stays, and tasks that came later are dealt besides."""
-    if len(raters) < assignment.PER_TASK:
-        raise BadInput(f"{assignment.PER_TASK} people grade each comment; name as many, found {len(raters)}")
-    given = None
-    if path.is_file():
-        given = pl.read_csv(path, infer_schema=False)
-        if given.columns != list(assignment.ASSIGNED):
-            raise BadInput(
-                f"{path}: expected columns {', '.join(assignment.ASSIGNED)}, found {', '.join(given.columns)}"
-            )
-    whose = assignment.assign(task_ids, raters, given=given)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    whose.write_csv(draft)
-    draft.replace(path)
-    return whose
+            own = assigned.filter(rater_id=rater)
+            sheets[rater] = tasks.join(own, on="task_id", how="semi", maintain_order="left")
+    guidelines = {"guidelines.md": quality.guidelines(lang)}
+    (folder / "labels").mkdir(parents=True, exist_ok=True)
+    return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
 
 def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None = None, run_id: str = "cli") -> int:
@@ -179,18 +138,10 @@ def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None =
     select(kind, day, run_id)
     tasks = tasks_of(kind)
     if tool == "label_studio":
-        with csd.connected(at) as client:
-            rows = exchange.tasks_rows(tasks, form=quality.FORM)
-            studio_client.push(client, _project(client, kind), label_studio.to_tasks(rows, "zh", quality.FORM))
+        projects.push(_described(kind), tasks, at)
     if tool == "files":
         export(kind, folder_of(kind))
     return tasks.height
-
-
-def _project(client: "httpx.Client", kind: Kind) -> int:
-    """Label Studio's project of a set."""
-    form = label_studio.config_xml(lang="zh", form=quality.FORM)
-    return studio_client.project(client, project(kind), form, raters=assignment.PER_TASK)
 
 
 def look(kind: Kind, tool: Tool | Literal["none"], at: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
@@ -221,40 +172,17 @@ def collect(
         BadInput: naming file, row and field.
     """
     tasks = tasks_of(kind)
-    csd.keep(project(kind), _fetched(kind, tasks, paths, tool, at), run_id)
+    fetched = projects.fetch(_described(kind), _given(kind), tool, lambda: _simulate(kind, tasks), paths, at)
+    projects.add_labels(project(kind), fetched.labels, run_id)
     graded = publish(kind, run_id)
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
 
 
-def _fetched(kind: Kind, tasks: pl.DataFrame, paths: Sequence[Path], tool: Tool, at: Studio | None) -> pl.DataFrame:
-    if tool == "simulated":
-        if csd.labels_of(project(kind)).filter(pl.col("tool") != simulated.TOOL).height:
-            raise BadInput(f"people have graded these {kind}: simulated raters would add nothing")
-        before = csd.labels_of(project(kind)).select(list(assignment.ASSIGNED)).unique()
-        before = before.join(tasks, on="task_id", how="semi")
-        return simulated.grade(tasks, RATERS, assignment.assign(tasks["task_id"], RATERS, given=before))
-    if tool == "label_studio":
-        with csd.connected(at) as client, tempfile.TemporaryDirectory() as scratch:
-            path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
-            studio_client.export(client, _project(client, kind), path)
-            told = label_studio.read_export(path)
-        return label_studio.from_export(told, _given(kind), form=quality.FORM).labels
-    looked = folder_of(kind) / "labels"
-    lying = sorted(p for p in looked.glob("*") if p.is_file() and p.name[0] not in ".~") if not paths else list(paths)
-    none = pl.DataFrame(schema=exchange.COLUMNS)
-    return pl.concat([none, *(_read_sheet(kind, path) for path in lying)])
-
-
-def _read_sheet(kind: Kind, path: Path) -> pl.DataFrame:
-    """Grades of a file; where sheets were dealt, by those alone who got the tasks."""
-    found = exchange.read(path, _given(kind), form=quality.FORM)
-    if not (dealt := _assigned(kind)).is_file():
-        return found
-    strange = found.join(pl.read_csv(dealt, infer_schema=False), on=list(assignment.ASSIGNED), how="anti")
-    if strange.height:
-        task_id, rater = strange.select("task_id", "rater_id").row(0)
-        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {strange.height - 1} others")
-    return found
+def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Grades of simulated raters, who keep the tasks that they had."""
+    before = projects.simulated_before(project(kind), tasks, f"these {kind}")
+    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
+    return simulated.grade(tasks, simulated.GRADERS, assigned)
 
 
 def publish(kind: Kind, run_id: str = "cli") -> int:
@@ -264,38 +192,27 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     count.
     """
     tasks, name = tasks_of(kind), project(kind)
-    said, made_up = _labels(name)
-    there = warehouse.scan("comment_grades", pl.col("project") == name).collect()
-    before = there.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
-    found = quality.grades(said, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
-    tools = said.group_by("task_id", "rater_id").agg(pl.col("tool").first())
+    labels, made_up = projects.people_first(projects.labels_of(name))
+    before = warehouse.scan("comment_grades", pl.col("project") == name).collect()
+    before = before.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
+    found = quality.grades(labels, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
+    tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
     by = found.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
     tool = by.join(tasks.select("item_id", "task_id"), on="item_id").join(tools, on=["task_id", "rater_id"])
     tool = tool.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
     enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK).join(tool, on="item_id", how="inner")
-    rows = enough.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner")
-    rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)), project=pl.lit(name))
-    rows = rows.select(there.columns).sort(COMMENT)
-    gone = pl.concat([
-        found.dropped.select("task_id", "rater_id", "reason"),
-        made_up.select("task_id", "rater_id", reason=pl.lit("simulated")),
-    ])  # fmt: skip
-    if not rows.equals(there.sort(COMMENT)):
-        gone = gone.select("reason", source=pl.lit(name), row_key=pl.concat_str("task_id", "rater_id", separator="/"))
-        kept = int(found.grades["n"].sum())
-        runs.tell(name, min(tasks["day"]).isoformat(), csd.origin(name), STEP, kept, gone, {}, run_id)
-        warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows, run_id)  # last: it is looked at
-    else:
-        runs.record(STEP, gone, name)
+    rows = enough.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
+    rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)))
+    row_key = pl.concat_str("task_id", "rater_id", separator="/")
+    dropped = [found.dropped, made_up.with_columns(reason=pl.lit("simulated"))]
+    dropped_rows = pl.concat([frame.select("reason", row_key=row_key) for frame in dropped])
+    projects.publish("comment_grades", COMMENT, name, rows, STEP, int(found.grades["n"].sum()), dropped_rows, run_id)
     return rows.height
 
 
-def _labels(name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The labels of a project that count, and those of simulated raters, which do not where people graded."""
-    said = csd.labels_of(name)
-    is_made_up = pl.col("tool") == simulated.TOOL
-    real = said.filter(~is_made_up)
-    return (real, said.filter(is_made_up)) if real.height else (said, said.clear())
+def _counted(kind: Kind) -> pl.DataFrame:
+    """The labels of a set that count: where people graded, theirs alone."""
+    return projects.people_first(projects.labels_of(project(kind)))[0]
 
 
 def graded() -> pl.LazyFrame:
@@ -387,7 +304,7 @@ def agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics.labelling import agreement
 
-    found = quality.grades(_labels(project(kind))[0], tasks_of(kind)).grades
+    found = quality.grades(_counted(kind), tasks_of(kind)).grades
     codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
@@ -399,4 +316,4 @@ def agreement(kind: Kind) -> pl.DataFrame:
 
 def summary(kind: Kind) -> quality.Summary:
     """What the grades of a set come to, as the paper tells it of its own (AAC-10)."""
-    return quality.summary(quality.grades(_labels(project(kind))[0], tasks_of(kind)).grades)
+    return quality.summary(quality.grades(_counted(kind), tasks_of(kind)).grades)

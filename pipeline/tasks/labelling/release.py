@@ -18,7 +18,8 @@ from pipeline.label import schema, stages
 from pipeline.label.rhetoric import fold_rare
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.labelling.csd import agreement, as_name, decided, origin, tasks_of, waiting
+from pipeline.tasks.labelling.csd import agreement, decided, tasks_of, waiting
+from pipeline.tasks.labelling.projects import check_name, origin
 from pipeline.tasks.record import runs
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def summary(project: str, day: str, required: Sequence[str] = REQUIRED, licence:
 
 def page_of(project: str) -> Path:
     """Where a project's page lies."""
-    return settings.reports() / f"labels-{as_name(project)}.html"
+    return settings.reports() / f"labels-{check_name(project)}.html"
 
 
 def page(project: str, day: str) -> str:
@@ -155,7 +156,7 @@ def release(
     """
     from pipeline.report.labelling import data_card
 
-    began, name = runs.start(), as_name(name or project)
+    began, name = runs.start(), check_name(name or project)
     found = decided(project)
     if not stages.is_finished(found.annotations):
         count = found.annotations.filter(state="open").height

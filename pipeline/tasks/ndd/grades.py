@@ -7,21 +7,21 @@ Grades count for compressions that are as they were when they were graded, and t
 import json
 import logging
 import re
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import polars as pl
 
-from pipeline import settings, warehouse
+from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import assignment, compression, exchange, simulated
+from pipeline.label import assignment, compression, simulated
 from pipeline.label.compression import COUNT, FIELDS, FORM, Graded, Tasks
 from pipeline.metrics.ndd import integrity as measures
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
-from pipeline.tasks.labelling import csd
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling.projects import Project
 from pipeline.tasks.record import runs as funnel
 from pipeline.tasks.studies.rows import framed, row
 
@@ -31,7 +31,6 @@ STUDY, STEP, SELECT = "compression", "grades", "select"
 GOLD = "gold"  # what people left, as a system
 HUMAN, MADE_UP = "human", "simulated"
 """Whose grades rows of `studies` are of: the end of their subset. There are never both of one day."""
-RATERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS + 1))  # where they are made up
 
 Tool = Literal["files", "simulated"]
 
@@ -49,6 +48,11 @@ def project(source: str) -> str:
     if not re.fullmatch(SOURCE, source) or not re.fullmatch(SOURCE, name):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
     return name
+
+
+def _described(source: str) -> Project:
+    """The project of a data set as its tools need it."""
+    return Project(project(source), FORM)
 
 
 def compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
@@ -81,35 +85,27 @@ def select(
     """
     began, name, rows = funnel.start(), project(source), compressions(source, day, systems)
     wanted = compression.tasks(compression.sample(rows, count)).tasks
-    is_out = pl.col("task_id").is_in(csd.withdrawn(name).implode())
+    is_out = projects.is_withdrawn(name)
     fresh = wanted.filter(~is_out).with_columns(
-        project=pl.lit(name), source=pl.lit(source), day=pl.lit(parse_day(day)), thread_id="item_id",
-        comment_id="item_id",
-    )  # fmt: skip
-    there = warehouse.scan("label_tasks", pl.col("project") == name).select("task_id").collect()
-    total = there.height
-
-    def with_known(present: pl.LazyFrame) -> pl.DataFrame:
-        known = present.collect()
-        new = fresh.join(known, on="task_id", how="anti")
-        new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
-        return pl.concat([known, new.select(known.columns)])
-
-    if fresh.join(there, on="task_id", how="anti").height:
-        total = warehouse.replace("label_tasks", warehouse.slice_of(project=name), with_known, run_id)
+        source=pl.lit(source), day=pl.lit(parse_day(day)), thread_id="item_id", comment_id="item_id"
+    )
+    given = _given(source)
+    total = given.height
+    if fresh.join(given, on="task_id", how="anti").height:
+        total = projects.add_tasks(name, fresh, run_id)
     before = _selections(source, day)
     chosen = Selection(systems=rows["system"].unique().sort().to_list(), count=count)
     if chosen not in before:
         gone = wanted.filter(is_out).select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
         told = {"selections": [*before, chosen]}
-        funnel.tell(name, day, csd.origin(name), SELECT, fresh.height, gone, told, run_id, began)
+        funnel.tell(name, day, projects.origin(name), SELECT, fresh.height, gone, told, run_id, began)
     return total
 
 
 def _selections(source: str, day: str) -> list[Selection]:
     """What was given to raters of a day, in order."""
     name = project(source)
-    mine = (pl.col("origin") == csd.origin(name)) & (pl.col("step") == SELECT) & (pl.col("day") == parse_day(day))
+    mine = (pl.col("origin") == projects.origin(name)) & (pl.col("step") == SELECT) & (pl.col("day") == parse_day(day))
     found = warehouse.scan("runs", mine).select("config").collect()["config"]
     return [selection for config in found for selection in json.loads(config)["selections"]]
 
@@ -136,8 +132,7 @@ def tasks_of(source: str, day: str) -> Tasks:
         for each in chosen
     ]
     key = pl.concat([each.key for each in drawn]).unique().sort("item_id", "system")
-    out = csd.withdrawn(project(source))
-    new = key.join(given, on="task_id", how="anti").filter(~pl.col("task_id").is_in(out.implode()))
+    new = key.join(given, on="task_id", how="anti").filter(~projects.is_withdrawn(project(source)))
     if new.height:
         log.warning("%s: %d compressions of %s have changed since; give them anew", project(source), new.height, day)
     return Tasks(given.join(key, on="task_id", how="semi"), key.join(given, on="task_id", how="semi"))
@@ -145,13 +140,12 @@ def tasks_of(source: str, day: str) -> Tasks:
 
 def _given(source: str) -> pl.DataFrame:
     """All tasks that were given out, also of what has changed since: answers to them may still come."""
-    rows = warehouse.scan("label_tasks", pl.col("project") == project(source)).sort("task_id").collect()
-    return rows.with_columns(item_id="thread_id")
+    return projects.tasks_of(project(source)).with_columns(item_id="thread_id")
 
 
 def folder_of(source: str) -> Path:
     """Where the files of a data set lie; answers are looked for in `labels` below it."""
-    return settings.labelling() / project(source)
+    return _described(source).folder
 
 
 def export(
@@ -180,54 +174,34 @@ def export(
         some = compression.sample(compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.tasks(some).tasks, on="task_id", how="semi", maintain_order="left")
     check(folder, raters)
-    guide = compression.guidelines(lang)
-    whose = _dealt(source, tasks, raters) if raters else None
+    assigned = _deal(source, tasks, raters) if raters else None
+    sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
+    guidelines = {"guidelines.md": compression.guidelines(lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
-    (folder / "guidelines.md").write_text(guide, encoding="utf-8")
-    for rater in raters:
-        mine = compression.for_rater(tasks, rater, whose)
-        exchange.write_wide(folder / f"{rater}.xlsx", mine, rater, lang=lang, guidelines=guide, form=FORM)
-    return exchange.write_tasks(folder / "tasks.jsonl", tasks, form=FORM)
+    return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 
 
 def check(folder: Path, raters: Sequence[str]) -> None:
     """BadInput where sheets cannot be written: one rater alone, a name that is none, or a sheet that is there."""
-    csd.named(raters)
-    if raters and len(raters) < assignment.PER_TASK:
-        raise BadInput(f"{assignment.PER_TASK} people grade each sentence; name as many, found {len(raters)}")
-    if there := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
-        raise BadInput(f"{there[0]}: is there and may hold grades; put it aside, or give another folder")
+    projects.check_sheets(folder, raters, "sentence")
 
 
-def _assigned(source: str) -> Path:
-    """Where it is kept who got which tasks."""
-    return folder_of(source) / "assigned.csv"
-
-
-def _dealt(source: str, tasks: pl.DataFrame, raters: Sequence[str]) -> pl.DataFrame:
+def _deal(source: str, tasks: pl.DataFrame, raters: Sequence[str]) -> pl.DataFrame:
     """Who gets which tasks; what was dealt before stays, and new compressions of a sentence go to its raters."""
-    path = _assigned(source)
-    before = _read_assigned(path) if path.is_file() else pl.DataFrame(schema=assignment.ASSIGNED)
+    target = _described(source)
+    before = projects.read_assigned(target)
+    if before is None:
+        before = pl.DataFrame(schema=assignment.ASSIGNED)
     pool = _given(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *before["task_id"]]))
-    whose = compression.assign(pool, raters, given=before)
-    absent = whose.join(before, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
+    assigned = compression.assign(pool, raters, given=before)
+    absent = assigned.join(before, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
     if absent.height:
         log.warning(
-            "%s: %d tasks are of sentences that were dealt to %s, whose sheets were not asked for", project(source),
+            "%s: %d tasks are of sentences that were dealt to %s, whose sheets were not asked for", target.name,
             absent["task_id"].n_unique(), ", ".join(absent["rater_id"].unique().sort()),
         )  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    whose.write_csv(draft)
-    draft.replace(path)
-    return whose
-
-
-def _read_assigned(path: Path) -> pl.DataFrame:
-    found = pl.read_csv(path, infer_schema=False)
-    if found.columns != list(assignment.ASSIGNED):
-        raise BadInput(f"{path}: expected columns {', '.join(assignment.ASSIGNED)}, found {', '.join(found.columns)}")
-    return found
+    projects.write_assigned(target, assigned)
+    return assigned
 
 
 def collect(
@@ -245,20 +219,19 @@ def collect(
         BadInput: naming file, row and field; or people have graded already what simulated raters should.
     """
     now = tasks_of(source, day)
-    made = _made_up(source, day, now) if tool == "simulated" else _read(source, paths)
-    csd.keep(project(source), made, run_id)
+    target = _described(source)
+    fetched = projects.fetch(target, _given(source), tool, lambda: _simulate(source, day, now), paths)
+    projects.add_labels(target.name, fetched.labels, run_id)
     graded = _publish(source, day, now, run_id)
     return {"tasks": now.tasks.height, "graded": graded, "waiting": now.tasks.height - graded}
 
 
-def _made_up(source: str, day: str, now: Tasks) -> pl.DataFrame:
+def _simulate(source: str, day: str, now: Tasks) -> pl.DataFrame:
     """Grades of simulated raters; where people's compressions are at hand, what is more like them is graded higher."""
-    said = csd.labels_of(project(source))
-    if said.filter(pl.col("tool") != simulated.TOOL).height:
-        raise BadInput(f"people have graded compressions of {source!r}: simulated raters would add nothing")
-    before = said.select(list(assignment.ASSIGNED)).unique().join(now.tasks, on="task_id", how="semi")
-    whose = compression.assign(now.tasks, RATERS, given=before)
-    return simulated.grade(now.tasks, RATERS, whose, truth=_likeness(compressions(source, day), now.key), form=FORM)
+    before = projects.simulated_before(project(source), now.tasks, f"compressions of {source!r}")
+    assigned = compression.assign(now.tasks, simulated.GRADERS, given=before)
+    truth = _likeness(compressions(source, day), now.key)
+    return simulated.grade(now.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
 
 
 def _likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
@@ -276,29 +249,6 @@ def _likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
         shares = 2 * shared / max(1, sum(kept) + sum(meant)), shared / max(1, sum(meant))
         found += [(task_id, field, round(5 * share)) for field, share in zip(FIELDS, shares, strict=True)]
     return pl.DataFrame(found, {"task_id": pl.String, "field": pl.String, "grade": pl.Int64}, orient="row")
-
-
-def _read(source: str, paths: Sequence[Path]) -> pl.DataFrame:
-    looked = folder_of(source) / "labels"
-    lying = list(paths) or sorted(path for path in looked.glob("*") if path.is_file() and path.name[0] not in ".~")
-    return pl.concat([pl.DataFrame(schema=exchange.COLUMNS), *(_read_sheet(source, path) for path in lying)])
-
-
-def _read_sheet(source: str, path: Path) -> pl.DataFrame:
-    """Grades of a file; where sheets were dealt, by those alone who got the tasks."""
-    found = exchange.read(path, _given(source), form=FORM)
-    if (later := found.filter((pl.col("round") != 1) | (pl.col("stage") != 1))).height:
-        told = later.select("task_id", "rater_id", "round", "stage").row(0)
-        raise BadInput("{}: task {}, rater {!r}: expected round 1 and stage 1, found {} and {}".format(path, *told))
-    if (made_up := found.filter(pl.col("tool") == simulated.TOOL)).height:
-        raise BadInput(f"{path}: task {made_up['task_id'][0]}: grades of a file are people's, not {simulated.TOOL}")
-    if not (dealt := _assigned(source)).is_file():
-        return found
-    strange = found.join(_read_assigned(dealt), on=list(assignment.ASSIGNED), how="anti").select("task_id", "rater_id")
-    if (strange := strange.unique(maintain_order=True)).height:
-        task_id, rater = strange.row(0)
-        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {strange.height - 1} others")
-    return found
 
 
 def publish(source: str, day: str, run_id: str = "cli") -> int:
@@ -342,12 +292,10 @@ def _graded(source: str, day: str, now: Tasks) -> tuple[Graded, pl.DataFrame, pl
 
     Labels of tasks of other days alone are left aside.
     """
-    every = csd.labels_of(project(source))
-    ours = pl.concat([now.tasks, _given(source).filter(pl.col("day") == parse_day(day))]).unique("task_id")
-    is_made_up = pl.col("tool") == simulated.TOOL
-    has_people = every.filter(~is_made_up).height > 0
-    of_day = every.join(ours, on="task_id", how="semi")
-    counted, made_up = (of_day.filter(~is_made_up), of_day.filter(is_made_up)) if has_people else (of_day, of_day[:0])
+    of_day = _given(source).filter(pl.col("day") == parse_day(day))
+    task_ids = pl.concat([now.tasks, of_day]).select("task_id").unique()
+    parts = projects.people_first(projects.labels_of(project(source)))
+    counted, made_up = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
     return compression.grades(counted, now.key), made_up, counted
 
 
@@ -373,11 +321,11 @@ def _tell(name: str, day: str, kept: int, dropped: pl.DataFrame, made_up: pl.Dat
     gone = pl.concat([dropped.select(columns), made_up.with_columns(reason=pl.lit(MADE_UP)).select(columns)])
     where = pl.concat_str("task_id", "rater_id", "field", separator="/")
     gone = gone.select("reason", source=pl.lit(name), row_key=where).sort("row_key", "reason")
-    mine = (pl.col("origin") == csd.origin(name)) & (pl.col("step") == STEP) & (pl.col("day") == parse_day(day))
+    mine = (pl.col("origin") == projects.origin(name)) & (pl.col("step") == STEP) & (pl.col("day") == parse_day(day))
     there = warehouse.scan("dropped", mine).select(gone.columns).collect().sort("row_key", "reason")
     runs = warehouse.scan("runs", mine).select("kept_count").collect()["kept_count"].to_list()
     if runs != [kept] or not there.equals(gone):
-        funnel.tell(name, day, csd.origin(name), STEP, kept, gone, {}, run_id)
+        funnel.tell(name, day, projects.origin(name), STEP, kept, gone, {}, run_id)
     else:
         funnel.record(STEP, gone, name)
 

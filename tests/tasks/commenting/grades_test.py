@@ -11,7 +11,6 @@ from pipeline.errors import BadInput, Missing
 from pipeline.label import exchange, quality
 from pipeline.tasks.commenting import commenters, grades
 from pipeline.tasks.daily import collect
-from pipeline.tasks.labelling import release
 
 DAY = sample.DAY
 LATER = "2026-11-20"
@@ -63,14 +62,6 @@ def test_grades_become_a_table_once_there_are_two(given: Path) -> None:
     before = rows.sort("comment_id")
     grades.collect("references", [one, other])
     assert warehouse.scan("comment_grades").collect().sort("comment_id").equals(before)
-
-
-def test_files_are_looked_for_in_the_folder(given: Path) -> None:
-    """What lies in `labels` is taken without naming it."""
-    grades.export("references", given, RATERS[:2])
-    for rater in RATERS[:2]:
-        filled_in(given, rater, 3).rename(given / "labels" / f"{rater}.csv")
-    assert grades.look("references", "files")["waiting"] == 0
 
 
 def test_made_up_raters_are_two_a_comment(given: Path) -> None:
@@ -203,37 +194,14 @@ def test_people_count_before_simulated_raters(given: Path) -> None:
     assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
 
 
-def test_what_was_withdrawn_does_not_come_back(given: Path) -> None:
-    """A task taken out on request is not given again, and its grade goes."""
-    grades.look("references", "simulated")
-    gone = warehouse.scan("label_tasks").collect().row(0, named=True)
-    release.withdraw([gone["row_id"]])
-    assert grades.give("references", DAY, "files") == 161
-    grades.look("references", "files")
-    assert gone["comment_id"] not in set(
-        warehouse.scan("comment_grades", pl.col("thread_id") == gone["thread_id"]).collect()["comment_id"]
-    )
-
-
-def test_a_grade_can_be_corrected(given: Path) -> None:
-    """A sheet sent again with another grade and no times replaces what it said before."""
-    grades.export("references", given, RATERS[:2])
-    for grade in (3, 4):
-        grades.collect("references", [filled_in(given, rater, grade) for rater in RATERS[:2]])
-    assert set(warehouse.scan("comment_grades").collect()["grade"]) == {4.0}
-
-
-def test_grades_of_strangers_are_refused(given: Path) -> None:
-    """Where sheets were dealt a grade by somebody who did not get the task is named; so is a sheet without grades."""
+def test_a_grade_of_another_round_is_refused_and_not_kept(given: Path) -> None:
+    """A row of round 2 is named by file, task and rater, and no label of its file comes in."""
     grades.export("references", given, RATERS[:2])
     path = filled_in(given, "anna", 3)
-    rows = pl.read_csv(path)
-    rows.with_columns(rater_id=pl.lit("zoe")).write_csv(path)
-    with pytest.raises(BadInput, match=r"anna.csv: task \w+ was not given to rater 'zoe', nor 161 others"):
+    pl.read_csv(path).with_columns(round=pl.lit(2)).write_csv(path)
+    with pytest.raises(BadInput, match=r"task \w+, rater 'anna': expected round 1 and stage 1, found 2 and 1"):
         grades.collect("references", [path])
-    rows.drop("quality").write_csv(path)
-    with pytest.raises(BadInput, match="no column of what was asked; expected quality"):
-        grades.collect("references", [path])
+    assert warehouse.snapshot("labels") is None
 
 
 def test_a_look_without_news_writes_nothing(given: Path) -> None:
@@ -242,15 +210,6 @@ def test_a_look_without_news_writes_nothing(given: Path) -> None:
     before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
     grades.look("references", "simulated")
     assert {name: warehouse.snapshot(name) for name in before} == before
-
-
-def test_too_few_raters_are_told(given: Path) -> None:
-    """One rater cannot give two grades; a foreign file of assignments is named."""
-    with pytest.raises(BadInput, match="2 people grade each comment; name as many, found 1"):
-        grades.export("references", given, RATERS[:1])
-    (given / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"assigned.csv: expected columns task_id, rater_id, found task, who"):
-        grades.export("references", given, RATERS)
 
 
 def test_own_grades_are_not_overwritten_by_imported_ones(corpus: Path, tmp_path: Path) -> None:

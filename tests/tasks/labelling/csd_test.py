@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.labelling import csd, release
+from pipeline.tasks.labelling import csd, projects, release
 from pipeline.tasks.labelling.csd import STEPS, Rules
 from tests.support.labelled import answers, said, table
 from tests.support.studio import TOKEN
@@ -116,7 +116,7 @@ def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> Non
 
 def test_a_tool_that_is_away_has_nothing_new(project: str) -> None:
     """A Label Studio that cannot be reached just now is no fault of the run: it waits on."""
-    at = csd.Studio("http://127.0.0.1:9", TOKEN)
+    at = projects.Studio("http://127.0.0.1:9", TOKEN)
     assert csd.collect(project, STEPS[0], "label_studio", at)["waiting"] == 24
 
 
@@ -168,7 +168,7 @@ def test_the_tool_files(project: str) -> None:
 def test_label_studio_from_end_to_end(project: str) -> None:
     """Tasks pushed twice are there once; three raters and an adjudicator answer there; what comes back settles all."""
     with Server() as server:
-        at = csd.Studio(server.url, TOKEN)
+        at = projects.Studio(server.url, TOKEN)
         for _ in range(2):
             csd.push(project, (1, 1), "label_studio", at)
         assert csd.collect(project, (1, 1), "label_studio", at)["waiting"] == 24
@@ -189,7 +189,7 @@ def test_a_task_that_waits_for_nobody_is_named(project: str, caplog: pytest.LogC
     """Label Studio gives a task to nobody after three answers, though one lacks a field: the log names that task."""
     task, *others = csd.tasks_of(project)["task_id"]
     with Server() as server:
-        at = csd.Studio(server.url, TOKEN)
+        at = projects.Studio(server.url, TOKEN)
         csd.push(project, STEPS[0], "label_studio", at)
         whole = dict(said(project, "x").filter(task_id=task).select("field", "value").iter_rows())
         for rater in (11, 12, 13):
@@ -208,17 +208,9 @@ def test_a_task_that_waits_for_nobody_is_named(project: str, caplog: pytest.LogC
 
 def test_nobody_to_push_to(project: str) -> None:
     """Without a Label Studio its tool is Missing and names the settings."""
-    assert csd.studio() is None
+    assert projects.studio() is None
     with pytest.raises(Missing, match="UNDERTONE_STUDIO_URL"):
-        csd.push(project, STEPS[0], "label_studio", csd.studio())
-
-
-def test_the_environments_token_goes_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address from a connection never gets the token of the environment."""
-    monkeypatch.setenv("UNDERTONE_STUDIO_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("UNDERTONE_STUDIO_KEY", "secret")
-    assert csd.studio() == csd.Studio("http://127.0.0.1:1", "secret")
-    assert csd.studio("http://127.0.0.1:2") == csd.Studio("http://127.0.0.1:2", "")
+        csd.push(project, STEPS[0], "label_studio", projects.studio())
 
 
 def test_simulated_raters_settle_everything(simulated: str) -> None:
