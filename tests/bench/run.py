@@ -181,7 +181,7 @@ def bench_score(texts: list[str]) -> None:
 
 
 def bench_train(triples: int) -> None:
-    """Training on embeddings made once, beside the released code's way: all four texts of a triple at every step."""
+    """Training on embeddings made once, beside the released code's way: all four texts at every step (IMP-44)."""
     import numpy as np
     import polars as pl
     import torch

@@ -63,7 +63,7 @@ def states(run: Any) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_sample_through_all_dags_twice(run: Run, home: Path, tiny_encoder: Path) -> None:
-    """The sample goes through every DAG; going through again, now with a logical date, changes no row."""
+    """The sample goes through every DAG (X-06); going through again, now with a logical date, changes no row."""
     chain = [
         ("impscore", {"epochs": 2, "cassette": "sample", "profile": "paper"}),
         ("collect", {"path": "sample"}),

@@ -182,7 +182,7 @@ def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
 
 
 def test_what_the_published_choices_give_away(data: Path) -> None:
-    """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten."""
+    """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten (errata E23)."""
     choices = examples.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
     found = dict(choice_baselines(choices).select("baseline", "accuracy").iter_rows())
     assert found["position"] == pytest.approx(1250 / 1251)

@@ -20,7 +20,7 @@ def test_published_numbers() -> None:
 
 
 def test_claims() -> None:
-    """Errata E12: BLEU-1 falls, IR-TC leads 4 rows of 9 and shares one; and not all p are below .01."""
+    """Errata E12: BLEU-1 falls, IR-TC leads 4 rows of 9 and shares one; and not all p are below .01 (E24)."""
     found = {row["claim"]: row for row in claims().to_dicts()}
     assert claims().columns == ["system", "place", "claim", "found", "holds"]
     wrong = {row["place"]: row["found"] for row in found.values() if row["holds"] is False}

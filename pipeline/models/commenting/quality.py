@@ -1,4 +1,4 @@
-"""The quality scorer: the grade that people would give a comment under its article, or its likes (issue 6, AAC-34).
+"""The quality scorer: the grade that people would give a comment under its article, or its likes (AAC-34).
 
     s(x) = b + Σ_f w_f · x_f              over families of features f
     grade = low + (high - low) σ(s)       between the least and the largest grade learnt from

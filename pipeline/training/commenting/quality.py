@@ -1,4 +1,4 @@
-"""Training of the quality scorer on graded comments, or on their likes (issue 6 part 6; AAC-34, paper section 6).
+"""Training of the quality scorer on graded comments, or on their likes (commenting, section 6; AAC-34).
 
     L(w) = (1 - ρ) mean_i l(s_i, z_i) + ρ mean_ij log(1 + e^(s_j - s_i)) + λ |w|² / 2
 

@@ -23,7 +23,7 @@ def write(path: Path, *entries: object) -> Path:
 
 
 def test_a_row_a_sentence(tmp_path: Path) -> None:
-    """Sentences come out with their level, from 1, the most explicit."""
+    """Sentences come out with their level, from 1, the most explicit (IMP-31)."""
     found = groups.read(write(tmp_path / "g.jsonl", GOOD, "", {**GOOD, "group": "more"}))
     assert found.rows()[:3] == [("tea", level, text) for level, text in enumerate(GOOD["sentences"], 1)]
     assert found["group"].n_unique() == 2

@@ -199,7 +199,7 @@ def test_every_token_is_told_of_once(summary: list[str], passage: list[str]) -> 
 
 def test_official_words_are_imperceptible_by_another_list(data: Path) -> None:
     """Of the gold words of the official dev file that Brysbaert et al. rate as they stand, 98.8 % are imperceptible by
-    that list (721 of 730 are under 2.4; ours), though the paper names MRC's, by which 80 % of the rated are.
+    that list (721 of 730 are under 2.4; ours), though the paper names MRC's, by which 80 % of the rated are (E21).
     """
     gold = items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.answers()).to_series().to_list()
     words = [[Token(word, word.lower(), "NOUN", 0, len(word))] for word in gold]

@@ -39,6 +39,11 @@ def test_observation_1_holds_only_for_the_ends() -> None:
     assert sum(row[3] == max(row) for row in TABLE_10) == 8
 
 
+def test_mean_scores_rise_with_the_level() -> None:
+    """Over the ten topics of table 10 the mean score rises from level to level (IMP-36, errata E5)."""
+    assert np.mean(TABLE_10, axis=0) == pytest.approx([0.693, 0.844, 1.062, 1.368], abs=5e-4)
+
+
 def test_a_tie_counts_for_nothing() -> None:
     """Three items of which two tie: two concordant pairs of three."""
     assert kendall_tau((1, 2, 3), (0.1, 0.1, 0.9)) == pytest.approx(2 / 3)

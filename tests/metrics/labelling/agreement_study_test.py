@@ -11,7 +11,7 @@ from pipeline.metrics.labelling.agreement_study import (
 
 
 @pytest.mark.parametrize(("q", "kappa", "value"), [(0.90, 0.239, 0.757), (0.96, 0.474, 0.892), (0.99, 0.793, 0.972)])
-def test_numbers_of_the_spec(q: float, kappa: float, value: float) -> None:
+def test_kappa_and_tae_of_skewed_labels(q: float, kappa: float, value: float) -> None:
     """At a positive rate of 0.02: kappa of a rater with the truth, and TAE (CSD-22)."""
     row = study([q], [0.02], [2], items=100_000).row(0, named=True)
     assert row["kappa"] == pytest.approx(kappa, abs=0.02)

@@ -86,7 +86,7 @@ def test_what_the_model_says_changes_with_the_context(batch: Batch) -> None:
 def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: str, is_additive: bool) -> None:
     """With linear Mean and cls, f(s, c) - f(s', c) is the same for every c: contexts cannot turn two sentences round.
 
-    The product of m_s and m_cs can.
+    The product of m_s and m_cs can (errata E22).
     """
     found = model(comparison=comparison)
     first, second = (

@@ -78,7 +78,7 @@ def test_size_of_shards_does_not_matter(scored: object, cut: list[str], rows: in
 
 
 def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, cut: list[str]) -> None:
-    """A text known from any day or source is not cut again; a changed one is, and its old tokens leave the day."""
+    """A text of any day or source is cut once (X-01); a changed one is cut anew, and its old tokens leave the day."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     segment.run(DAY)
     assert sorted(cut) == ["Nice hat, sir.", "今天真冷。"]

@@ -81,7 +81,7 @@ def test_other_numbers_give_another_model(imported: object, tiny_encoder: Path) 
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
-    """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn."""
+    """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn (X-05)."""
     row = table("models").row(0, named=True)
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"

@@ -178,7 +178,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(found: dict[str, int], mo
 
 
 def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> None:
-    """The 2 x 2 of subtask 3 is in `evaluations`, with the baseline beside it, and on the page."""
+    """The 2 x 2 of subtask 3 (REC-02) is in `evaluations`, with the baseline beside it, and on the page."""
     for subtask in building.SUBTASKS:
         assert options.choose(subtask, proposed.proposals[subtask], DAY, HOW, BY)
         trained = readers.train(DAY, subtask, changes=SMALL)

@@ -187,7 +187,7 @@ def test_sources(own: str) -> None:
 
 
 def test_a_data_set_described(own: str, model: str) -> None:
-    """Of distinct sentences: implicitness of all and of the implicit part, and distances of all pairs there are."""
+    """Of distinct sentences: implicitness of all and of the implicit part (IMP-40), and distances of all pairs."""
     found = staged(studies.data_set(own, DAY, model))
     assert found["model_id"].unique().to_list() == [model]
     counts = (
