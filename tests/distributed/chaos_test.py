@@ -20,7 +20,7 @@ import pytest
 from pipeline import warehouse
 from tests.distributed import cluster as made
 from tests.distributed.cluster import WORKERS, Cluster
-from tests.distributed.equality_test import embedded, start, unequal
+from tests.distributed.comparison import embedded, start, unequal
 from tests.distributed.steps import DAY, Step
 from tests.faults.disturbed import every_row
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -12,14 +10,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
-from pipeline.commands.operate import stack
 from pipeline.slices import parse_day
 from pipeline.tables import PROVENANCE
 from tests.distributed import steps as given
 from tests.distributed.cluster import UPKEEP, Cluster
+from tests.distributed.comparison import embedded, start, unequal
 from tests.distributed.steps import DAY, REAL, Step
 
 OWN = (*PROVENANCE, "row_id")  # the last is random, so that nobody can tell who wrote a comment
@@ -36,15 +33,6 @@ def contents() -> dict[str, pl.DataFrame]:
         )
         found[name] = frame[flat.select(pl.struct(flat.columns).arg_sort()).to_series()] if frame.height else frame
     return found
-
-
-def start(cluster: Cluster, step: Step) -> None:
-    """Set a step off."""
-    rest = cluster.rest
-    if step.day:
-        rest.trigger(step.dag, step.day, step.conf, is_keyed=step.is_keyed)
-    else:
-        rest.call("POST", f"/dags/{step.dag}/dagRuns", json={"logical_date": None, "conf": step.conf})
 
 
 def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict[str, int]:
@@ -69,20 +57,6 @@ def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict
         if (looks := looks + 1) % 5 == 0:
             peak = max(peak, cluster.memory(), key=lambda found: sum(found.values()))
     raise AssertionError(f"after {timeout:.0f} s {wanted - done} are not done")
-
-
-def embedded(folder: Path, told: str, resources: str) -> "subprocess.Popen[bytes]":
-    """The same steps in a process of their own, started."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "UNDERTONE_", "AWS_"))}
-    env = {
-        **own, "UNDERTONE_HOME": str(folder / "home"), "UNDERTONE_RESOURCES": resources,
-        "AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[2]),
-    }  # fmt: skip
-    folder.mkdir()
-    with (folder / "embedded.log").open("wb") as log:
-        asked = [sys.executable, "-m", "tests.distributed.embedded", told]
-        return subprocess.Popen(asked, env=env, cwd=folder, stdout=log, stderr=log)
 
 
 @pytest.mark.slow
@@ -171,15 +145,6 @@ def through(cluster: Cluster, steps: given.Steps) -> dict[str, int]:
 
 
 EMPTY = {"sentences", "erasures", "model_erasures"}  # what no step writes
-
-
-def unequal(one: pl.DataFrame, other: pl.DataFrame) -> str:
-    """What differs, or nothing."""
-    try:
-        assert_frame_equal(one, other, check_exact=True)
-    except AssertionError as why:
-        return str(why)
-    return ""
 
 
 def instances(cluster: Cluster) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from pipeline.collect.privacy import anonymise
 from pipeline.llm.ledger import answers
 from pipeline.llm.request import Request
 from pipeline.slices import parse_day
+from tests.distributed.chain import CHAIN, quiet, settled
 from tests.distributed.cluster import BUCKET, DATABASES, Cluster
-from tests.distributed.range_test import CHAIN, quiet, settled
 from tests.support.search import find
 
 DAY, OTHER = "2026-09-01", "2026-09-02"  # of no other test of the cluster

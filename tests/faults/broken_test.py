@@ -21,7 +21,7 @@ from tests.faults import whole
 from tests.faults.disturbed import Run, calm, every_row
 from tests.faults.proxy import Proxy
 from tests.support.llm_server import Faults, Server
-from tests.warehouse.postgres_test import server
+from tests.support.postgres import server
 
 postgres = server  # a fixture under another name
 Break = Callable[[], AbstractContextManager[None]]

@@ -1,6 +1,5 @@
 """What reads texts of strangers takes time that grows with their length: tried with 10, 100 and 1,000 kB."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,16 +19,7 @@ from pipeline.llm.questions import answer, explicit, graded, problematic, recove
 from pipeline.text import segment, sentences, trees
 from pipeline.text.language import language
 from tests.fuzz.run import within
-
-SIZES = (10_000, 100_000, 1_000_000)  # characters
-MOST = 30  # times the CPU seconds for ten times the text; the square takes a hundred times
-LEAST = 0.02  # seconds: what takes less is not compared
-HANG = 60.0  # CPU seconds
-
-
-def repeated(part: str, before: str = "", after: str = "") -> Callable[[int], str]:
-    """A text of a length: parts between what stands before and after."""
-    return lambda size: before + part * (size // len(part)) + after
+from tests.support.growth import HANG, SIZES, check_growth, repeated
 
 
 def _clean(text: str) -> None:
@@ -86,20 +76,6 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "quotation": (_quote, [repeated("a "), repeated("a")]),
     "snarks": (opinion._OPTIONS.match, [repeated("(a)"), repeated("(a)(b")]),
 }  # fmt: skip
-
-
-def check_growth(read: Callable[[str], object], text: Callable[[int], str]) -> None:
-    """Fail where ten times the text takes far more than ten times as long."""
-    before = 0.0
-    for size in SIZES:
-        value = text(size)
-        with within(HANG):
-            started_at = time.process_time()
-            read(value)
-            seconds = time.process_time() - started_at
-        if before:
-            assert seconds <= MOST * max(before, LEAST), f"{value[:40]!r}…: {seconds:.2f} s for {size:,} characters"
-        before = seconds
 
 
 @pytest.mark.parametrize("name", READERS)

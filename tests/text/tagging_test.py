@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput, Missing
 from pipeline.text import tagging, wordnet
 from pipeline.text.tagging import UPOS, Tagger, Token, Word, counts, perceptron, read, sentences, stanza, tagger
-from tests.text.wordnet_test import found_in, real, small, write
+from tests.support.wordnet_net import found_in, real, small, write
 
 __all__ = ["small"]  # a fixture: our own net is the WordNet that nltk finds
 

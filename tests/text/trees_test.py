@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput, Missing
 from pipeline.text import trees
 from pipeline.text.trees import Tree, depths, matched, parser, read, subtrees, without
+from tests.support.tree_cases import heads
 
 HEADS = [1, 2, -1, 2, 6, 6, 3, 2]  # Our neighbour sold what the old man left .  (of our own: left hangs on sold)
 
@@ -33,18 +34,6 @@ TREES = [
          ("Case=Nom", "Mood=Ind|Tense=Past", "", "", ""), "ours-1", "She didn't sleep."),
     Tree(("Snow",), (-1,), ("root",), ("NOUN",), ("snow",), ("",)),
 ]  # fmt: skip
-
-
-@st.composite
-def heads(draw: st.DrawFn, largest: int = 12) -> list[int]:
-    """A random tree, mostly not projective: each word but the first hangs on an earlier one, words then shuffled."""
-    size = draw(st.integers(1, largest))
-    above = [-1, *(draw(st.integers(0, word - 1)) for word in range(1, size))]
-    place = draw(st.permutations(range(size)))
-    found = [0] * size
-    for word, head in enumerate(above):
-        found[place[word]] = place[head] if head >= 0 else -1
-    return found
 
 
 def family(up: list[int], word: int) -> set[int]:

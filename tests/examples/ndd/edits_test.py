@@ -16,7 +16,7 @@ from pipeline.examples.ndd import edits
 from pipeline.examples.ndd.edits import Sentence, from_tokens, generate
 from pipeline.text import trees, wordnet
 from pipeline.text.tagging import Token
-from tests.text import wordnet_test
+from tests.support import wordnet_net
 
 PAST, PRESENT, TO = "Tense=Past|VerbForm=Fin", "Mood=Ind|Tense=Pres|VerbForm=Fin", "VerbForm=Inf"
 KEYED = ("part_of_speech", "tense", "lemma")  # those that need no WordNet
@@ -180,11 +180,11 @@ NET = [
 @pytest.fixture
 def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nine synsets of our own are the WordNet that nltk finds."""
-    monkeypatch.setattr(wordnet_test, "ROWS", NET)
-    monkeypatch.setattr(wordnet_test, "EXCEPTIONS", dict.fromkeys(wordnet_test.EXCEPTIONS, ""))
-    monkeypatch.setattr(wordnet_test, "LEXNAMES", {})
-    wordnet.unpack([wordnet_test.write(tmp_path / "tree")], tmp_path / "nltk_data")
-    with wordnet_test.found_in(tmp_path / "nltk_data"):
+    monkeypatch.setattr(wordnet_net, "ROWS", NET)
+    monkeypatch.setattr(wordnet_net, "EXCEPTIONS", dict.fromkeys(wordnet_net.EXCEPTIONS, ""))
+    monkeypatch.setattr(wordnet_net, "LEXNAMES", {})
+    wordnet.unpack([wordnet_net.write(tmp_path / "tree")], tmp_path / "nltk_data")
+    with wordnet_net.found_in(tmp_path / "nltk_data"):
         yield
 
 

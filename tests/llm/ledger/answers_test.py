@@ -19,9 +19,9 @@ from pipeline.llm.ledger.answers import Call
 from pipeline.llm.request import Request, as_json
 from pipeline.llm.service import connection
 from pipeline.llm.service.replies import Reply
-from tests.warehouse import postgres_test
+from tests.support import postgres
 
-server = postgres_test.server  # a throw-away PostgreSQL, skipped where there is none
+server = postgres.server  # a throw-away PostgreSQL, skipped where there is none
 Open = Callable[[], sa.Engine]
 GONE = "elsewhere"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like
 from pipeline.text.trees import depths, read, subtrees
-from tests.text.trees_test import heads
+from tests.support.tree_cases import heads
 
 # Our neighbour sold what the old man left .
 UP = [1, 2, -1, 2, 6, 6, 7, 3, 2]

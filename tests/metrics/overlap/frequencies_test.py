@@ -11,8 +11,8 @@ from pipeline.errors import BadInput
 from pipeline.metrics.overlap import frequencies as module
 from pipeline.metrics.overlap.frequencies import document_frequencies, hashed, idf, token_hashes
 from pipeline.metrics.overlap.segments import batches
-from tests.metrics.overlap.cider_test import documents
 from tests.support.overlap_cases import drawn, seeds
+from tests.support.plain_cider import documents
 
 
 def hash_of(gram: tuple[str, ...]) -> int:

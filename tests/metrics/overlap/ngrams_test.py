@@ -4,8 +4,8 @@ from hypothesis import given, settings
 
 from pipeline.metrics.overlap.ngrams import matches
 from pipeline.metrics.overlap.segments import batches
-from tests.metrics.overlap.cider_test import grams
 from tests.support.overlap_cases import drawn, seeds, whole
+from tests.support.plain_cider import grams
 
 
 def test_by_hand() -> None:

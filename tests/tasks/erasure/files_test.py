@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.tasks.erasure import files
 from pipeline.tasks.erasure.rules import Gone
-from tests.fuzz.linear_test import check_growth, repeated
+from tests.support.growth import check_growth, repeated
 
 SAID = "what somebody said and wants to have back"
 KEYS = pl.DataFrame(schema=dict.fromkeys(("source", "thread_id", "comment_id"), pl.String))

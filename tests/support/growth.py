@@ -1,0 +1,30 @@
+"""How the time of a reader grows with its text."""
+
+import time
+from collections.abc import Callable
+
+from tests.fuzz.run import within
+
+SIZES = (10_000, 100_000, 1_000_000)  # characters
+MOST = 30  # times the CPU seconds for ten times the text; the square takes a hundred times
+LEAST = 0.02  # seconds: what takes less is not compared
+HANG = 60.0  # CPU seconds
+
+
+def repeated(part: str, before: str = "", after: str = "") -> Callable[[int], str]:
+    """A text of a length: parts between what stands before and after."""
+    return lambda size: before + part * (size // len(part)) + after
+
+
+def check_growth(read: Callable[[str], object], text: Callable[[int], str]) -> None:
+    """Fail where ten times the text takes far more than ten times as long."""
+    before = 0.0
+    for size in SIZES:
+        value = text(size)
+        with within(HANG):
+            started_at = time.process_time()
+            read(value)
+            seconds = time.process_time() - started_at
+        if before:
+            assert seconds <= MOST * max(before, LEAST), f"{value[:40]!r}…: {seconds:.2f} s for {size:,} characters"
+        before = seconds
