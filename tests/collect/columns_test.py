@@ -45,7 +45,7 @@ def test_a_mistyped_mapping(text: str, why: str) -> None:
     ],
 )
 def test_exports_are_known_by_their_columns(present: str, source: str, thread: str, likes: str) -> None:
-    """The columns are those of crawl.md section 7; none of a person's but the hashed id is mapped."""
+    """The columns are those that known tools export; none of a person's but the hashed id is mapped."""
     found, mapping = columns.choose({}, present.split(), "here")
     assert (found, mapping["thread_id"], mapping["like_count"]) == (source, thread, likes)
     assert not {"nickname", "user_nickname", "user_screen_name", "user_avatar_url"} & set(mapping.values())

@@ -1,4 +1,4 @@
-"""Importing: exports known by their columns (crawl.md section 7), raw pages, bad files, and real data."""
+"""Importing: exports known by their columns, raw pages, bad files, and real data."""
 
 import json
 import sqlite3

@@ -149,7 +149,7 @@ def test_the_shipped_list_agrees_with_people(
     data: Path, name: str, column: str | None, bounds: tuple[float, float] | None
 ) -> None:
     """Pearson's r with human ratings: 0.957 on the 658 words shared with MRC, and on 970 with Brysbaert's list (ours,
-    measured after it was written). The human lists agree with each other at 0.918 (facts/nlp.md).
+    measured after it was written). The human lists agree with each other at 0.918.
     """
     path = data / "concreteness" / {"mrc": "mrc.csv", "brysbaert": "brysbaert_concreteness_40k.csv"}[name]
     both = embedded().rows.join(read(path, column, bounds).rows, on="word", suffix="_by_people")

@@ -350,7 +350,7 @@ def accuracy(tag: Callable[[Sequence[str]], list[str]], gold: list[list[Word]]) 
 
 
 def test_the_perceptron_on_the_treebank(treebank: Path, tmp_path: Path) -> None:
-    """Trained on every twelfth of 12,544 sentences it comes to .877, as facts/nlp.md measured for 1,000; ±.02."""
+    """Trained on every twelfth of 12,544 sentences it comes to .877, as measured before on 1,000; ±.02."""
     part = tmp_path / "part.conllu"
     part.write_text("\n\n".join((treebank / "en_ewt-ud-train.conllu").read_text().split("\n\n")[::12]))
     tag = tagging._perceptron_tags(tagging._learnt(part))
@@ -358,7 +358,7 @@ def test_the_perceptron_on_the_treebank(treebank: Path, tmp_path: Path) -> None:
 
 
 def test_the_counts_on_the_treebank(treebank: Path) -> None:
-    """Without training it comes to the .86 of each word's most frequent tag in training (facts/nlp.md), ±.02."""
+    """Without training it comes to the .86 of each word's most frequent tag in training, ±.02."""
     with real():
         gold = list(read(treebank / "en_ewt-ud-test.conllu"))[::8]
         assert accuracy(tagging._counted_tags(), gold) == pytest.approx(0.862, abs=0.02)

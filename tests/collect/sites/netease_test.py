@@ -1,4 +1,4 @@
-"""NetEase Cloud Music: saved pages to exact records. Shapes and traps are those of crawl.md section 3."""
+"""NetEase Cloud Music: saved pages to exact records. Shapes are the site's, words are ours."""
 
 from datetime import UTC, datetime
 from typing import Any

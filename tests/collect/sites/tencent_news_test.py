@@ -1,4 +1,4 @@
-"""Tencent News: saved pages of both generations to exact records. Shapes and traps: crawl.md section 6."""
+"""Tencent News: saved pages of both generations to exact records. Shapes are the site's, words are ours."""
 
 from datetime import UTC, datetime
 from typing import Any

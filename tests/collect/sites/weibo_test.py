@@ -1,4 +1,4 @@
-"""Weibo: saved pages to exact records. Shapes and traps are those of crawl.md section 2; the words are ours."""
+"""Weibo: saved pages to exact records. Shapes are the site's, words are ours."""
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
