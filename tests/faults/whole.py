@@ -130,11 +130,11 @@ def recam(do: Do, folder: Path) -> None:
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [
-        {"study": "data_sets", **do("impscore.studies.data_set", source, DAY)}
-        for source in do("impscore.studies.sources")
+        {"study": "data_sets", **do("studies.rows.data_set", source, DAY)}
+        for source in do("studies.rows.sources")
     ]
-    do("impscore.studies.publish_all", staged, DAY, RUN)
-    do("impscore.page.write", DAY)
+    do("studies.rows.publish_all", staged, DAY, RUN)
+    do("studies.page.write", DAY)
 
 
 def find(part: Any, by: Any) -> Any:
