@@ -6,18 +6,14 @@ here each has its own, in our words. Nothing that raters see tells which system 
 a compression, and systems that leave the same words share it. Which systems those are is kept apart, in a key.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import assignment, schema
+from pipeline.label import assignment, grading, schema
 from pipeline.label.schema import Field, Form, Said
-from pipeline.label.stages import without_repeats
 
 FIELDS = ("syntax", "semantics")
 GRADES = ("0", "1", "2", "3", "4", "5")
@@ -92,7 +88,7 @@ FORM = Form(
     spans={},
     headers={"text": ("压缩后", "Short version"), "context": ("原句", "Sentence")},
 )  # fmt: skip
-"""Both questions, for `exchange` and `label_studio`."""
+"""Both questions, for `task_files`, `label_files` and `label_studio`."""
 
 COUNT = 100
 """Sentences in the paper; it does not tell how many people graded each."""
@@ -121,17 +117,6 @@ class Graded(NamedTuple):
     dropped: pl.DataFrame  # task_id, rater_id, field, round, stage, reason
 
 
-def guidelines(lang: str = "zh") -> str:
-    """The guidelines for raters in Markdown, in Chinese (zh) or English (en).
-
-    Raises:
-        BadInput: there are none in this language.
-    """
-    if lang not in ("zh", "en"):
-        raise BadInput(f"guidelines are in zh or en, not {lang!r}")
-    return files("pipeline.label").joinpath("guidelines", f"compression_{lang}.md").read_text(encoding="utf-8")
-
-
 def sample(compressions: pl.DataFrame, count: int = COUNT, seed: int = SEED) -> pl.DataFrame:
     """The rows of so many sentences that every system has compressed, all of them if they are fewer.
 
@@ -145,7 +130,7 @@ def sample(compressions: pl.DataFrame, count: int = COUNT, seed: int = SEED) -> 
     """
     systems = compressions["system"].n_unique()
     shared = compressions.group_by("item_id").agg(pl.col("system").n_unique()).filter(pl.col("system") == systems)
-    drawn = sorted(shared["item_id"], key=lambda item_id: _hash(seed, item_id))[:count]
+    drawn = sorted(shared["item_id"], key=lambda item_id: grading.task_id(seed, item_id))[:count]
     return compressions.filter(pl.col("item_id").is_in(drawn))
 
 
@@ -190,11 +175,7 @@ def _task(row: dict[str, object]) -> tuple[str, str, str, str, str]:
     sentence = between.join(words)
     left = between.join(word for word, stays in zip(words, kept, strict=True) if stays).strip()
     shown = left or EMPTY[lang not in UNSPACED]
-    return _hash(row["item_id"], sentence, shown), str(row["item_id"]), shown, sentence, lang
-
-
-def _hash(*told: object) -> str:
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+    return grading.task_id(row["item_id"], sentence, shown), str(row["item_id"]), shown, sentence, lang
 
 
 def assign(
@@ -228,7 +209,7 @@ def assign(
 def for_rater(
     tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame | None = None, seed: int = SEED
 ) -> pl.DataFrame:
-    """The tasks of one rater in an order of their own, by a hash: what `exchange.write_wide` takes, with `form=FORM`.
+    """The tasks of one rater in an order of their own, by a hash: what `task_files.write_wide` takes, with `form=FORM`.
 
     Args:
         tasks: rows of `Tasks.tasks`.
@@ -238,19 +219,17 @@ def for_rater(
     """
     if assigned is not None:
         tasks = tasks.join(assigned.filter(rater_id=rater_id), on="task_id", how="semi")
-    order = [_hash(seed, rater_id, task_id) for task_id in tasks["task_id"]]
+    order = [grading.task_id(seed, rater_id, task_id) for task_id in tasks["task_id"]]
     return tasks.with_columns(order=pl.Series(order, dtype=pl.String)).sort("order").drop("order")
 
 
 def grades(labels: pl.DataFrame, key: pl.DataFrame) -> Graded:
     """Grades of each system's compressions: of each rater the answer that was given last.
 
-    Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` and `superseded`, as
-    `stages.without_repeats` has them.
+    Labels that do not count are dropped with a reason (`grading.latest`).
 
     Args:
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `exchange.read` gives them with
-            `form=FORM`.
+        labels: see `grading.latest`.
         key: task_id, item_id, system: of `tasks`.
 
     Returns:
@@ -259,13 +238,9 @@ def grades(labels: pl.DataFrame, key: pl.DataFrame) -> Graded:
         for each of them.
 
     Raises:
-        BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
-            without times that tell which came later.
+        BadInput: see `grading.latest`.
     """
-    _check(labels)
-    is_known = pl.col("task_id").is_in(key["task_id"].implode())
-    rows, repeated = without_repeats(labels.filter(is_known))
-    strange = labels.filter(~is_known).with_columns(reason=pl.lit("unknown_task")).select(repeated.columns)
+    rows, dropped = grading.latest(labels, key["task_id"], FORM)
     given = (
         rows.sort("rater_id").group_by("task_id", "field", maintain_order=True)
         .agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
@@ -273,18 +248,5 @@ def grades(labels: pl.DataFrame, key: pl.DataFrame) -> Graded:
     every = key.join(pl.DataFrame({"field": FIELDS}), how="cross").join(given, on=["task_id", "field"], how="left")
     every = every.with_columns(pl.col("grades", "raters").fill_null([]))
     found = every.with_columns(grade=pl.col("grades").list.mean(), n=pl.col("grades").list.len().cast(pl.Int64))
-    dropped = pl.concat([repeated, strange]).sort("task_id", "rater_id", "field", "reason")
+    dropped = dropped.sort("task_id", "rater_id", "field", "reason")
     return Graded(found.select(list(GRADED)).sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS))), dropped)
-
-
-def _check(labels: pl.DataFrame) -> None:
-    """Imports check each label where file and row are known; here a mean over labels of another form is kept out."""
-    good = pl.col("field").is_in(FIELDS) & pl.col("value").is_in(GRADES)
-    good &= (pl.col("round") == 1) & (pl.col("stage") == 1)
-    wrong = labels.filter(~good.fill_null(value=False)).sort("task_id", "rater_id", "field")
-    if wrong.height:
-        row = wrong.row(0, named=True)
-        raise BadInput(
-            f"task {row['task_id']}, rater {row['rater_id']}: expected {' or '.join(FIELDS)} of {', '.join(GRADES)} in "
-            f"round 1 and stage 1, found {row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
-        )

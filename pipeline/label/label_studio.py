@@ -24,7 +24,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.lines import json_value, whole
-from pipeline.label import exchange, schema, stages
+from pipeline.label import label_files, schema, stages, task_files
 from pipeline.label.schema import CSD, Form
 
 TOOL = "label_studio"
@@ -42,17 +42,12 @@ _HEADERS = {
 class Export(NamedTuple):
     """What an export holds."""
 
-    labels: pl.DataFrame  # a row a label: exchange.COLUMNS
-    annotations: pl.DataFrame  # a row an answer that counts: task_id, round, stage, rater_id, labelled_at, seconds
+    labels: pl.DataFrame  # a row a label: label_files.COLUMNS
     skipped: pl.DataFrame  # a row each thing left out: task_id, annotation_id, field (null: all of it), reason
     taken: pl.DataFrame  # a row a task that the stream gives to nobody any more: task_id, round, stage, studio_id
 
 
 _SKIPPED = {"task_id": pl.String, "annotation_id": pl.String, "field": pl.String, "reason": pl.String}
-_ANNOTATIONS: dict[str, pl.DataType | type[pl.DataType]] = {
-    **{name: exchange.COLUMNS[name] for name in ("task_id", "round", "stage", "rater_id", "labelled_at")},
-    "seconds": pl.Float64,
-}
 _TAKEN = {"task_id": pl.String, "round": pl.Int64, "stage": pl.Int64, "studio_id": pl.String}
 
 
@@ -65,7 +60,6 @@ class _Answer(NamedTuple):
     rater_id: str
     id: str
     labelled_at: datetime | None
-    seconds: float | None
     asked: list[str]
     result: list[Any]
 
@@ -77,39 +71,25 @@ class _Answer(NamedTuple):
 # --------------------------------------------------------------------------------------------------------------- out
 
 
-def marker(fields: Iterable[str] | None = None, stage: int = 1, form: Form = CSD) -> str:
+def marker(stage: int = 1, form: Form = CSD) -> str:
     """A word in the form that tells under which schema, for which fields and stage it was made."""
-    told = f"{schema.version(form)} {stage} {' '.join(fields or form.fields)}"
+    told = f"{schema.version(form)} {stage} {' '.join(form.fields)}"
     return f"undertone-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
-def config_xml(
-    fields: Iterable[str] | None = None,
-    lang: str = "zh",
-    stage: int = 1,
-    *,
-    is_partial: bool = False,
-    form: Form = CSD,
-) -> str:
+def config_xml(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, form: Form = CSD) -> str:
     """The labelling form: context, text, the marks for spans, a required choice a field, and a text box a note.
 
     Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
 
     Args:
-        fields: names of the fields asked for, by default all.
         lang: language of questions and names, zh or en.
         stage: 2 shows the labels so far and adds the choices again and delete.
         is_partial: each task asks for some of the fields; it says which, and no choice is required.
         form: what is asked.
-
-    Raises:
-        BadInput: there is no such field.
     """
-    names, english = list(fields or form.fields), lang == "en"
-    if unknown := [name for name in names if name not in form.fields]:
-        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(form.fields)}")
-    root = later = ET.Element("View", className=marker(names, stage, form))
-    first = [name for name in names if name == form.first]
+    root = later = ET.Element("View", className=marker(stage, form))
+    first = [name for name in form.fields if name == form.first]
     for name in first:
         _show(root, "text", form, lang)
         _ask(root, name, stage, lang, form, is_required=not is_partial)
@@ -118,12 +98,12 @@ def config_xml(
     shown_too = [name for name, is_shown in (("labels", stage == 2), ("asked", is_partial)) if is_shown]
     for name in ("context", *([] if first else ["text"]), *shown_too):
         _show(later, name, form, lang)
-    for name in names:
+    for name in form.fields:
         if name not in first:
             _ask(later, name, stage, lang, form, is_required=not is_partial)
     for name, told in form.notes.items():
         if name not in form.spans:
-            ET.SubElement(later, "Header", value=told[english])
+            ET.SubElement(later, "Header", value=told[lang == "en"])
             ET.SubElement(later, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
     ET.indent(root)
     return ET.tostring(root, encoding="unicode")
@@ -155,7 +135,7 @@ def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_r
 
 def _choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
     """What may be said of a field, and what raters read for it."""
-    values = exchange.values_of(name, stage, form)
+    values = task_files.values_of(name, stage, form)
     verdicts = {value: names[lang == "en"] for value, names in _VERDICTS.items()}
     return {v: verdicts[v] if v in verdicts else schema.value_name(name, v, lang, form) for v in values}
 
@@ -166,7 +146,7 @@ def _marks(form: Form) -> str:
 
 
 def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = CSD) -> list[dict[str, Any]]:
-    """Tasks for Label Studio's import of rows of `exchange.tasks_rows`; texts are data, never part of the form."""
+    """Tasks for Label Studio's import of rows of `task_files.tasks_rows`; texts are data, never part of the form."""
     tasks = []
     for row in rows:
         data = {name: row[name] for name in ("task_id", "text", "lang", "round", "schema_version")}
@@ -175,7 +155,7 @@ def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = C
         data["fields"] = list(row["fields"])
         data["asked"] = "\n".join(field.en if lang == "en" else field.zh for field in asked)
         if data["stage"] == 2:
-            data["labels"] = exchange.labels_told(row, lang, form)
+            data["labels"] = task_files.labels_told(row, lang, form)
         tasks.append({"data": data})
     return tasks
 
@@ -196,14 +176,9 @@ def read_export(path: Path) -> list[dict[str, Any]]:
 
 
 def from_export(
-    export: Iterable[Mapping[str, Any]],
-    tasks: pl.DataFrame,
-    raters: Mapping[str, str] | None = None,
-    *,
-    name: str = "export",
-    form: Form = CSD,
+    export: Iterable[Mapping[str, Any]], tasks: pl.DataFrame, *, name: str = "export", form: Form = CSD
 ) -> Export:
-    """Labels of a JSON export.
+    """Labels of a JSON export; a rater is `ls-` and Label Studio's id, and no address gets into a frame.
 
     Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
     (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
@@ -214,20 +189,18 @@ def from_export(
     Args:
         export: tasks with `data` and `annotations`.
         tasks: a row a task: task_id, and what the form's spans are of, text or context.
-        raters: our id of each rater by Label Studio's id or e-mail address; ls-<id>, unless given. No address gets
-            into a frame.
         name: of the export, for messages.
         form: what was asked.
 
     Raises:
-        BadInput: a task or rater that is not ours, or a value outside the schema.
+        BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
     skipped: list[tuple[str, str | None, str | None, str]] = []
     latest: dict[tuple[str, int, str], _Answer] = {}
     taken: list[tuple[str, int, int, str]] = []
     for task in export:
         with _known(f"{name}, task {task.get('id')!s:.60}"):
-            found = _answers(task, raters, skipped, name)
+            found = _answers(task, skipped, name)
             taken += _taken(task)
         for answer in found:
             key = answer.task_id, answer.round, answer.rater_id
@@ -240,14 +213,8 @@ def from_export(
     for answer in latest.values():
         with _known(f"{name}, {answer.where}"):
             rows += _labels(answer, texts.get(answer.task_id, ""), skipped, form)
-    labels = exchange.checked(rows, tasks, name=name, form=form)
-    given = [(a.task_id, a.round, a.stage, a.rater_id, a.labelled_at, a.seconds) for a in latest.values()]
-    return Export(
-        labels,
-        pl.DataFrame(given, _ANNOTATIONS, orient="row"),
-        pl.DataFrame(skipped, _SKIPPED, orient="row"),
-        pl.DataFrame(taken, _TAKEN, orient="row"),
-    )
+    labels = label_files.checked(rows, tasks, name=name, form=form)
+    return Export(labels, pl.DataFrame(skipped, _SKIPPED, orient="row"), pl.DataFrame(taken, _TAKEN, orient="row"))
 
 
 @contextmanager
@@ -260,10 +227,7 @@ def _known(where: str) -> Iterator[None]:
 
 
 def _answers(
-    task: Mapping[str, Any],
-    raters: Mapping[str, str] | None,
-    skipped: list[tuple[str, str | None, str | None, str]],
-    name: str,
+    task: Mapping[str, Any], skipped: list[tuple[str, str | None, str | None, str]], name: str
 ) -> list[_Answer]:
     data = task.get("data")
     task_id = data.get("task_id") if isinstance(data, Mapping) else None
@@ -282,20 +246,18 @@ def _answers(
             skipped.append((task_id, id_, None, reason))
             continue
         try:
-            round_, stage = (exchange.number_of(name, data.get(name)) for name in ("round", "stage"))
-            when = exchange.utc(found.get("updated_at") or found.get("created_at"))
-            rater = _rater(user, raters)
+            round_, stage = (label_files.number_of(name, data.get(name)) for name in ("round", "stage"))
+            when = label_files.utc(found.get("updated_at") or found.get("created_at"))
+            rater = _rater(user)
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        asked, seconds = data.get("fields") or [], found.get("lead_time")
-        seconds = None if seconds is None else float(seconds)
-        answers.append(_Answer(task_id, round_, stage, rater, id_, when, seconds, asked, result))
+        answers.append(_Answer(task_id, round_, stage, rater, id_, when, data.get("fields") or [], result))
     return answers
 
 
 def _taken(task: Mapping[str, Any]) -> list[tuple[str, int, int, str]]:
     """The task's row, if as many people as its stage wants have submitted something, whatever it says."""
-    round_, stage = (exchange.number_of(name, task["data"].get(name)) for name in ("round", "stage"))
+    round_, stage = (label_files.number_of(name, task["data"].get(name)) for name in ("round", "stage"))
     given = [found.get("completed_by") for found in task.get("annotations") or () if not found.get("was_cancelled")]
     people = {user.get("id") if isinstance(user, Mapping) else user for user in given} - {None}
     is_taken = len(people) >= RATERS[stage]
@@ -307,28 +269,18 @@ def _age(answer: _Answer) -> tuple[datetime, int, str]:
     return answer.labelled_at or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
 
 
-def _rater(user: Any, raters: Mapping[str, str] | None) -> str:
-    """Our id of a user, whom Label Studio tells by id, by address, or by both."""
-    known = [user.get("id"), user.get("email")] if isinstance(user, Mapping) else [user]
-    names = [str(name) for name in known if name]
-    if raters is not None:
-        if found := next((raters[name] for name in names if name in raters), None):
-            return found
-        raise BadInput(f"completed_by: found {_shown(names)}, expected one of the {len(raters)} raters")
-    if not names or not names[0].isdigit():
-        raise BadInput(f"completed_by: found {_shown(names)}, expected an id; say which rater has which address")
-    return f"ls-{names[0]}"
-
-
-def _shown(names: list[str]) -> str:
-    """A user in a message: an id, but no address."""
-    return f"user {names[0]}" if names and names[0].isdigit() else "a user without an id"
+def _rater(user: Any) -> str:
+    """Our id of a user, whom Label Studio tells by id or with an address beside."""
+    number = user.get("id") if isinstance(user, Mapping) else user
+    if not number or not str(number).isdigit():
+        raise BadInput("completed_by: found a user without an id, expected an id")
+    return f"ls-{number}"
 
 
 def _labels(
     answer: _Answer, text: str, skipped: list[tuple[str, str | None, str | None, str]], form: Form
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The answer's labels as rows for `exchange.checked`."""
+    """The answer's labels as rows for `label_files.checked`."""
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
@@ -375,7 +327,7 @@ def _said(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[
 
 def _value(field: str, said: str, form: Form) -> str:
     """The value we keep, where an import of a form without aliases holds the readable name."""
-    if said in exchange.values_of(field, 2, form):
+    if said in task_files.values_of(field, 2, form):
         return said
     shown = {name: value for lang in ("zh", "en") for value, name in _choices(field, 2, lang, form).items()}
     return shown.get(said, said)

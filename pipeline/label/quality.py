@@ -4,9 +4,6 @@ Raters read title and content, then the comment, and give one grade (AAC-08). Th
 A task is of one comment, real or generated: nothing that raters see tells where it came from (AAC-26).
 """
 
-import hashlib
-import json
-from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import schema
+from pipeline.label import grading, schema
 from pipeline.label.assignment import PER_TASK
 from pipeline.label.schema import Field, Form, Said
-from pipeline.label.stages import without_repeats
 
 FIELD = "quality"
 GRADES = ("1", "2", "3", "4", "5")
@@ -58,7 +54,7 @@ FORM = Form(
     spans={},
     headers={"text": ("评论", "Comment"), "context": ("文章", "Article")},
 )
-"""The question, for `exchange` and `label_studio`."""
+"""The question, for `task_files`, `label_files` and `label_studio`."""
 
 GRADED: dict[str, pl.DataType] = {
     "item_id": pl.String(), "grade": pl.Float64(), "grades": pl.List(pl.Int64()), "raters": pl.List(pl.String()),
@@ -98,21 +94,8 @@ Whole numbers, though each comment has two grades, and 26, though each article h
 """
 
 
-def guidelines(lang: str = "zh") -> str:
-    """The guidelines for raters in Markdown, in Chinese (zh) or English (en).
-
-    Raises:
-        BadInput: there are none in this language.
-    """
-    if lang not in ("zh", "en"):
-        raise BadInput(f"guidelines are in zh or en, not {lang!r}")
-    return files("pipeline.label").joinpath("guidelines", f"quality_{lang}.md").read_text(encoding="utf-8")
-
-
 def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
     """Comments as tasks for raters.
-
-    A task's id is a hash of all that it shows and of the item's id: a grade of what has changed is of no task there is.
 
     Args:
         items: item_id, title (may be null), content (may be null or empty), text (the comment).
@@ -120,7 +103,7 @@ def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
 
     Returns:
         A row an item, in order: task_id, item_id, text, context (title, an empty line, content), lang, schema_version;
-        what `exchange.tasks_rows` takes, with `form=FORM`.
+        what `task_files.tasks_rows` takes, with `form=FORM`.
 
     Raises:
         BadInput: an item has no comment or no article, or an id that another has.
@@ -132,8 +115,7 @@ def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
         for name, value in (("text", text), ("title or content", shown)):
             if not (value or "").strip():
                 raise BadInput(f"item {item_id}: field {name!r} should be a text, found {value!r:.60}")
-        told = json.dumps([item_id, shown, text])
-        ids.append(hashlib.blake2b(told.encode(), digest_size=16).hexdigest())
+        ids.append(grading.task_id(item_id, shown, text))
         contexts.append(shown)
     if twice := items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
         raise BadInput(f"items: item {twice[0]} is there twice, expected once")
@@ -148,12 +130,10 @@ def grades(
 ) -> Graded:
     """Grades of each item: of the raters who were first to grade it, the answer that each gave last.
 
-    Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` and `superseded`, as
-    `stages.without_repeats` has them; `late`, of raters beyond `per_item`.
+    Labels that do not count are dropped with a reason: those of `grading.latest`; `late`, of raters beyond `per_item`.
 
     Args:
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `exchange.read` gives them with
-            `form=FORM`.
+        labels: see `grading.latest`.
         tasks: task_id, item_id: rows of `tasks`.
         per_item: raters that count. Who was first goes by labelled_at, nulls last, then by rater_id.
         first: task_id, rater_id of raters who counted before, and were first whatever the times now say: of a revised
@@ -165,13 +145,10 @@ def grades(
         `sd` and `has_five` are null.
 
     Raises:
-        BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
-            without times that tell which came later.
+        BadInput: see `grading.latest`.
     """
-    _check(labels)
-    is_known = pl.col("task_id").is_in(tasks["task_id"].implode())
     person = ["task_id", "rater_id"]
-    rows, repeated = without_repeats(labels.filter(is_known))
+    rows, dropped = grading.latest(labels, tasks["task_id"], FORM)
     began = labels.group_by(person).agg(began=pl.col("labelled_at").min())
     counted = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
     rows = rows.join(began, on=person, how="left").join(
@@ -180,8 +157,7 @@ def grades(
     rows = rows.with_columns(pl.col("is_new").fill_null(value=True))
     rows = rows.sort("task_id", "is_new", "began", "rater_id", nulls_last=True)
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
-    lost = (labels.filter(~is_known), "unknown_task"), (rows.filter(pl.col("place") >= per_item), "late")
-    dropped = [part.with_columns(reason=pl.lit(reason)).select(repeated.columns) for part, reason in lost]
+    late = rows.filter(pl.col("place") >= per_item).with_columns(reason=pl.lit("late")).select(dropped.columns)
     given = (
         rows.filter(pl.col("place") < per_item).sort("rater_id").group_by("task_id", maintain_order=True)
         .agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
@@ -193,19 +169,7 @@ def grades(
         grade=one.mean(), sd=one.std(), n=one.len().cast(pl.Int64), has_five=pl.when(one.len() > 0).then(one.max() == 5)
     )
     order = ["task_id", "rater_id", "reason"]
-    return Graded(found.select(list(GRADED)).sort("item_id"), pl.concat([repeated, *dropped]).sort(order))
-
-
-def _check(labels: pl.DataFrame) -> None:
-    """Imports check each label where file and row are known; here a sum over labels of another form is kept out."""
-    good = (pl.col("field") == FIELD) & pl.col("value").is_in(GRADES) & (pl.col("round") == 1) & (pl.col("stage") == 1)
-    wrong = labels.filter(~good.fill_null(value=False)).sort("task_id", "rater_id", "field")
-    if wrong.height:
-        row = wrong.row(0, named=True)
-        raise BadInput(
-            f"task {row['task_id']}, rater {row['rater_id']}: expected {FIELD} of {', '.join(GRADES)} in round 1 and "
-            f"stage 1, found {row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
-        )
+    return Graded(found.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
 
 
 def codes(grades: pl.DataFrame) -> npt.NDArray[np.int8]:

@@ -10,14 +10,12 @@ for every item, no spreadsheet makes a number of it, and a hostile option is nev
 lettered options is the `text` of a task, the passage its `context`, in which spans are marked or quoted.
 """
 
-import hashlib
-import json
 from importlib.resources import files
 
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import schema
+from pipeline.label import grading, schema
 from pipeline.label.schema import Field, Form
 
 OPTIONS = 5
@@ -61,7 +59,7 @@ FORM = Form(
     may_quote=True,
     first="before",
 )  # fmt: skip
-"""The questionnaire, for `exchange` and `label_studio` (REC-23)."""
+"""The questionnaire, for `task_files`, `label_files` and `label_studio` (REC-23)."""
 
 ANSWERS: dict[str, pl.DataType] = {
     "item_id": pl.String(), "rater_id": pl.String(),
@@ -93,7 +91,7 @@ def tasks(items: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         A row an item, in order: task_id, item_id, text (the question, and a line an option), context (the passage, as
-        it is), lang (en), schema_version; what `exchange.tasks_rows` takes, with `form=FORM`.
+        it is), lang (en), schema_version; what `task_files.tasks_rows` takes, with `form=FORM`.
 
     Raises:
         BadInput: an item has another number of options, no passage, or an id that another has.
@@ -112,8 +110,7 @@ def _task(item: dict[str, object]) -> tuple[str, str, str, str]:
         raise BadInput(f"item {item['item_id']}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
     if not isinstance(article, str) or not article.strip():
         raise BadInput(f"item {item['item_id']}: field 'article' should be a text, found {article!r:.60}")
-    told = json.dumps([item[name] for name in ("item_id", "article", "question", "options")])
-    task_id = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    task_id = grading.task_id(*(item[name] for name in ("item_id", "article", "question", "options")))
     # an option is one line: a line break in it would look like another option
     lines = [f"{letter}. {_line(option)}" for letter, option in zip(LETTERS, options, strict=True)]
     return task_id, str(item["item_id"]), "\n".join([_line(item["question"]), "", *lines]), article
@@ -124,12 +121,12 @@ def _line(text: object) -> str:
 
 
 def answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Labels in the exchange's long format as answers, a row an item and rater who said anything of it.
+    """Labels as answers, a row an item and rater who said anything of it.
 
     Of labels that came in several times, `stages.without_repeats` tells which count.
 
     Args:
-        labels: task_id, round, stage, rater_id, field, value, as `exchange.read` gives them with `form=FORM`.
+        labels: task_id, round, stage, rater_id, field, value, as `label_files.read` gives them with `form=FORM`.
         tasks: task_id, item_id, context: rows of `tasks`.
 
     Returns:

@@ -145,8 +145,3 @@ def version(form: Form | None = None) -> str:
     fields = FIELDS if form is None else form.fields
     told = json.dumps({name: field.values for name, field in fields.items()})
     return hashlib.sha256(told.encode()).hexdigest()[:12]
-
-
-def paper_class_index(subtext: str) -> int | None:
-    """0 for subtext and 1 for none, as the paper's introduction counts; None where raters were unsure (CSD-13)."""
-    return {YES: 0, NO: 1}.get(subtext)

@@ -29,15 +29,6 @@ _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 
 
-class Verdict(NamedTuple):
-    """What became of a field in a round, and whom it waits for."""
-
-    state: str  # open, adopted, adjudicated, deleted
-    value: str | None  # the value that stands
-    reason: str
-    waits_for: str | None  # raters or adjudicator while it is open
-
-
 class Decided(NamedTuple):
     """What became of each field, the labels that counted, and those that did not."""
 
@@ -51,45 +42,6 @@ class Released(NamedTuple):
 
     values: pl.DataFrame  # task_id and a column for each field; null where a field was deleted
     left_out: pl.DataFrame  # task_id, field, reason: the first field that keeps the task back
-
-
-def pattern(values: Sequence[str]) -> str:
-    """How three labels agree: same, partly (two against one) or different; none where there are fewer.
-
-    Raises:
-        ValueError: there are more than three.
-    """
-    if len(values) > RATERS:
-        raise ValueError(f"expected at most {RATERS} labels, got {len(values)}")
-    return "none" if len(values) < RATERS else ("same", "partly", "different")[len(set(values)) - 1]
-
-
-def answers(field: str, agreement: str) -> tuple[str, ...]:
-    """What an adjudicator may say of a field whose labels agree so: nothing unless they are partly or all different."""
-    return (*FIELDS[field].values, AGAIN, DELETE) if agreement in {"partly", "different"} else ()
-
-
-def verdict(labels: Sequence[str], answer: str | None = None, in_round: int = 1) -> Verdict:
-    """What becomes of one field in round 1 or 2 (CSD-15); `decide` does the same for whole tables.
-
-    Args:
-        labels: what the raters said of it, at most three.
-        answer: the adjudicator's answer; it is not asked for where three raters agree.
-        in_round: 1 or 2.
-    """
-    found = pattern(labels)
-    if found == "none":
-        return Verdict("open", None, "too_few_raters" if in_round == 1 else _TO_RELABEL, "raters")
-    if found == "same":
-        return Verdict("adopted", labels[0], "unanimous", None)
-    if answer is None:
-        return Verdict("open", None, _TO_ADJUDICATE, "adjudicator")
-    if answer == DELETE:
-        return Verdict("deleted", None, "adjudicator_deleted" if found == "partly" else "all_different", None)
-    if answer != AGAIN:
-        return Verdict("adjudicated", answer, "adjudicator", None)
-    relabel, delete = Verdict("open", None, _TO_RELABEL, "raters"), Verdict("deleted", None, "specious_twice", None)
-    return relabel if in_round == 1 else delete
 
 
 def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decided:
@@ -219,7 +171,7 @@ def _decide_round(rows: pl.DataFrame, asked: pl.DataFrame, in_round: int) -> Dec
 
 
 def _reason(in_round: int) -> pl.Expr:
-    """The reason that `verdict` gives, from the columns pattern and answer."""
+    """What a field waits for, or what settled it (CSD-15), from the columns pattern and answer."""
     found, answer = pl.col("pattern"), pl.col("answer")
     return (
         pl.when(found == "none")

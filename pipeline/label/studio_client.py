@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
-from pipeline.label.exchange import number_of
+from pipeline.label.label_files import number_of
 from pipeline.label.label_studio import RATERS, marker
 from pipeline.text.redact import masked
 

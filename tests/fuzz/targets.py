@@ -38,7 +38,7 @@ from pipeline.examples.subtext import recovery
 from pipeline.io.lines import json_value
 from pipeline.io.spreadsheets import defused, plain
 from pipeline.label import compression as grading
-from pipeline.label import exchange, label_studio, questionnaire
+from pipeline.label import label_files, label_studio, questionnaire, schema
 from pipeline.llm import batch, cassette, prompt
 from pipeline.llm.ledger import cost
 from pipeline.llm.questions import explicit, graded, problematic
@@ -482,7 +482,7 @@ def _label_rows(rng: random.Random, form: Any) -> list[Any]:
 def labelled(suffix: str, folder: Path) -> One:
     """Sheets and tables of labels, for each of the three forms, and what they come to."""
     path = folder / f"labels{suffix}"
-    forms = [exchange.CSD, questionnaire.FORM, grading.FORM]
+    forms = [schema.CSD, questionnaire.FORM, grading.FORM]
     items = _TASKS.with_columns(item_id=pl.col("task_id"), context=pl.col("context").fill_null("a b"))
     key = items.select("task_id", "item_id", system=pl.lit("s"))
 
@@ -492,8 +492,8 @@ def labelled(suffix: str, folder: Path) -> One:
         told = _as_csv(rng, rows, "excel") if suffix == ".csv" else "\n".join(hostile.spelt(rng, row) for row in rows)
         path.write_bytes(hostile.raw(rng, told))
         tasks = rng.choice([items, items, None])
-        labels = exchange.read(path, tasks, rng.choice([None, {"anna"}]), form=form)
-        must(labels.schema == exchange.COLUMNS, "another schema")
+        labels = label_files.read(path, tasks, form)
+        must(labels.schema == label_files.COLUMNS, "another schema")
         if labels.height and tasks is not None:
             TABLES["labels"].schema.validate(labels.with_columns(project=pl.lit("p")))
         if form is questionnaire.FORM and tasks is not None:
@@ -527,7 +527,7 @@ def studio(folder: Path) -> One:
         path.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, seed))))
         tasks = label_studio.read_export(path)
         found = label_studio.from_export(tasks, _TASKS, name="export")
-        must(found.labels.schema == exchange.COLUMNS, "another schema")
+        must(found.labels.schema == label_files.COLUMNS, "another schema")
 
     return one
 

@@ -3,15 +3,13 @@
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.label import compression, exchange, label_studio, schema
+from pipeline.label import compression, grading, label_files, schema
 from pipeline.label.compression import CRITERIA, FIELDS, FORM, GRADES, assign, for_rater, grades, sample
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -40,7 +38,7 @@ def label(task: str, rater: str, field: str, value: object, minute: int | None =
 
 
 def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=exchange.COLUMNS)
+    return pl.DataFrame(rows, schema=label_files.COLUMNS)
 
 
 def many(count: int, systems: tuple[str, ...] = ("ndd", "ppl", "gold")) -> pl.DataFrame:
@@ -68,7 +66,7 @@ def test_the_form_asks_for_two_grades() -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_guidelines_tell_each_grade(lang: str) -> None:
     """Questions, and of each grade name and criterion, stand there as the form has them; each grade has an example."""
-    text, english = compression.guidelines(lang), lang == "en"
+    text, english = grading.guidelines("compression", lang), lang == "en"
     for name, field in FORM.fields.items():
         assert f"| `{name}` | {field.en if english else field.zh} | `0` `1` `2` `3` `4` `5` |" in text
         for grade in GRADES:
@@ -83,7 +81,7 @@ def test_the_guidelines_tell_each_grade(lang: str) -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_examples_of_the_guidelines_are_compressions(lang: str) -> None:
     """Each leaves out words of its sentence and adds none."""
-    joined = re.sub(r"(?<=\w)\n> ", " ", compression.guidelines(lang))
+    joined = re.sub(r"(?<=\w)\n> ", " ", grading.guidelines("compression", lang))
     _, *parts = re.split(r"^> (.+)$", joined, flags=re.MULTILINE)
     count = 0
     for sentence, rest in zip(parts[::2], parts[1::2], strict=True):
@@ -93,12 +91,6 @@ def test_examples_of_the_guidelines_are_compressions(lang: str) -> None:
             assert all(unit in left for unit in some), shown
             count += 1
     assert count == 11
-
-
-def test_guidelines_in_other_languages() -> None:
-    """There are none, and no path is made of the name."""
-    with pytest.raises(BadInput, match=r"guidelines are in zh or en, not '\.\./en'"):
-        compression.guidelines("../en")
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks
@@ -202,43 +194,6 @@ def test_each_rater_has_an_order() -> None:
     assert mine.columns == TASKS.columns
 
 
-# ---------------------------------------------------------------------------------------------------------- exchange
-
-
-@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
-def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
-    """A rater's sheet has a column for each grade; filled in, it is read, a 0 among them."""
-    path, back = tmp_path / f"amy{ending}", tmp_path / f"back{ending}"
-    mine = for_rater(TASKS, "amy")
-    exchange.write_wide(path, mine, "amy", lang="en", guidelines=compression.guidelines("en"), form=FORM)
-    sheet = pl.read_csv(path, infer_schema_length=0) if ending == ".csv" else pl.read_excel(path)
-    assert sheet.columns == ["task_id", "rater_id", "round", "stage", "text", "context", "syntax", "semantics"]
-    filled = sheet.with_columns(syntax=pl.Series([0, 1, 2, 3, None]), semantics=pl.Series([5, 4, 3, 2, None]))
-    filled.write_csv(back, include_bom=True) if ending == ".csv" else filled.write_excel(back)
-    found = exchange.read(back, TASKS, ["amy"], form=FORM)
-    first = found.filter(pl.col("task_id") == mine["task_id"][0]).select("field", "value").rows()
-    assert {*first} == {("syntax", "0"), ("semantics", "5")}
-    assert found.height == 8
-    assert exchange.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 5
-
-
-def test_a_grade_that_there_is_not_is_told(tmp_path: Path) -> None:
-    """A 6 is told by file, row and field."""
-    path = tmp_path / "labels.csv"
-    pl.DataFrame([{"task_id": OF["a", "ndd"], "rater_id": "amy", "field": "syntax", "value": "6"}]).write_csv(path)
-    with pytest.raises(BadInput, match=r"labels\.csv, row 2: syntax should be one of 0, 1, 2, 3, 4, 5, found '6'"):
-        exchange.read(path, TASKS, form=FORM)
-
-
-@pytest.mark.parametrize("lang", ["zh", "en"])
-def test_label_studio_asks_for_both(lang: str) -> None:
-    """Sentence, compression and two required choices of six."""
-    root = ET.fromstring(label_studio.config_xml(lang=lang, form=FORM))  # noqa: S314  # our own
-    assert [text.get("value") for text in root.iter("Text")] == ["$context", "$text"]
-    asked = [(one.get("name"), one.get("required"), tuple(c.get("alias") for c in one)) for one in root.iter("Choices")]
-    assert asked == [(name, "true", GRADES) for name in FIELDS]
-
-
 # ------------------------------------------------------------------------------------------------------------ grades
 
 
@@ -277,11 +232,3 @@ def test_what_does_not_count_has_a_reason() -> None:
         (task, "amy", "superseded"), (task, "bo", "duplicate"), ("f" * 32, "amy", "unknown_task")
     }  # fmt: skip
     assert found.grades["n"].sum() + found.dropped.height == said.height
-
-
-@pytest.mark.parametrize("change", [{"value": "6"}, {"field": "quality"}, {"round": 2}, {"stage": 2}])
-def test_labels_of_another_form_are_told(change: dict[str, Any]) -> None:
-    """The message names task and rater."""
-    task = OF["a", "ppl"]
-    with pytest.raises(BadInput, match=f"task {task}, rater amy: expected syntax or semantics of 0, 1, 2, 3, 4, 5 in"):
-        grades(labels({**label(task, "amy", "syntax", 3), **change}), KEY)

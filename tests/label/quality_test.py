@@ -1,8 +1,7 @@
-"""Grades of comments: the form, tasks out and labels in through the exchange, and what they come to (AAC-08 to 10)."""
+"""Grades of comments: the form, tasks out and labels in, and what they come to (AAC-08 to 10)."""
 
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
-from pipeline.label import assignment, exchange, label_studio, quality, schema, simulated
+from pipeline.label import assignment, grading, label_files, label_studio, quality, schema, simulated, task_files
 from pipeline.label.quality import FORM, PAPER, codes, grades, summary
 from pipeline.metrics.labelling import agreement
 
@@ -39,7 +38,7 @@ def label(task: str, rater: str, value: object, minute: int | None = None, **cha
 
 
 def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=exchange.COLUMNS)
+    return pl.DataFrame(rows, schema=label_files.COLUMNS)
 
 
 # -------------------------------------------------------------------------------------------------------------- form
@@ -58,7 +57,7 @@ def test_the_form_asks_for_one_grade() -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_guidelines_tell_each_grade(lang: str) -> None:
     """The question, and of each grade name, criterion and three examples stand there as the form has them (AAC-08)."""
-    text, english = quality.guidelines(lang), lang == "en"
+    text, english = grading.guidelines("quality", lang), lang == "en"
     field = FORM.fields["quality"]
     assert f"| `quality` | {field.en if english else field.zh} | `1` `2` `3` `4` `5` |" in text
     examples = text.split("## Examples" if english else "## 例子")[1]
@@ -68,18 +67,12 @@ def test_the_guidelines_tell_each_grade(lang: str) -> None:
         assert len(re.findall(rf"^\| `{grade}` \|", examples, re.MULTILINE)) == 3
 
 
-def test_guidelines_in_other_languages() -> None:
-    """There are none, and no path is made of the name."""
-    with pytest.raises(BadInput, match=r"guidelines are in zh or en, not '\.\./en'"):
-        quality.guidelines("../en")
-
-
 # ------------------------------------------------------------------------------------------------------------- tasks
 
 
 def test_an_item_is_a_task() -> None:
     """The comment is the text, title and content are the context, and the item's id is not shown."""
-    rows = [*exchange.tasks_rows(TASKS, form=FORM)]
+    rows = [*task_files.tasks_rows(TASKS, form=FORM)]
     assert [row["text"] for row in rows] == ITEMS["text"].to_list()
     assert [row["context"] for row in rows] == [
         "市图书馆 将开放到午夜\n\n从十月起开放到午夜。\n周日闭馆。", ITEMS["content"][1], "=1+1",
@@ -119,33 +112,7 @@ def test_an_item_that_is_there_twice_is_told() -> None:
         quality.tasks(pl.concat([ITEMS, ITEMS[:1]]))
 
 
-# ---------------------------------------------------------------------------------------------------------- exchange
-
-
-@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
-def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
-    """A rater's sheet has a column for the grade; filled in, it is read, and hostile texts come back as they were."""
-    path, back = tmp_path / f"amy{ending}", tmp_path / f"back{ending}"
-    guide = quality.guidelines("en")
-    assert exchange.write_wide(path, TASKS, "amy", lang="en", guidelines=guide, form=FORM) == 3
-    read_back = pl.read_csv(path, infer_schema_length=0) if ending == ".csv" else pl.read_excel(path)
-    assert read_back.columns == ["task_id", "rater_id", "round", "stage", "text", "context", "quality"]
-    assert exchange.read(path, TASKS, form=FORM).is_empty()
-    filled = read_back.with_columns(quality=pl.Series([4, 5, None]))
-    filled.write_csv(back, include_bom=True) if ending == ".csv" else filled.write_excel(back)
-    found = exchange.read(back, TASKS, ["amy"], form=FORM)
-    assert found.select("task_id", "rater_id", "field", "value").rows() == [
-        (A, "amy", "quality", "4"), (B, "amy", "quality", "5"),
-    ]  # fmt: skip
-    assert exchange.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 3
-
-
-def test_a_grade_that_there_is_not_is_told(tmp_path: Path) -> None:
-    """A 6 is told by file, row and field."""
-    path = tmp_path / "labels.csv"
-    pl.DataFrame([{"task_id": A, "rater_id": "amy", "field": "quality", "value": "6"}]).write_csv(path)
-    with pytest.raises(BadInput, match=r"labels\.csv, row 2: quality should be one of 1, 2, 3, 4, 5, found '6'"):
-        exchange.read(path, TASKS, form=FORM)
+# ------------------------------------------------------------------------------------------------------ label studio
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -156,11 +123,11 @@ def test_label_studio_asks_for_the_grade(lang: str) -> None:
     (asked,) = root.iter("Choices")
     assert (asked.get("name"), asked.get("required")) == ("quality", "true")
     assert tuple(choice.get("alias") for choice in asked) == quality.GRADES
-    (task, *_) = label_studio.to_tasks(exchange.tasks_rows(TASKS, form=FORM), lang, FORM)
+    (task, *_) = label_studio.to_tasks(task_files.tasks_rows(TASKS, form=FORM), lang, FORM)
     said = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
     answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [said]}
-    found = label_studio.from_export([{"id": 7, **task, "annotations": [answer]}], TASKS, {"11": "amy"}, form=FORM)
-    assert found.labels.select("task_id", "rater_id", "value").rows() == [(A, "amy", "4")]
+    found = label_studio.from_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
+    assert found.labels.select("task_id", "rater_id", "value").rows() == [(A, "ls-11", "4")]
 
 
 # ------------------------------------------------------------------------------------------------------------ grades
@@ -207,17 +174,6 @@ def test_each_label_counts_or_is_dropped(said: dict[tuple[str, str], int], rando
     assert again.dropped.equals(found.dropped)
     assert found.grades["n"].sum() + found.dropped.height == len(rows)
     assert found.grades["n"].max() <= 2
-
-
-@pytest.mark.parametrize("change", [{"value": "6"}, {"field": "subtext"}, {"round": 2}, {"stage": 2}])
-def test_labels_of_another_form_are_told(change: dict[str, Any]) -> None:
-    """The message names task and rater."""
-    with pytest.raises(
-        BadInput, match=f"task {A}, rater amy: expected quality of 1, 2, 3, 4, 5 in round 1 and stage 1"
-    ):
-        grades(labels({**label(A, "amy", 3), **change}), TASKS)
-    with pytest.raises(BadInput, match="labelled_at does not tell which is later"):
-        grades(labels(label(A, "amy", 3), label(A, "amy", 4)), TASKS)
 
 
 def test_summary_by_hand() -> None:

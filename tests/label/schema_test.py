@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline import tables
 from pipeline.errors import BadInput
 from pipeline.label import schema
-from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS, checked, paper_class_index, span_of, value_name
+from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS, checked, span_of, value_name
 
 ROW_3 = (
     "subtext 1 sarcasm 1 metaphor -1 exaggeration -1 homophonic -1 emotion None sentiment 0 other -1"  # CSD, table 1
@@ -43,7 +43,6 @@ def test_row_3_of_table_1_is_read() -> None:
         "emotion": "None", "sentiment": "0", "other": "-1",
     }  # fmt: skip
     assert set(row) == set(FIELDS)
-    assert paper_class_index(row["subtext"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -107,11 +106,6 @@ def test_other_spans_are_refused(found: object) -> None:
     """Empty, reversed, or beyond the text: refused, with the text's length."""
     with pytest.raises(BadInput, match="span should be start-end within 0-4, found"):
         span_of(found, "真会说话")
-
-
-def test_the_papers_class_index() -> None:
-    """The paper counts subtext 0 and none 1, the other way round than its labels; unsure has no index (CSD-13, E7)."""
-    assert [paper_class_index(tag) for tag in TAGS] == [0, None, 1]
 
 
 def test_the_version_is_stable() -> None:

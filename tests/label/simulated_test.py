@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline import tables
 from pipeline.errors import BadInput
-from pipeline.label import assignment, compression, exchange, quality, questionnaire, schema, simulated, stages
+from pipeline.label import assignment, compression, label_files, quality, questionnaire, schema, simulated, stages
 from pipeline.label.questionnaire import FORM
 from pipeline.label.schema import FIELDS, NOTES
 
@@ -164,7 +164,7 @@ ANSWERS = simulated.answer(CLOZE, ITEMS)
 def test_answers_fit_contract_and_form() -> None:
     """Each reader answers each question of each item, plainly named as simulated; spans lie within the passage."""
     tables.Labels.validate(ANSWERS.with_columns(project=pl.lit("demo")))
-    again = exchange.checked((("", row) for row in ANSWERS.iter_rows(named=True)), CLOZE, name="x", form=FORM)
+    again = label_files.checked((("", row) for row in ANSWERS.iter_rows(named=True)), CLOZE, name="x", form=FORM)
     assert again.equals(ANSWERS)
     fields = ANSWERS.filter(pl.col("field").is_in([*FORM.fields]))
     assert fields.height == 400 * len(simulated.READERS) * len(FORM.fields)
@@ -218,7 +218,7 @@ def test_grades_fit_contract_and_form() -> None:
     """Each of five grades each task, plainly named as simulated, and all grades occur; who is assigned grades alone."""
     tables.Labels.validate(GRADES.with_columns(project=pl.lit("demo")))
     assert GRADES.schema == LABELS.schema
-    again = exchange.checked((("", row) for row in GRADES.iter_rows(named=True)), None, name="x", form=quality.FORM)
+    again = label_files.checked((("", row) for row in GRADES.iter_rows(named=True)), None, name="x", form=quality.FORM)
     assert again.equals(GRADES)
     assert GRADES.height == 600 * 5
     assert set(GRADES["tool"]) == {"simulated"}
@@ -280,7 +280,7 @@ def test_several_grades_fit_contract_and_form() -> None:
     """Each rater gives a task each grade that a form asks for, plainly named as simulated; who is assigned alone."""
     tables.Labels.validate(BOTH.with_columns(project=pl.lit("demo")))
     rows = (("", row) for row in BOTH.iter_rows(named=True))
-    assert exchange.checked(rows, None, name="x", form=compression.FORM).equals(BOTH)
+    assert label_files.checked(rows, None, name="x", form=compression.FORM).equals(BOTH)
     assert set(BOTH.group_by("task_id", "rater_id").agg(pl.col("field"))["field"].list.join(" ")) == {
         "syntax semantics"
     }  # fmt: skip

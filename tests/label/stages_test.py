@@ -14,7 +14,7 @@ from pipeline import tables
 from pipeline.errors import BadInput
 from pipeline.label import stages
 from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS
-from pipeline.label.stages import AGAIN, DELETE, Decided, Verdict, answers, decide, pattern, verdict
+from pipeline.label.stages import AGAIN, DELETE, Decided, decide
 
 TRIPLES = list(itertools.product(TAGS, repeat=3))
 ANSWERS = (None, *TAGS, AGAIN, DELETE)
@@ -68,64 +68,32 @@ def of(found: Decided, field: str = "subtext", number: int = 0) -> tuple[str, st
     return row.select("state", "value", "reason", "round", "pattern").row(0)
 
 
-def test_patterns_of_27_triples() -> None:
-    """Of the 27 triples of tags 3 are all the same, 6 all different, and 18 partly different."""
-    found = [pattern(values) for values in TRIPLES]
-    assert {name: found.count(name) for name in set(found)} == {"same": 3, "different": 6, "partly": 18}
-    assert pattern(("1", "1")) == pattern(()) == "none"
-    with pytest.raises(ValueError, match="at most 3 labels, got 4"):
-        pattern(("1",) * 4)
-
-
-# what CSD, section 3.2, and the rules of the process say, by pattern, answer and round; V is the adjudicator's value
-WAITS = Verdict("open", None, "to_adjudicate", "adjudicator")
-RELABEL = Verdict("open", None, "to_relabel", "raters")
-SPECIOUS = Verdict("deleted", None, "specious_twice", None)
+# what CSD, section 3.2, and the rules of the process say, by answer and round; V is the adjudicator's value
+PARTLY = {
+    (None, 1): ("open", "to_adjudicate"),
+    (None, 2): ("open", "to_adjudicate"),
+    ("V", 1): ("adjudicated", "adjudicator"),
+    ("V", 2): ("adjudicated", "adjudicator"),
+    (AGAIN, 1): ("open", "to_relabel"),
+    (AGAIN, 2): ("deleted", "specious_twice"),
+    (DELETE, 1): ("deleted", "adjudicator_deleted"),
+    (DELETE, 2): ("deleted", "adjudicator_deleted"),
+}
 TABLE = {
-    ("partly", None, 1): WAITS,
-    ("partly", None, 2): WAITS,
-    ("partly", "V", 1): Verdict("adjudicated", "V", "adjudicator", None),
-    ("partly", "V", 2): Verdict("adjudicated", "V", "adjudicator", None),
-    ("partly", AGAIN, 1): RELABEL,
-    ("partly", AGAIN, 2): SPECIOUS,
-    ("partly", DELETE, 1): Verdict("deleted", None, "adjudicator_deleted", None),
-    ("partly", DELETE, 2): Verdict("deleted", None, "adjudicator_deleted", None),
-    ("different", None, 1): WAITS,
-    ("different", None, 2): WAITS,
-    ("different", "V", 1): Verdict("adjudicated", "V", "adjudicator", None),
-    ("different", "V", 2): Verdict("adjudicated", "V", "adjudicator", None),
-    ("different", AGAIN, 1): RELABEL,
-    ("different", AGAIN, 2): SPECIOUS,
-    ("different", DELETE, 1): Verdict("deleted", None, "all_different", None),
-    ("different", DELETE, 2): Verdict("deleted", None, "all_different", None),
+    "partly": PARTLY,
+    "different": PARTLY | dict.fromkeys([(DELETE, 1), (DELETE, 2)], ("deleted", "all_different")),
 }
 
 
-@pytest.mark.parametrize("in_round", [1, 2])
-def test_the_truth_table(in_round: int) -> None:
-    """All 27 triples with each answer, in each round (CSD-15)."""
-    for values, answer in itertools.product(TRIPLES, ANSWERS):
-        found = verdict(values, answer, in_round)
-        if len(set(values)) == 1:  # adopted, whatever anybody answers
-            assert found == Verdict("adopted", values[0], "unanimous", None)
-        else:
-            kind = "partly" if len(set(values)) == 2 else "different"
-            expected = TABLE[kind, "V" if answer in TAGS else answer, in_round]
-            assert found == (expected._replace(value=answer) if expected.value else expected)
-
-
-def test_fewer_than_three_wait_for_raters() -> None:
-    """Without three raters nothing is decided, and no answer is heard."""
-    for values, answer in itertools.product(((), ("1",), ("1", "1"), ("1", "-1")), ANSWERS):
-        assert verdict(values, answer) == Verdict("open", None, "too_few_raters", "raters")
-        assert verdict(values, answer, 2) == RELABEL
-
-
-def test_allowed_answers() -> None:
-    """There is nothing to say where three agree; else any value of the field, `again` or `delete`."""
-    assert answers("subtext", "same") == answers("subtext", "none") == ()
-    assert answers("subtext", "partly") == answers("subtext", "different") == ("1", "0", "-1", AGAIN, DELETE)
-    assert answers("emotion", "partly") == (*EMOTIONS, AGAIN, DELETE)
+def verdict(values: Sequence[str], answer: str | None, in_round: int) -> tuple[str, str | None, str, int, str]:
+    """State, value, reason, round and pattern of one field, by the table."""
+    if len(values) < 3:  # nothing is decided, and no answer is heard
+        return "open", None, "too_few_raters" if in_round == 1 else "to_relabel", in_round, "none"
+    if len(set(values)) == 1:  # adopted, whatever anybody answers
+        return "adopted", values[0], "unanimous", in_round, "same"
+    pattern = "partly" if len(set(values)) == 2 else "different"
+    state, reason = TABLE[pattern][answer if answer in (None, AGAIN, DELETE) else "V", in_round]
+    return state, answer if state == "adjudicated" else None, reason, in_round, pattern
 
 
 def history(number: int, rounds: Sequence[tuple[Sequence[str], str | None]], field: str = "subtext") -> list[Row]:
@@ -142,12 +110,9 @@ def history(number: int, rounds: Sequence[tuple[Sequence[str], str | None]], fie
 
 
 def by_hand(rounds: Sequence[tuple[Sequence[str], str | None]]) -> tuple[str, str | None, str, int, str]:
-    """What `verdict` makes of the same, round by round."""
-    for in_round, (values, answer) in enumerate([*rounds, ((), None)], 1):
-        found = verdict(values, answer, in_round)
-        if (in_round, found.reason) != (1, "to_relabel"):
-            break
-    return found.state, found.value, found.reason, in_round, pattern(values)
+    """What the table makes of the same, round by round."""
+    first = verdict(*rounds[0], 1)
+    return verdict(*[*rounds, ((), None)][1], 2) if first[2] == "to_relabel" else first
 
 
 def test_tables_are_decided_as_single_fields() -> None:
@@ -164,7 +129,7 @@ def test_tables_are_decided_as_single_fields() -> None:
 
 
 emotions = st.lists(st.sampled_from(EMOTIONS[:4]), min_size=0, max_size=3)
-emotion_rounds = st.tuples(emotions, st.none() | st.sampled_from(answers("emotion", "partly")))
+emotion_rounds = st.tuples(emotions, st.none() | st.sampled_from([*EMOTIONS, AGAIN, DELETE]))
 
 
 @given(st.lists(st.lists(emotion_rounds, min_size=1, max_size=2), min_size=1, max_size=6))
@@ -365,7 +330,8 @@ def messes(draw: st.DrawFn) -> list[Row]:
         st.sampled_from((1, 2, 2)),
     )  # fmt: skip
     for number, name, field, in_round, stage in draw(st.lists(one, max_size=30)):
-        allowed = answers(field, "partly")[: None if stage == 2 else -2] if field in FIELDS else ("x", "yy")
+        more = (AGAIN, DELETE) if stage == 2 else ()
+        allowed = (*FIELDS[field].values, *more) if field in FIELDS else ("x", "yy")
         rows.append(row(number, name, field, draw(st.sampled_from(allowed)), round=in_round, stage=stage))
     times = draw(st.permutations(range(len(rows))))
     return [told | {"labelled_at": START + timedelta(minutes=at)} for told, at in zip(rows, times, strict=True)]

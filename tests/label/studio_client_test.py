@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
-from pipeline.label import exchange, label_studio, schema, studio_client
+from pipeline.label import label_studio, schema, studio_client, task_files
 from tests.support.studio import PERSONAL, TOKEN, Studio
 
 TITLE = "subtext 2026"
@@ -42,7 +42,7 @@ def tasks(count: int = 3) -> pl.DataFrame:
 
 
 def items(count: int = 3) -> list[dict[str, Any]]:
-    return label_studio.to_tasks(exchange.tasks_rows(tasks(count)))
+    return label_studio.to_tasks(task_files.tasks_rows(tasks(count)))
 
 
 def made(client: httpx.Client) -> int:
@@ -104,7 +104,7 @@ def test_tasks_are_pushed_once(studio: Studio, client: httpx.Client) -> None:
 def test_a_second_round_is_another_task(studio: Studio, client: httpx.Client) -> None:
     """The same comment in round 2 is pushed beside round 1."""
     number = made(client)
-    again = label_studio.to_tasks(exchange.tasks_rows(tasks(2).with_columns(round=2)))
+    again = label_studio.to_tasks(task_files.tasks_rows(tasks(2).with_columns(round=2)))
     assert studio_client.push(client, number, items(2)) + studio_client.push(client, number, again) == 4
     assert studio_client.push(client, number, again) == 0
 

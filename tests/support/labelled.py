@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.label import exchange, schema, stages
+from pipeline.label import label_files, schema, stages
 from pipeline.tables import PROVENANCE
 from pipeline.tasks.labelling import csd
 
@@ -26,7 +26,7 @@ def said(project: str, rater: str, changes: dict[str, str] | None = None, **more
         for task in csd.tasks_of(project)["task_id"]
         for field, value in plain.items()
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema=exchange.COLUMNS)
+    return pl.DataFrame(rows, schema=label_files.COLUMNS)
 
 
 def answers(project: str, in_round: int, value: str) -> pl.DataFrame:
@@ -35,4 +35,4 @@ def answers(project: str, in_round: int, value: str) -> pl.DataFrame:
     made = rows.select(
         "task_id", "round", "field", stage=2, rater_id=pl.lit("judge"), value=pl.lit(value), tool=pl.lit("file")
     )
-    return made.with_columns(labelled_at=None).select(list(exchange.COLUMNS)).cast(dict(exchange.COLUMNS))
+    return made.with_columns(labelled_at=None).select(list(label_files.COLUMNS)).cast(dict(label_files.COLUMNS))

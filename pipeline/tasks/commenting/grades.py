@@ -15,7 +15,7 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.io.rows import chunks
-from pipeline.label import assignment, quality, simulated
+from pipeline.label import assignment, grading, quality, simulated
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
@@ -123,7 +123,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
         for rater in raters:
             own = assigned.filter(rater_id=rater)
             sheets[rater] = tasks.join(own, on="task_id", how="semi", maintain_order="left")
-    guidelines = {"guidelines.md": quality.guidelines(lang)}
+    guidelines = {"guidelines.md": grading.guidelines("quality", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 

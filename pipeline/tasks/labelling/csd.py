@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.label import exchange, schema, selection, simulated, stages
+from pipeline.label import label_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
 from pipeline.slices import parse_day
 from pipeline.tables import empty
@@ -208,7 +208,7 @@ def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
 def bring(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
     """Add labels of files to a project, each checked against the schema and its task; counts as `collect`."""
     tasks = tasks_of(project)
-    add(project, pl.concat([exchange.read(path, tasks) for path in paths]), run_id)
+    add(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     open_ = settle(project, run_id)
     return {"tasks": tasks.height, "labels": projects.labels_of(project).height, "waiting": sum(open_.values())}
 
@@ -224,7 +224,7 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
     news: dict[str, Any] = {}
 
     def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
-        current = lazy.select(list(exchange.COLUMNS)).collect()
+        current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = rows.select(current.columns).join(current, on=current.columns, how="anti", nulls_equal=True)
         counted = stages.decide(current["task_id"], current).kept.filter(stage=2)
         answered = counted.select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
@@ -287,7 +287,7 @@ def status(project: str) -> pl.DataFrame:
 
 def agreement_of_file(path: Path) -> pl.DataFrame:
     """Agreement of labels in a file, whatever tasks they are of."""
-    rows = exchange.read(path, None)
+    rows = label_files.read(path, None)
     return agreement(stages.decide(rows["task_id"], rows))
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import assignment, exchange, label_studio, simulated, stages, studio_client
+from pipeline.label import assignment, label_files, label_studio, simulated, stages, studio_client, task_files
 from pipeline.label.schema import Form
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, empty
@@ -68,7 +68,7 @@ class Project:
 class Fetched(NamedTuple):
     """What a tool has."""
 
-    labels: pl.DataFrame  # `exchange.COLUMNS`
+    labels: pl.DataFrame  # `label_files.COLUMNS`
     skipped: pl.DataFrame  # reason, row_key: what it has besides
     taken: pl.DataFrame  # task_id, studio_id: tasks that it gives to nobody any more
 
@@ -146,7 +146,7 @@ def export(
 
     Args:
         folder: where to; it is made.
-        tasks: see `exchange.tasks_rows`.
+        tasks: see `task_files.tasks_rows`.
         form: what is asked.
         guidelines: texts by the name of their file; the one of `guidelines.md` is in the sheets, too.
         sheets: a rater's tasks by the rater's name.
@@ -160,8 +160,8 @@ def export(
     guide = guidelines.get("guidelines.md", "")
     for rater, of_rater in sheets.items():
         path = folder / f"{rater}.xlsx"
-        exchange.write_wide(path, of_rater, rater, labels, lang=lang, guidelines=guide, form=form)
-    return exchange.write_tasks(folder / "tasks.jsonl", tasks, labels, form)
+        task_files.write_wide(path, of_rater, rater, labels, lang=lang, guidelines=guide, form=form)
+    return task_files.write_tasks(folder / "tasks.jsonl", tasks, labels, form)
 
 
 def check_raters(raters: Sequence[str]) -> None:
@@ -206,12 +206,12 @@ def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) ->
     """Labels of files, or of what lies in the project's folder."""
     inbox = (project.folder / "labels").glob("*")
     paths = paths or sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
-    parts = [exchange.read(path, tasks, form=project.form) for path in paths]
+    parts = [label_files.read(path, tasks, form=project.form) for path in paths]
     if not project.is_staged:
         assigned = read_assigned(project)
         for path, labels in zip(paths, parts, strict=True):
             _check_file(path, labels, assigned)
-    return pl.concat([exchange.COLUMNS.to_frame(), *parts])
+    return pl.concat([label_files.COLUMNS.to_frame(), *parts])
 
 
 def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None) -> None:
@@ -261,7 +261,7 @@ def _connected(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx
 def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: pl.DataFrame | None = None) -> int:
     """Give tasks to Label Studio, and to an adjudicator the labels with them; return how many it did not have yet."""
     with _connected(project, studio) as (client, number):
-        rows = exchange.tasks_rows(tasks, labels, project.form)
+        rows = task_files.tasks_rows(tasks, labels, project.form)
         return studio_client.push(client, number, label_studio.to_tasks(rows, project.lang, project.form))
 
 
@@ -306,7 +306,7 @@ def fetch(
 
 def labels_of(name: str) -> pl.DataFrame:
     """All labels of a project, without its name."""
-    return warehouse.scan("labels", pl.col("project") == name).select(list(exchange.COLUMNS)).collect()
+    return warehouse.scan("labels", pl.col("project") == name).select(list(label_files.COLUMNS)).collect()
 
 
 def replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
@@ -324,7 +324,7 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     """
 
     def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
-        current = lazy.select(list(exchange.COLUMNS)).collect()
+        current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
         current = current.join(replaced(current, fresh), on=KEY, how="anti")
         once, _ = stages.without_repeats(pl.concat([current, fresh]).unique(maintain_order=True))

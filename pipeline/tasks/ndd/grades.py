@@ -15,7 +15,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import assignment, compression, simulated
+from pipeline.label import assignment, compression, grading, simulated
 from pipeline.label.compression import COUNT, FIELDS, FORM, Graded, Tasks
 from pipeline.metrics.ndd import integrity as measures
 from pipeline.slices import parse_day
@@ -176,7 +176,7 @@ def export(
     check(folder, raters)
     assigned = _deal(source, tasks, raters) if raters else None
     sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
-    guidelines = {"guidelines.md": compression.guidelines(lang)}
+    guidelines = {"guidelines.md": grading.guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import exchange, quality
+from pipeline.label import quality, task_files
 from pipeline.tasks.commenting import commenters, grades
 from pipeline.tasks.daily import collect
 
@@ -86,7 +86,7 @@ def test_what_commenters_made_is_graded(corpus: Path) -> None:
         grades.give("candidates", DAY, "files")
     commenters.generate(DAY, commenters.HUMAN)
     assert grades.give("candidates", DAY, "files") == 6
-    told = next(exchange.tasks_rows(grades.tasks_of("candidates"), form=quality.FORM))
+    told = next(task_files.tasks_rows(grades.tasks_of("candidates"), form=quality.FORM))
     assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     grades.look("candidates", "simulated")
     made = set(warehouse.scan("generated_comments").collect()["generated_id"])

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import exchange, schema
+from pipeline.label import label_files, schema
 from pipeline.tasks.labelling import csd, release
 from tests.support.labelled import said, table
 
@@ -60,7 +60,7 @@ def test_rare_figures_of_speech_are_folded(project: str) -> None:
         "value": "反问",
         "tool": "file",
     }
-    csd.add(project, pl.DataFrame([note], schema=exchange.COLUMNS))
+    csd.add(project, pl.DataFrame([note], schema=label_files.COLUMNS))
     assert release.published(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
     assert release.published(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
 
@@ -104,7 +104,7 @@ def test_what_was_not_approved_is_not_published(simulated: str) -> None:
     other = next(value for value in schema.FIELDS["emotion"].values if value != unanimous["value"])
     is_one = (pl.col("task_id") == unanimous["task_id"]) & (pl.col("field") == "emotion")
     changed = table("labels").drop("project").filter(is_one).with_columns(value=pl.lit(other), labelled_at=None)
-    csd.add(simulated, changed.select(list(exchange.COLUMNS)).cast(dict(exchange.COLUMNS)))
+    csd.add(simulated, changed.select(list(label_files.COLUMNS)).cast(dict(label_files.COLUMNS)))
     csd.settle(simulated)
     with pytest.raises(BadInput, match="labels changed after they were approved"):
         release.release(simulated, day=DAY, approved=card)
