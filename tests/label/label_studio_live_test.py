@@ -1,4 +1,4 @@
-"""Tasks and labels through a real Label Studio, where UNDERTONE_LABEL_STUDIO and UNDERTONE_LABEL_STUDIO_TOKEN tell of one."""
+"""Tasks and labels through a real Label Studio, where UNDERTONE_LABEL_STUDIO and its token are set."""
 
 import os
 import secrets
