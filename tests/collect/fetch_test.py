@@ -561,7 +561,8 @@ def test_thread_that_is_done(spool: fetch.Spool) -> None:
 
 VICTIM = """
 import json, sys
-from pipeline.collect import anonymise, fetch
+from pipeline.collect import fetch
+from pipeline.collect.privacy import anonymise
 uri, day, run, threads = *sys.argv[1:4], json.loads(sys.argv[4])
 spool = fetch.Spool(uri)
 with fetch.Fetcher(fetch.Limits(seconds_between=0, backoff=0), contact=run) as fetcher:
