@@ -261,7 +261,7 @@ def test_real_posts(data: Path) -> None:
     cut = tokenizer("jieba").cut
 
     def count(texts: pl.Series) -> pl.Series:
-        return pl.Series([len(words(text, cut)) for text in texts], dtype=pl.Int64)
+        return pl.Series([len(words(text, cut)) if text else 0 for text in texts], dtype=pl.Int64)
 
     articles = pl.DataFrame(rows, ["source", "thread_id", "title", "content", "category"], orient="row")
     articles = articles.select(
