@@ -138,7 +138,7 @@ def rate(
         console.say(f"{count:,} comments given to Label Studio")
         return
     again(partial(grading.select, name, day or today(), this_run()))
-    folder = out or grading.folder_of(name)
+    folder = out or grading.project(name).folder
     console.say(f"{folder}: {grading.export(name, folder, sheet or [], lang):,} comments")
 
 

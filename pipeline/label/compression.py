@@ -17,53 +17,6 @@ from pipeline.label.schema import Field, Form, Said
 
 FIELDS = ("syntax", "semantics")
 GRADES = ("0", "1", "2", "3", "4", "5")
-CRITERIA: dict[str, dict[str, Said]] = {
-    "syntax": {
-        "0": ("词语的堆积，连不成任何结构。", "A heap of words: nothing holds together."),
-        "1": (
-            "个别地方能连成短语，整体读不成句。",
-            "A phrase here or there holds together, but it cannot be read as a sentence.",
-        ),
-        "2": (
-            "看得出是怎样的句子，但有明显的语病：缺主语或谓语，或者该连的断了。",
-            "One sees what sentence it should be, but it is plainly broken: no subject or verb, or a loose end.",
-        ),
-        "3": (
-            "大体成句，但有一处读着磕绊，要回头再看。",
-            "A sentence by and large, but at one place you stumble and have to read again.",
-        ),
-        "4": (
-            "成句，只有一点小毛病，不妨碍阅读，例如少一个虚词或标点不当。",
-            "A sentence with a small flaw that does not disturb, such as a function word or a comma out of place.",
-        ),
-        "5": ("完全通顺，像人自己写的。", "Faultless: somebody could have written it like this."),
-    },
-    "semantics": {
-        "0": ("看不出原句在说什么。", "It does not tell what the sentence is about."),
-        "1": (
-            "只看得出话题，原句说了什么看不出来。",
-            "The topic shows, but not what the sentence says of it.",
-        ),
-        "2": (
-            "说出了一部分，但主要的意思丢了，或者变成了另一个意思。",
-            "It tells a part, but the main point is gone, or has become another.",
-        ),
-        "3": (
-            "主要的意思在，但少了重要的内容，如谁、何时、在什么条件下。",
-            "The main point is there, but something that matters is gone: who, when, on what condition.",
-        ),
-        "4": (
-            "意思基本完整，只少了细节，或者稍有出入。",
-            "Nearly all that matters is there; a detail is gone, or slightly off.",
-        ),
-        "5": (
-            "要紧的内容都在，意思没有变；删去的都可有可无。",
-            "All that matters is there and means the same; what is gone could be spared.",
-        ),
-    },
-}  # fmt: skip
-"""What a compression of each grade is, in Chinese and English."""
-
 _NAMES = {
     "syntax": (
         ("词语堆积", "a heap of words"), ("只有短语", "phrases at best"), ("明显有病", "plainly broken"),

@@ -13,34 +13,10 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import grading, schema
 from pipeline.label.assignment import PER_TASK
-from pipeline.label.schema import Field, Form, Said
+from pipeline.label.schema import Field, Form
 
 FIELD = "quality"
 GRADES = ("1", "2", "3", "4", "5")
-CRITERIA: dict[str, Said] = {
-    "1": (
-        "读不通，或者根本不成句：乱码、没有意义的词、只有标点或表情。",
-        "Hard to read, or no sentence at all: garbled, words without sense, nothing but punctuation or emoji.",
-    ),
-    "2": (
-        "语句通顺，但说的与文章无关；广告和垃圾信息也在这里。",
-        "Reads well, but is about something else than the article; advertisements and spam go here, too.",
-    ),
-    "3": (
-        "好读，与文章有些关系，但笼统、没有重点，放到别的文章下面也成立。",
-        "Easy to read and somewhat relevant, but vague and without a point: it would fit other articles as well.",
-    ),
-    "4": (
-        "针对这篇文章，有自己的意思，文字好；想法可以是常见的。",
-        "About this very article, with something to say, and well written; the idea may be a common one.",
-    ),
-    "5": (
-        "内容充实，看法新颖、有见地，吸引人读；紧扣文章，或把文章的话题引得更远。",
-        "Rich, with a view that is new, insightful and worth reading; close to the article, or taking it further.",
-    ),
-}
-"""What a comment of each grade is, in Chinese and English (appendix A.1)."""
-
 _NAMES = (
     ("读不通或不成句", "hard to read, or no sentence"),
     ("通顺但无关，或是广告", "fluent, but irrelevant or advertising"),

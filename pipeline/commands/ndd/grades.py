@@ -37,7 +37,7 @@ def rate(
     from pipeline.tasks.ndd import grades
 
     warehouse.create()
-    day, out = day or today(), folder or grades.folder_of(source)
+    day, out = day or today(), folder or grades.project(source).folder
     grades.check(out, sheet or ())  # before anything is given out
     again(partial(grades.select, source, day, systems or (), count, this_run()))
     given = grades.export(source, day, out, sheet or (), lang, count, systems or ())

@@ -169,7 +169,6 @@ def rate(
     Examples: `undertone cloze rate imperceptibility --count 200 --sheet anna --sheet ben`;
     `undertone cloze rate imperceptibility --label-studio`
     """
-    from pipeline import settings
     from pipeline.tasks.labelling import projects
     from pipeline.tasks.recam import ratings as cloze_ratings
     from pipeline.tasks.recam import targets as cloze
@@ -179,7 +178,7 @@ def rate(
     if label_studio:
         console.say(f"{cloze_ratings.push(name, projects.studio()):,} tasks given to Label Studio")
         return
-    folder = out or settings.labelling() / cloze_ratings.project(name)
+    folder = out or cloze_ratings.project(name).folder
     console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
 
 

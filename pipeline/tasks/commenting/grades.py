@@ -40,9 +40,9 @@ def known(kind: str) -> Kind:
     raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
 
 
-def project(kind: Kind) -> str:
-    """The labelling project of a set."""
-    return f"quality_{kind}"
+def project(kind: Kind) -> Project:
+    """The labelling project of a set; answers in files are looked for in its folder."""
+    return Project(f"quality_{kind}", quality.FORM, rater_count=assignment.PER_TASK)
 
 
 def comments(kind: Kind) -> pl.DataFrame:
@@ -68,11 +68,6 @@ def comments(kind: Kind) -> pl.DataFrame:
     return found.select(*COMMENT, item_id, "title", "content", "text", "lang")
 
 
-def _described(kind: Kind) -> Project:
-    """The project of a set as its tools need it."""
-    return Project(project(kind), quality.FORM, rater_count=assignment.PER_TASK)
-
-
 def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     """Give the comments of a set to its project; the tasks in all. Those that were given before stay.
 
@@ -82,7 +77,7 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     rows = comments(kind)
     tasks = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
-    return projects.select(project(kind), day, tasks, {"kind": kind}, run_id, started_at)
+    return projects.select(project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
 
 
 def tasks_of(kind: Kind) -> pl.DataFrame:
@@ -98,12 +93,7 @@ def tasks_of(kind: Kind) -> pl.DataFrame:
 def _given(kind: Kind) -> pl.DataFrame:
     """All tasks that were given out, also those that show what has changed since: answers to them may still come."""
     how = f"`undertone commenting rate {kind}`"
-    return projects.tasks_of(project(kind), f"no {kind} were given to raters: {how}")
-
-
-def folder_of(kind: Kind) -> Path:
-    """Where the files of a set lie; answers are looked for in `labels` below it."""
-    return _described(kind).folder
+    return projects.tasks_of(project(kind).name, f"no {kind} were given to raters: {how}")
 
 
 def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
@@ -114,12 +104,13 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     Raises:
         BadInput: a sheet is there already, which may hold grades.
     """
-    tasks, target = tasks_of(kind), _described(kind)
+    tasks = tasks_of(kind)
     projects.check_sheets(folder, raters, "comment")
     sheets = {}
     if raters:
-        assigned = assignment.assign(tasks["task_id"], raters, given=projects.read_assigned(target))
-        projects.write_assigned(target, assigned)
+        assigned = projects.deal(
+            project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
+        )
         for rater in raters:
             own = assigned.filter(rater_id=rater)
             sheets[rater] = tasks.join(own, on="task_id", how="semi", maintain_order="left")
@@ -138,9 +129,9 @@ def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None =
     select(kind, day, run_id)
     tasks = tasks_of(kind)
     if tool == "label_studio":
-        projects.push(_described(kind), tasks, at)
+        projects.push(project(kind), tasks, at)
     if tool == "files":
-        export(kind, folder_of(kind))
+        export(kind, project(kind).folder)
     return tasks.height
 
 
@@ -154,7 +145,7 @@ def look(kind: Kind, tool: Tool | Literal["none"], at: Studio | None = None, run
     try:
         return collect(kind, tool=tool, at=at, run_id=run_id)
     except Retry as why:
-        log.warning("%s: %s", project(kind), why)
+        log.warning("%s: %s", project(kind).name, why)
         return {"waiting": tasks_of(kind).height}
 
 
@@ -172,15 +163,15 @@ def collect(
         BadInput: naming file, row and field.
     """
     tasks = tasks_of(kind)
-    fetched = projects.fetch(_described(kind), _given(kind), tool, lambda: _simulate(kind, tasks), paths, at)
-    projects.add_labels(project(kind), fetched.labels, run_id)
+    fetched = projects.fetch(project(kind), _given(kind), tool, lambda: _simulate(kind, tasks), paths, at)
+    projects.add_labels(project(kind).name, fetched.labels, run_id)
     graded = publish(kind, run_id)
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
 
 
 def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
     """Grades of simulated raters, who keep the tasks that they had."""
-    before = projects.simulated_before(project(kind), tasks, f"these {kind}")
+    before = projects.simulated_before(project(kind).name, tasks, f"these {kind}")
     assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
     return simulated.grade(tasks, simulated.GRADERS, assigned)
 
@@ -191,7 +182,7 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     Who graded a comment that has its grades stays one of its raters. Where people graded, simulated raters do not
     count.
     """
-    tasks, name = tasks_of(kind), project(kind)
+    tasks, name = tasks_of(kind), project(kind).name
     labels, made_up = projects.people_first(projects.labels_of(name))
     before = warehouse.scan("comment_grades", pl.col("project") == name).collect()
     before = before.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
@@ -212,7 +203,7 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
 
 def _counted(kind: Kind) -> pl.DataFrame:
     """The labels of a set that count: where people graded, theirs alone."""
-    return projects.people_first(projects.labels_of(project(kind)))[0]
+    return projects.people_first(projects.labels_of(project(kind).name))[0]
 
 
 def graded() -> pl.LazyFrame:
@@ -247,7 +238,7 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
     Raises:
         BadInput: naming file, row and field.
     """
-    if name in map(project, KINDS):
+    if name in [project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
     rows = [_read(row, f"{path}, row {chunk.first + n}") for chunk in chunks(path, "utf-8-sig")
             for n, row in enumerate(chunk.rows)]  # fmt: skip

@@ -60,7 +60,7 @@ def _there(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
 
 def _grades() -> pl.DataFrame:
     """Single grades of the references: item_id, grade."""
-    mine = pl.col("project") == grades.project("references")
+    mine = pl.col("project") == grades.project("references").name
     rows = warehouse.scan("comment_grades", mine).select(
         "grades", item_id=pl.concat_str(COMMENT, separator="/")
     )  # fmt: skip

@@ -111,17 +111,8 @@ def asked(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
 
 
 def step_project(project: str, step: Step) -> Project:
-    """A step of a project as its tools need it; all steps but the first ask for what is disputed alone."""
-    in_round, stage = step
-    return Project(
-        project,
-        schema.CSD,
-        title=f"{project} round {in_round} {'raters' if stage == 1 else 'adjudicator'}",
-        subfolder=f"round{in_round}_stage{stage}",
-        stage=stage,
-        is_partial=step != STEPS[0],
-        is_staged=True,
-    )
+    """A step of a project as its tools need it."""
+    return Project(project, schema.CSD, step=step)
 
 
 def folder_of(project: str, step: Step) -> Path:

@@ -30,6 +30,7 @@ KEY = ["task_id", "round", "stage", "rater_id", "field"]
 """What a label is known by within a project."""
 _SKIPPED = {"reason": pl.String(), "row_key": pl.String()}
 _TAKEN = {"task_id": pl.String(), "studio_id": pl.String()}
+_ASSIGNED = "assigned.csv"
 _RATER = re.compile(r"[\w-]{1,40}")
 
 Tool = Literal["files", "label_studio", "simulated"]
@@ -52,17 +53,22 @@ class Project:
     name: str  # in `label_tasks` and `labels`
     form: Form
     lang: str = "zh"  # of Label Studio's form
-    title: str = ""  # in Label Studio; the name by default
-    subfolder: str = ""  # of the project's folder
-    stage: int = 1  # 2 asks the adjudicator
-    is_partial: bool = False  # each task asks for some fields alone
+    step: tuple[int, int] | None = (
+        None  # round, and stage: raters (1) or adjudicator (2); None: all is round 1, stage 1
+    )
     rater_count: int | None = None  # people whom Label Studio gives a task to; as many as the stage needs by default
-    is_staged: bool = False  # labels have rounds and stages; those of other projects are all of round 1 and stage 1
+
+    @property
+    def title(self) -> str:
+        """What it is called in Label Studio."""
+        who = {1: "raters", 2: "adjudicator"}
+        return f"{self.name} round {self.step[0]} {who[self.step[1]]}" if self.step else self.name
 
     @property
     def folder(self) -> Path:
         """Where its files lie; labels are looked for in `labels` below it."""
-        return settings.labelling() / check_name(self.name) / self.subfolder
+        folder = settings.labelling() / check_name(self.name)
+        return folder / "round{}_stage{}".format(*self.step) if self.step else folder
 
 
 class Fetched(NamedTuple):
@@ -148,7 +154,7 @@ def export(
         folder: where to; it is made.
         tasks: see `task_files.tasks_rows`.
         form: what is asked.
-        guidelines: texts by the name of their file; the one of `guidelines.md` is in the sheets, too.
+        guidelines: texts by the name of their file; that of `guidelines.md` is in the sheets, too.
         sheets: a rater's tasks by the rater's name.
         lang: of the sheets, zh or en.
         labels: what an adjudicator decides on.
@@ -179,13 +185,18 @@ def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
         raise BadInput(f"{existing[0]}: is there and may hold grades; put it aside, or give another folder")
 
 
-def _assigned_path(project: Project) -> Path:
-    return project.folder / "assigned.csv"
+def deal(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:
+    """Who gets which tasks (task_id, rater_id), kept in the project's folder; `assign` goes on from what it keeps."""
+    assigned, path = assign(_read_assigned(project)), project.folder / _ASSIGNED
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    assigned.write_csv(draft)
+    draft.replace(path)
+    return assigned
 
 
-def read_assigned(project: Project) -> pl.DataFrame | None:
-    """Who got which tasks (task_id, rater_id), as the project's folder keeps it; None where none were dealt."""
-    if not (path := _assigned_path(project)).is_file():
+def _read_assigned(project: Project) -> pl.DataFrame | None:
+    if not (path := project.folder / _ASSIGNED).is_file():
         return None
     assigned = pl.read_csv(path, infer_schema=False)
     if (columns := assigned.columns) != list(assignment.ASSIGNED):
@@ -193,22 +204,13 @@ def read_assigned(project: Project) -> pl.DataFrame | None:
     return assigned
 
 
-def write_assigned(project: Project, assigned: pl.DataFrame) -> None:
-    """Keep who got which tasks."""
-    path = _assigned_path(project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    assigned.write_csv(draft)
-    draft.replace(path)
-
-
 def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) -> pl.DataFrame:
     """Labels of files, or of what lies in the project's folder."""
     inbox = (project.folder / "labels").glob("*")
     paths = paths or sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
     parts = [label_files.read(path, tasks, form=project.form) for path in paths]
-    if not project.is_staged:
-        assigned = read_assigned(project)
+    if project.step is None:
+        assigned = _read_assigned(project)
         for path, labels in zip(paths, parts, strict=True):
             _check_file(path, labels, assigned)
     return pl.concat([label_files.COLUMNS.to_frame(), *parts])
@@ -250,12 +252,11 @@ def _connected(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx
             "no Label Studio: set UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection "
             "undertone_label_studio"
         )
-    form = label_studio.config_xml(
-        lang=project.lang, stage=project.stage, is_partial=project.is_partial, form=project.form
-    )
+    in_round, stage = project.step or (1, 1)
+    is_partial = (in_round, stage) != (1, 1)  # all steps but the first ask for what is disputed alone
+    form = label_studio.config_xml(project.lang, stage, is_partial=is_partial, form=project.form)
     with studio_client.connect(*studio) as client:
-        title = project.title or project.name
-        yield client, studio_client.project(client, title, form, project.stage, project.rater_count)
+        yield client, studio_client.project(client, project.title, form, stage, project.rater_count)
 
 
 def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: pl.DataFrame | None = None) -> int:

@@ -42,17 +42,12 @@ class Selection(TypedDict):
     count: int
 
 
-def project(source: str) -> str:
-    """The labelling project of a data set."""
+def project(source: str) -> Project:
+    """The labelling project of a data set; answers in files are looked for in its folder."""
     name = f"integrity_{source}"
     if not re.fullmatch(SOURCE, source) or not re.fullmatch(SOURCE, name):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
-    return name
-
-
-def _described(source: str) -> Project:
-    """The project of a data set as its tools need it."""
-    return Project(project(source), FORM)
+    return Project(name, FORM)
 
 
 def compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
@@ -83,7 +78,7 @@ def select(
 
     Tasks that are there stay, with their random ids; what was withdrawn on request does not come back.
     """
-    began, name, rows = funnel.start(), project(source), compressions(source, day, systems)
+    began, name, rows = funnel.start(), project(source).name, compressions(source, day, systems)
     wanted = compression.tasks(compression.sample(rows, count)).tasks
     is_out = projects.is_withdrawn(name)
     fresh = wanted.filter(~is_out).with_columns(
@@ -104,7 +99,7 @@ def select(
 
 def _selections(source: str, day: str) -> list[Selection]:
     """What was given to raters of a day, in order."""
-    name = project(source)
+    name = project(source).name
     mine = (pl.col("origin") == projects.origin(name)) & (pl.col("step") == SELECT) & (pl.col("day") == parse_day(day))
     found = warehouse.scan("runs", mine).select("config").collect()["config"]
     return [selection for config in found for selection in json.loads(config)["selections"]]
@@ -132,20 +127,17 @@ def tasks_of(source: str, day: str) -> Tasks:
         for each in chosen
     ]
     key = pl.concat([each.key for each in drawn]).unique().sort("item_id", "system")
-    new = key.join(given, on="task_id", how="anti").filter(~projects.is_withdrawn(project(source)))
+    new = key.join(given, on="task_id", how="anti").filter(~projects.is_withdrawn(project(source).name))
     if new.height:
-        log.warning("%s: %d compressions of %s have changed since; give them anew", project(source), new.height, day)
+        log.warning(
+            "%s: %d compressions of %s have changed since; give them anew", project(source).name, new.height, day
+        )
     return Tasks(given.join(key, on="task_id", how="semi"), key.join(given, on="task_id", how="semi"))
 
 
 def _given(source: str) -> pl.DataFrame:
     """All tasks that were given out, also of what has changed since: answers to them may still come."""
-    return projects.tasks_of(project(source)).with_columns(item_id="thread_id")
-
-
-def folder_of(source: str) -> Path:
-    """Where the files of a data set lie; answers are looked for in `labels` below it."""
-    return _described(source).folder
+    return projects.tasks_of(project(source).name).with_columns(item_id="thread_id")
 
 
 def export(
@@ -174,7 +166,7 @@ def export(
         some = compression.sample(compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.tasks(some).tasks, on="task_id", how="semi", maintain_order="left")
     check(folder, raters)
-    assigned = _deal(source, tasks, raters) if raters else None
+    assigned = projects.deal(project(source), lambda before: _assign(source, tasks, raters, before)) if raters else None
     sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
@@ -186,21 +178,17 @@ def check(folder: Path, raters: Sequence[str]) -> None:
     projects.check_sheets(folder, raters, "sentence")
 
 
-def _deal(source: str, tasks: pl.DataFrame, raters: Sequence[str]) -> pl.DataFrame:
+def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], before: pl.DataFrame | None) -> pl.DataFrame:
     """Who gets which tasks; what was dealt before stays, and new compressions of a sentence go to its raters."""
-    target = _described(source)
-    before = projects.read_assigned(target)
-    if before is None:
-        before = pl.DataFrame(schema=assignment.ASSIGNED)
+    before = pl.DataFrame(schema=assignment.ASSIGNED) if before is None else before
     pool = _given(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *before["task_id"]]))
     assigned = compression.assign(pool, raters, given=before)
     absent = assigned.join(before, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
     if absent.height:
         log.warning(
-            "%s: %d tasks are of sentences that were dealt to %s, whose sheets were not asked for", target.name,
-            absent["task_id"].n_unique(), ", ".join(absent["rater_id"].unique().sort()),
+            "%s: %d tasks are of sentences that were dealt to %s, whose sheets were not asked for",
+            project(source).name, absent["task_id"].n_unique(), ", ".join(absent["rater_id"].unique().sort()),
         )  # fmt: skip
-    projects.write_assigned(target, assigned)
     return assigned
 
 
@@ -219,7 +207,7 @@ def collect(
         BadInput: naming file, row and field; or people have graded already what simulated raters should.
     """
     now = tasks_of(source, day)
-    target = _described(source)
+    target = project(source)
     fetched = projects.fetch(target, _given(source), tool, lambda: _simulate(source, day, now), paths)
     projects.add_labels(target.name, fetched.labels, run_id)
     graded = _publish(source, day, now, run_id)
@@ -228,7 +216,7 @@ def collect(
 
 def _simulate(source: str, day: str, now: Tasks) -> pl.DataFrame:
     """Grades of simulated raters; where people's compressions are at hand, what is more like them is graded higher."""
-    before = projects.simulated_before(project(source), now.tasks, f"compressions of {source!r}")
+    before = projects.simulated_before(project(source).name, now.tasks, f"compressions of {source!r}")
     assigned = compression.assign(now.tasks, simulated.GRADERS, given=before)
     truth = _likeness(compressions(source, day), now.key)
     return simulated.grade(now.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
@@ -262,7 +250,7 @@ def publish(source: str, day: str, run_id: str = "cli") -> int:
 
 
 def _publish(source: str, day: str, now: Tasks, run_id: str) -> int:
-    name = project(source)
+    name = project(source).name
     found, made_up, said = _graded(source, day, now)
     enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK)
     rows, order = _rows(source, day, enough, said), ["subset", "setting", "metric"]
@@ -294,7 +282,7 @@ def _graded(source: str, day: str, now: Tasks) -> tuple[Graded, pl.DataFrame, pl
     """
     of_day = _given(source).filter(pl.col("day") == parse_day(day))
     task_ids = pl.concat([now.tasks, of_day]).select("task_id").unique()
-    parts = projects.people_first(projects.labels_of(project(source)))
+    parts = projects.people_first(projects.labels_of(project(source).name))
     counted, made_up = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
     return compression.grades(counted, now.key), made_up, counted
 

@@ -27,14 +27,9 @@ class Rated(NamedTuple):
     dropped: pl.DataFrame  # reason, row_key: answers that do not count
 
 
-def project(subtask: str) -> str:
+def project(subtask: str) -> Project:
     """The labelling project of a subtask."""
-    return f"cloze_{subtask}"
-
-
-def _described(subtask: str) -> Project:
-    """The project of a subtask as its tools need it."""
-    return Project(project(subtask), questionnaire.FORM, lang="en")
+    return Project(f"cloze_{subtask}", questionnaire.FORM, lang="en")
 
 
 def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli") -> int:
@@ -48,13 +43,13 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
     tasks = questionnaire.tasks(items.head(count) if count else items)
     tasks = tasks.join(items.select("item_id", "source", "thread_id"), on="item_id", how="inner")
     tasks = tasks.rename({"item_id": "comment_id"})
-    return projects.select(project(subtask), day, tasks, {"count": count}, run_id, started_at)
+    return projects.select(project(subtask).name, day, tasks, {"count": count}, run_id, started_at)
 
 
 def tasks_of(subtask: str) -> pl.DataFrame:
     """The tasks of a subtask whose items still have the same options, as raters' tools take them, with item_id."""
     how = f"`undertone cloze rate {subtask}`"
-    given = projects.tasks_of(project(subtask), f"no items of {subtask} were given to raters: {how}")
+    given = projects.tasks_of(project(subtask).name, f"no items of {subtask} were given to raters: {how}")
     now = questionnaire.tasks(readers.every(subtask))
     return given.rename({"comment_id": "item_id"}).join(now.select("task_id"), on="task_id", how="semi")
 
@@ -69,7 +64,7 @@ def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
 
 def push(subtask: str, at: Studio | None) -> int:
     """Give the tasks to Label Studio, those that it has not; how many."""
-    return projects.push(_described(subtask), tasks_of(subtask), at)
+    return projects.push(project(subtask), tasks_of(subtask), at)
 
 
 def collect(
@@ -89,8 +84,8 @@ def collect(
     def simulate() -> pl.DataFrame:
         return simulated.answer(tasks, readers.every(subtask).select("item_id", "label"))
 
-    fetched = projects.fetch(_described(subtask), tasks, tool, simulate, paths, at)
-    return projects.add_labels(project(subtask), fetched.labels, run_id)
+    fetched = projects.fetch(project(subtask), tasks, tool, simulate, paths, at)
+    return projects.add_labels(project(subtask).name, fetched.labels, run_id)
 
 
 def flag(subtask: str, run_id: str = "cli") -> Rated:
@@ -106,7 +101,7 @@ def flag(subtask: str, run_id: str = "cli") -> Rated:
         return present.drop(_FLAGS).join(said, on="item_id", how="left").select(columns)
 
     warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), with_flags, run_id)
-    projects.record_step(project(subtask), STEP, int(rated.items["n"].sum()), rated.dropped, run_id)
+    projects.record_step(project(subtask).name, STEP, int(rated.items["n"].sum()), rated.dropped, run_id)
     return rated
 
 
@@ -114,7 +109,7 @@ def ratings(subtask: str) -> Rated:
     """What the labels of a subtask's project come to."""
     tasks = tasks_of(subtask)
     items = readers.every(subtask).join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
-    mine = projects.labels_of(project(subtask)).join(tasks.select("task_id"), on="task_id", how="semi")
+    mine = projects.labels_of(project(subtask).name).join(tasks.select("task_id"), on="task_id", how="semi")
     answers = questionnaire.answers(mine, tasks)
     chosen = quality_control.select(answers, items)
     noise = quality_control.noise(chosen.answers, answers, items)

@@ -21,7 +21,7 @@ RATERS = ("anna", "ben", "chen", "dora", "eve")
 def given(corpus: Path) -> Path:
     """The references given to people."""
     assert grades.give("references", DAY, "files") == 6 * 27
-    return grades.folder_of("references")
+    return grades.project("references").folder
 
 
 def filled_in(folder: Path, rater: str, grade: int) -> Path:

@@ -72,7 +72,7 @@ def ready(stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch)
 def given(ready: Path) -> Path:
     """All sentences by three systems given to people, of which two share one compression."""
     assert grades.select("trams", DAY, SYSTEMS) == 3 * COUNT - 1
-    return grades.folder_of("trams")
+    return grades.project("trams").folder
 
 
 def filled_in(folder: Path, rater: str, syntax: object, semantics: object) -> Path:
