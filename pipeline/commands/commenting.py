@@ -17,10 +17,6 @@ from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import again
 
-app = typer.Typer(no_args_is_help=True, help="Article commenting.")
-metric_app = typer.Typer(no_args_is_help=True, help="Measure texts against references.")
-
-
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (what commenters made).")]
 System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
@@ -28,17 +24,6 @@ Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help=
 Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
 
 
-@app.callback()
-def group() -> None:
-    """Article commenting."""
-
-
-@metric_app.callback()
-def metric_group() -> None:
-    """Measure texts against references."""
-
-
-@app.command()
 def build(
     source: Annotated[str | None, typer.Option(help="Source of the articles; all by default.")] = None,
     least_words: Annotated[int | None, typer.Option(min=0, help="Words of an article's body; 30 by default.")] = None,
@@ -69,7 +54,6 @@ def build(
     _statistics(as_json)
 
 
-@app.command()
 def stats(as_json: Json = False) -> None:
     """What there is, beside the paper's table 2.
 
@@ -87,7 +71,6 @@ def _statistics(as_json: bool) -> None:
         console.say("in brackets what the paper has")
 
 
-@app.command()
 def generate(
     system: Annotated[
         list[str] | None, typer.Option(help="A commenter in force, or human for real comments; all by default.")
@@ -113,7 +96,6 @@ def generate(
     show(pl.DataFrame(made), as_json)
 
 
-@app.command()
 def rate(
     kind: Kind,
     out: Annotated[
@@ -142,7 +124,6 @@ def rate(
     console.say(f"{folder}: {grading.export(name, folder, sheet or [], lang):,} comments")
 
 
-@app.command()
 def ratings(
     kind: Kind,
     paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
@@ -170,7 +151,6 @@ def ratings(
         console.say(", ".join(f"{key} {value}" for key, value in shown.items() if value is not None))
 
 
-@app.command()
 def grades(
     path: Annotated[Path, typer.Argument(help="thread_id, comment_id, grade[, source, rater_id]; a row a grade.")],
     project: Annotated[str, typer.Option(help="Name to put them under; what is there by it is replaced.")] = "imported",
@@ -185,7 +165,6 @@ def grades(
     console.say(f"{again(partial(grading.bring, path, project, this_run())):,} graded comments")
 
 
-@app.command()
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
     """Measure what commenters made against the references, plain and weighted by their grades: the paper's table 7.
 
@@ -199,7 +178,6 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
     show(found if as_json else overlap.table_7(found), as_json)
 
 
-@app.command()
 def page(day: Day = "") -> None:
     """Write the page about corpus, grades, metrics and commenters; prints its path.
 
@@ -210,7 +188,6 @@ def page(day: Day = "") -> None:
     typer.echo(commenting_page.write(day or today()))
 
 
-@metric_app.command("overlap")
 def overlap_(
     candidates: Annotated[Path, typer.Option(help="A candidate a line.")],
     references: Annotated[Path, typer.Option(help="A JSON list of references a line.")],

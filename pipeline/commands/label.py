@@ -12,8 +12,6 @@ from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, 
 from pipeline.errors import Missing
 from pipeline.tasks.record.retry import again
 
-app = typer.Typer(no_args_is_help=True, help="Labels of comments, in two stages.")
-
 Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
 Tool = Annotated[
     Literal["files", "label_studio", "simulated"],
@@ -24,7 +22,6 @@ Sheets = Annotated[
 ]
 
 
-@app.command()
 def export(
     project: Project = "csd",
     day: Annotated[str, typer.Option(help="Select comments of this day first; what is there stays.")] = "",
@@ -62,7 +59,6 @@ def export(
     show(told, as_json)
 
 
-@app.command("import")
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Labels: long or wide, csv, jsonl, xlsx or parquet.")],
     project: Project = "csd",
@@ -79,7 +75,6 @@ def import_(
     show(csd.status(project), as_json)
 
 
-@app.command()
 def status(project: Project = "csd", as_json: Json = False) -> None:
     """How far a project has come: fields settled, and those that wait for raters or the adjudicator, by round.
 
@@ -90,7 +85,6 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
     show(csd.status(project), as_json)
 
 
-@app.command()
 def adjudicate(
     project: Project = "csd",
     out: Annotated[
@@ -123,7 +117,6 @@ def adjudicate(
     show(told, as_json)
 
 
-@app.command()
 def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = False) -> None:
     """Do the step that waits: give its tasks to the tool and fetch the labels it has. Run it again to go on.
 
@@ -140,7 +133,6 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
     show(csd.status(project), as_json)
 
 
-@app.command()
 def agreement(
     file: Annotated[Path | None, typer.Argument(help="Labels, long or wide; those of --project by default.")] = None,
     project: Project = "csd",
@@ -156,7 +148,6 @@ def agreement(
     show(found if as_json else csd.short(found), as_json)
 
 
-@app.command()
 def release(
     project: Project = "csd",
     name: Annotated[str | None, typer.Option(help="Name of the release; the project's by default.")] = None,
@@ -178,7 +169,6 @@ def release(
     tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
 
 
-@app.command()
 def withdraw(
     row_ids: Annotated[list[str], typer.Argument(help="Random ids that the comments were published under.")],
     as_json: Json = False,
@@ -194,7 +184,6 @@ def withdraw(
     show(again(lambda: work.withdraw(row_ids, this_run())), as_json)
 
 
-@app.command()
 def page(project: Project = "csd", day: Day = "") -> None:
     """Write the page of a project, agreement and figures, and print its path.
 
@@ -206,7 +195,6 @@ def page(project: Project = "csd", day: Day = "") -> None:
         typer.echo(work.page(project, day or today()))
 
 
-@app.command()
 def guidelines(
     lang: Annotated[str, typer.Option(help="zh or en.")] = "zh",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The .html file; in the reports by default.")] = None,

@@ -8,17 +8,13 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from pipeline import left_out
-from pipeline.commands.models import default_groups
+from pipeline import left_out, sample
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Encoding, Json, Model, tell
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record.retry import again
 
-score_app = typer.Typer(no_args_is_help=True, help="Score texts.")
 
-
-@score_app.command("implicitness")
 def score_implicitness(
     file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
@@ -51,7 +47,6 @@ def score_implicitness(
     left_out.record_rows("score", {"no_text": sum(blank)})
 
 
-@score_app.command("day")
 def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) -> None:
     """Score a day's comments into the table `scores`.
 
@@ -83,7 +78,7 @@ def rank(
     from pipeline.examples.impscore.groups import read
     from pipeline.tasks.impscore import rank as work
 
-    sentences, learnt = (read(groups), None) if groups else default_groups()
+    sentences, learnt = (read(groups), None) if groups else _default_groups()
     with console.progress("ranking", sentences.height) as done:
         found = work.rank(sentences, model, done, learnt)
     tell(found, found.drop("by").row(0, named=True), as_json)
@@ -137,7 +132,7 @@ def choose(
     from pipeline.examples.impscore.questions import from_groups, read
     from pipeline.tasks.impscore import rank as work
 
-    asked = read(questions) if questions else from_groups(default_groups()[0]).drop("group")
+    asked = read(questions) if questions else from_groups(_default_groups()[0]).drop("group")
     with console.progress("choosing") as done:
         answered = work.choose(asked, model, done)
     if out:
@@ -188,3 +183,12 @@ def _two(path: Path, frame: pl.DataFrame, columns: str | None) -> tuple[str, str
             f"{path}: expected two text columns; there are {', '.join(texts) or 'none'}; name them by --columns"
         )
     return names[0], names[1]
+
+
+def _default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The shipped English groups that the shipped model was not trained on, and those it was."""
+    from pipeline.examples.impscore import groups
+
+    every = groups.with_split(groups.read(sample.GROUPS["en"]))
+    is_test = pl.col("split") == "test"
+    return every.filter(is_test), every.filter(~is_test)

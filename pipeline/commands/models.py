@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from pipeline import sample, warehouse
+from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, Model, tell, today
@@ -16,11 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import again
 
-train_app = typer.Typer(no_args_is_help=True, help="Train models.")
-evaluate_app = typer.Typer(no_args_is_help=True, help="Measure models.")
 
-
-@train_app.command("impscore")
 def train_impscore(
     pairs_file: Annotated[
         Path | None, typer.Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
@@ -113,7 +109,6 @@ def _into_registry(
     return model_id, numbers.sort("metric", "subset", "split", "epoch").collect()
 
 
-@evaluate_app.command("impscore")
 def evaluate_impscore(
     pairs_file: Annotated[
         Path | None, typer.Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
@@ -131,12 +126,3 @@ def evaluate_impscore(
     with console.progress("encoding") as done:
         numbers = train.evaluate(rows, model, done)
     tell(train.overview(numbers), {**train.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
-
-
-def default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The shipped English groups that the shipped model was not trained on, and those it was."""
-    from pipeline.examples.impscore import groups
-
-    every = groups.with_split(groups.read(sample.GROUPS["en"]))
-    is_test = pl.col("split") == "test"
-    return every.filter(is_test), every.filter(~is_test)

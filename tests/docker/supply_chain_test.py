@@ -108,6 +108,7 @@ def test_images_have_what_pyproject_asks_for(name: str) -> None:
     found = pinned(LOCKS[name])
     for text in (
         *project["dependencies"],
+        *extras["airflow"],
         *extras["train"],
         *extras["distributed"],
         *extras["fast"],

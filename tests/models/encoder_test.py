@@ -61,6 +61,17 @@ def test_equals_its_library(embedded: Encoder) -> None:
     assert np.linalg.norm(ours, axis=1) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize("pooling", encoders.POOLINGS)
+def test_embedded_equals_its_library_bit_by_bit(pooling: str) -> None:
+    """The embedded encoder read without its library cuts the same pieces and gives the very same numbers."""
+    direct = load(device="cpu", pooling=pooling)
+    library = direct.with_module(direct.module)
+    assert direct.bert
+    assert direct.bert.cut(TEXTS) == library.module.tokenizer(TEXTS, truncation=True, max_length=256)["input_ids"]
+    assert (direct.dim, direct.last) == (library.dim, library.last)
+    assert np.array_equal(encode(direct, TEXTS), encode(library, TEXTS))
+
+
 def test_order_and_repeats(embedded: Encoder) -> None:
     """Rows come in the order of the texts; equal texts have equal rows, and every text is told as done."""
     told: list[int] = []

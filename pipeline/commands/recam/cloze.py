@@ -15,18 +15,10 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.record.retry import again
 
-app = typer.Typer(no_args_is_help=True, help="Cloze questions on abstract words.")
-
 Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
 Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
 
-@app.callback()
-def group() -> None:
-    """Cloze questions on abstract words."""
-
-
-@app.command()
 def build(
     file: Annotated[
         Path | None, typer.Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
@@ -78,7 +70,6 @@ def build(
     console.table(counts)
 
 
-@app.command()
 def stats(
     file: Annotated[Path | None, typer.Argument(help="Items in the official format; by default the tables'.")] = None,
     as_json: Json = False,
@@ -102,7 +93,6 @@ def stats(
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
 
 
-@app.command()
 def export(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the official format.")],
@@ -121,7 +111,6 @@ def export(
     console.say(f"{out}: {rows.height:,} items")
 
 
-@app.command()
 def audit(file: Items, as_json: Json = False) -> None:
     """What a set of items gives away to who does not read: accuracy by how often options are right elsewhere, and more.
 
@@ -136,7 +125,6 @@ def audit(file: Items, as_json: Json = False) -> None:
     show(cloze_audit.audit(found.items), as_json)
 
 
-@app.command()
 def page(day: Day = "") -> None:
     """Test the readers of a day on both kinds of abstractness, and write the page about items and readers.
 
@@ -153,7 +141,6 @@ def page(day: Day = "") -> None:
     typer.echo(cloze_page.write(when))
 
 
-@app.command()
 def rate(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
     count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,
@@ -182,7 +169,6 @@ def rate(
     console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
 
 
-@app.command()
 def ratings(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
     files: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,

@@ -9,16 +9,16 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from pipeline import left_out, logs
 from pipeline.io.visible import visible
+
+if TYPE_CHECKING:
+    import polars as pl
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
@@ -99,6 +99,8 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     Without a total the bar only shows that work goes on, and how much is done.
     """
     if err.is_terminal:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=err, transient=True) as bar:
             task = bar.add_task(what, total=total)
@@ -130,8 +132,10 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
-def table(frame: pl.DataFrame, title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
+def table(frame: "pl.DataFrame", title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
     """A frame as a table; cell contents are data, never markup."""
+    from rich.table import Table
+
     grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
     for name, kind in frame.schema.items():
         grid.add_column(

@@ -5,10 +5,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from pipeline import settings
 from pipeline.commands.terminal import console
@@ -16,6 +15,9 @@ from pipeline.errors import BadInput
 from pipeline.io.lines import Limits
 from pipeline.io.rows import CHUNK, chunks
 from pipeline.io.spreadsheets import FORMULA
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 
@@ -76,7 +78,7 @@ class Writer:
             raise BadInput(f"{path}: there is no folder {path.parent}")
         self._schema: pl.Schema | None = None
         self._text: IO[str] | None = None
-        self._parquet: pq.ParquetWriter | None = None
+        self._parquet: "pq.ParquetWriter | None" = None
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +89,8 @@ class Writer:
         if self.suffix != ".jsonl":
             frame = self._fitted(frame)
         if self.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
             batch = frame.to_arrow()
             self._parquet = self._parquet or pq.ParquetWriter(self.draft, batch.schema, compression="zstd")
             self._parquet.write_table(batch.cast(self._parquet.schema))

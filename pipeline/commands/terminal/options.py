@@ -2,12 +2,14 @@
 
 import datetime as dt
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
 from pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
@@ -37,14 +39,14 @@ def this_run() -> str:
     return f"cli-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
 
 
-def show(frame: pl.DataFrame, as_json: bool) -> None:
+def show(frame: "pl.DataFrame", as_json: bool) -> None:
     """A frame as a table for people, or as JSON Lines."""
     from pipeline.commands.terminal import console, files
 
     files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
 
 
-def tell(frame: pl.DataFrame, first: dict[str, object], as_json: bool) -> None:
+def tell(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
     """A table for people, or one JSON object: the numbers that were asked for, and the table's rows beside them."""
     import json
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pipeline
 from pipeline import settings
 from pipeline.errors import Missing
-from pipeline.tasks.record import model_registry
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
@@ -23,6 +22,8 @@ def model_for(day: str | None) -> str:
     A rule on the tables rather than "the latest", so that scoring a day again gives the same model. Where none is
     promoted it is the model shipped with Undertone.
     """
+    from pipeline.tasks.record import model_registry
+
     return model_registry.model_for(KIND, day) or load_model(None).model_id
 
 

@@ -82,7 +82,7 @@ class Tuned:
         """
         if encoder.module is None:
             raise BadInput(f"the encoder {encoder.name!r} has nothing to train; use tune=none")
-        self.encoder = replace(encoder, module=copy.deepcopy(encoder.module), threads=1)
+        self.encoder = replace(encoder.with_module(copy.deepcopy(encoder.module)), threads=1)
         self.dim, self.last, self.device = encoder.dim, encoder.last, encoder.device
         self.texts = list(texts)
         self._inner: nn.Module = self.encoder.module[0].model

@@ -1,0 +1,160 @@
+"""Commands about the data of a day: create, import, collect, tokenize, count, report."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+import typer
+
+from pipeline import private, settings, warehouse
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Encoding, SkipBadRows, show, today
+from pipeline.tasks.record.retry import again
+
+if TYPE_CHECKING:
+    from pipeline.tasks.daily.intake import Collected
+
+
+def init() -> None:
+    """Create the catalog and the tables. Safe to repeat.
+
+    Example: `undertone init`
+    """
+    created = warehouse.create()
+    if count := private.tighten(settings.home()):
+        console.say(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
+    console.say(f"created {', '.join(created)}" if created else "all tables are there")
+
+
+def import_(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files or folders: csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite.")
+    ],
+    source: Annotated[
+        str | None, typer.Option(help="Name to file the rows under; known exports name their own.")
+    ] = None,
+    day: Day = "",
+    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
+    origin: Annotated[
+        str | None, typer.Option(help="Name of this import within the day; the file's by default.")
+    ] = None,
+    encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
+) -> None:
+    """Import comments from files. Importing a file again replaces what it brought.
+
+    Examples: `undertone import comments.csv --source forum --map text=body,like_count=likes`;
+    `undertone import weibo_note_comment.jsonl` (a MediaCrawler export is recognised by its columns);
+    `undertone import posts.jsonl --map thread_id=id,article_text=text,comments=replies` (a list of comments a row)
+    """
+    from pipeline.collect import columns
+    from pipeline.tasks.daily import collect
+    from pipeline.tasks.daily.intake import Collected
+
+    warehouse.create()
+    inputs = [collect.inputs(str(path), source, day or today()) for path in paths]
+    files = [file for part in inputs for file in part.files]
+    ignored = [name for part in inputs for name in part.left_out]
+    if len(files) > 1 or ignored:
+        more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
+        console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
+    name = origin or (collect.origin_of(str(paths[0])) if len(paths) == 1 else None)
+    columns_given = columns.parse(mapping)
+    with console.progress("importing") as done:
+
+        def work() -> list[Collected]:
+            return collect.import_bounded(
+                files, source, day or today(), mapping=columns_given, origin=name, encoding=encoding,
+                skip_bad_rows=skip_bad_rows, ignored=ignored, on_progress=done,
+            )  # fmt: skip
+
+        collected = again(work)
+    _print(collected)
+
+
+def collect(
+    source: Annotated[str, typer.Option(help="all, or one source.")] = "all",
+    day: Day = "",
+    path: Annotated[str | None, typer.Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
+    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
+    encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
+    live: Annotated[bool, typer.Option("--live", help="Ask the site, politely.")] = False,
+    thread: Annotated[list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
+) -> None:
+    """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
+
+    Examples: `undertone collect --path sample --day 2026-11-19`;
+    `undertone collect --source netease --live --thread 186016`
+    """
+    from pipeline.tasks.daily import collect as work
+    from pipeline.tasks.daily.intake import Collected
+
+    warehouse.create()
+    day = day or today()
+    collected: list[Collected] = []
+    with console.progress("collecting") as done:
+        for name in work.sources(source, path):
+            run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
+                          skip_bad_rows=skip_bad_rows, live=live, threads=thread or [])  # fmt: skip
+            collected += again(run)
+    if not collected:
+        console.say(f"nothing found for {day}")
+    _print(collected)
+
+
+def _print(collected: "Sequence[Collected]") -> None:
+    if collected:
+        console.table(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]))
+    for source in collected:
+        if source["stopped"]:
+            console.say(f"{source['source']} stopped before its end: {source['stopped']}")
+
+
+def tokenize(
+    day: Day = "",
+    chinese: Annotated[str, typer.Option(help="jieba or rjieba.")] = "jieba",
+    english: Annotated[str, typer.Option(help="nltk or stanza.")] = "nltk",
+    compare: Annotated[bool, typer.Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
+) -> None:
+    """Cut a day's comments into words; only new texts are cut.
+
+    Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
+    """
+    from pipeline.tasks.daily import tokenize as segment
+    from pipeline.text.segment import disagreement
+
+    if compare:
+        texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
+        apart, examples = disagreement(texts.to_list())
+        console.say(f"{apart:,} of {len(texts):,} texts are cut otherwise")
+        rows = [(text, " ".join(one), " ".join(other)) for text, one, other in examples]
+        console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
+        return
+    with console.progress("cutting") as done:
+        rows_written = again(partial(segment.run, day or today(), chinese, english, done))
+    console.say(f"{rows_written:,} rows of tokens for {day or today()}")
+
+
+def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+    """List the tables with their rows.
+
+    Example: `undertone tables`
+    """
+    from pipeline.tasks.record.table_counts import counts
+
+    show(counts(), as_json)
+
+
+def report(day: Day = "") -> None:
+    """Write a day's HTML report and print its path.
+
+    Example: `undertone report --day 2026-11-19`
+    """
+    from pipeline.tasks.daily import report as work
+
+    with console.working("writing the report"):
+        path = work.write(day or today())
+    typer.echo(path)

@@ -1,0 +1,103 @@
+"""Commands that run Undertone here: health, heal, Airflow up and down, demo, doctor."""
+
+from typing import Annotated
+
+import typer
+
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, show, today
+
+
+def health(
+    day: Day = "",
+    days: Annotated[int, typer.Option(min=1, help="So many days until it.")] = 14,
+    page: Annotated[bool, typer.Option("--page", help="Write the page and print its path.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Say how each step of the last days went: ok, late, unusual or missing. Exit code 1 if one is missing.
+
+    Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
+    """
+    from pipeline.tasks.daily import health as work
+
+    if page:
+        with console.working("writing the page"):
+            path = work.write(day or today(), days)
+        typer.echo(path)
+        return
+    steps = work.table(day or today(), days)
+    columns = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
+    show(steps if as_json else steps.select(columns), as_json)
+    raise typer.Exit(1 if "missing" in steps["status"] else 0)
+
+
+def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the days.")] = False) -> None:
+    """Find days that lack tokens or scores, because a DAG was paused or failed, and make them.
+
+    Examples: `undertone heal --dry-run`; `undertone heal`
+    """
+    from pipeline.tasks.daily import heal as work
+    from pipeline.tasks.record.retry import again
+
+    holes = work.holes()
+    for name, days in holes.items():
+        console.say(f"days without {name}: {', '.join(days) or 'none'}")
+    if any(holes.values()) and not dry_run:
+        with console.working("making what is missing"):
+            again(lambda: work.heal(holes))
+
+
+def up() -> None:
+    """Start Airflow on this machine, on loopback only.
+
+    Example: `undertone up`
+    """
+    from pipeline.commands.operate import demo as work
+
+    work.up()
+
+
+def down() -> None:
+    """Stop the Airflow that `up` or `demo` started; no process of it stays.
+
+    Example: `undertone down`
+    """
+    from pipeline.commands.operate import stack
+
+    if stack.state() is None:
+        console.say("Airflow is not running")
+        return
+    killed = stack.stop()
+    console.say("Airflow is stopped" + (f" ({killed} busy processes were ended)" if killed else ""))
+
+
+def demo() -> None:
+    """Run the shipped sample through the whole pipeline on Airflow and show what comes out.
+
+    Example: `undertone demo`
+    """
+    from pipeline import sample
+    from pipeline.commands.operate import demo as work
+
+    console.say(f"the sample of {len(sample.sources())} sites, filed under {sample.DAY}")
+    work.demo()
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+    """Say what is installed and found, and what to do about each thing that is not.
+
+    Example: `undertone doctor`
+    """
+    import polars as pl
+
+    from pipeline.commands.operate import doctor as work
+
+    findings = work.examine()
+    if as_json:
+        show(pl.DataFrame(findings, schema=list(work.Finding._fields), orient="row"), as_json)
+    for finding in [] if as_json else findings:
+        mark = "ok     " if finding.is_found else "MISSING" if finding.needed else "absent "
+        console.out.print(f"{mark}  {finding.thing}: {finding.detail}", markup=False, soft_wrap=True)
+        if not finding.is_found and finding.remedy:
+            console.out.print(f"           -> {finding.remedy}", markup=False, soft_wrap=True)
+    raise typer.Exit(1 if any(finding.needed and not finding.is_found for finding in findings) else 0)

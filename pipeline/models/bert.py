@@ -1,0 +1,80 @@
+"""The embedded encoder's network (BERT, Devlin et al. 2019) from its files, for inference.
+
+`transformers` and `sentence_transformers` give the same numbers, and their import takes four CPU seconds; a test holds
+both equal.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+LONGEST = 256  # pieces of a text that the embedded encoder reads
+PAD = 0
+
+
+class Bert:
+    """Word pieces and weights of a BERT in float32."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        """Read `config.json`, `tokenizer.json` and `model.safetensors` of a folder."""
+        from safetensors.torch import load_file
+        from tokenizers import Tokenizer
+
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.width, self.layers = int(config["hidden_size"]), int(config["num_hidden_layers"])
+        self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
+        self._weights = load_file(folder / "model.safetensors", device=device)
+        self._pieces = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._pieces.no_padding()
+        self._pieces.enable_truncation(LONGEST)
+
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of the pieces of each text, [CLS] and [SEP] among them, at most 256."""
+        return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
+
+    def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Rows of ids as tensors [n, t]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
+        ids = torch.full((len(rows), max(map(len, rows))), PAD)
+        mask = torch.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)], mask[at, : len(row)] = torch.tensor(row), 1
+        return {"input_ids": ids, "attention_mask": mask}
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
+        """Hidden states [n, t, width] of the embeddings and of each layer."""
+        weights = self._weights
+        words = functional.embedding(input_ids, weights["embeddings.word_embeddings.weight"])
+        words = words + weights["embeddings.token_type_embeddings.weight"][0]
+        state = self._norm(
+            words + weights["embeddings.position_embeddings.weight"][: input_ids.shape[1]], "embeddings.LayerNorm"
+        )
+        mask = None if attention_mask.all() else attention_mask.bool()[:, None, None, :]
+        states = [state]
+        for layer in range(self.layers):
+            name = f"encoder.layer.{layer}"
+            found = self._linear(self._attend(state, mask, f"{name}.attention.self"), f"{name}.attention.output.dense")
+            state = self._norm(found + state, f"{name}.attention.output.LayerNorm")
+            inner = functional.gelu(self._linear(state, f"{name}.intermediate.dense"))
+            state = self._norm(self._linear(inner, f"{name}.output.dense") + state, f"{name}.output.LayerNorm")
+            states.append(state)
+        return states
+
+    def _attend(self, state: Tensor, mask: Tensor | None, name: str) -> Tensor:
+        """Attention (Vaswani et al. 2017, section 3.2) by heads, side by side [n, t, width]."""
+        parts = (
+            self._linear(state, f"{name}.{part}").unflatten(-1, (self._heads, -1)).transpose(1, 2)
+            for part in ("query", "key", "value")
+        )
+        return functional.scaled_dot_product_attention(*parts, attn_mask=mask).transpose(1, 2).flatten(2)
+
+    def _linear(self, value: Tensor, name: str) -> Tensor:
+        return functional.linear(value, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+
+    def _norm(self, value: Tensor, name: str) -> Tensor:
+        scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        return functional.layer_norm(value, (self.width,), scale, shift, self._epsilon)
