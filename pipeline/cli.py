@@ -88,7 +88,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Distance": {
         "ndd": Command("Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.",
                        "ndd.distance:ndd"),
-        "compress": Command("Compress texts by dropping the words whose loss changes what is expected of the others least.",
+        "compress": Command("Compress texts by dropping the words whose loss changes what is expected of the others",
                             "ndd.distance:compress"),
         "ndd-study": Family("What NDD is worth: compressions of data sets, tests, a page.", {
             "compress": "ndd.distance:compress_data", "test": "ndd.distance:measure_distance",

@@ -66,11 +66,11 @@ class Bert:
 
     def _attend(self, state: Tensor, mask: Tensor | None, name: str) -> Tensor:
         """Attention (Vaswani et al. 2017, section 3.2) by heads, side by side [n, t, width]."""
-        parts = (
-            self._linear(state, f"{name}.{part}").unflatten(-1, (self._heads, -1)).transpose(1, 2)
+        query, key, value = (
+            self._linear(state, f"{name}.{part}").view(*state.shape[:2], self._heads, -1).transpose(1, 2)
             for part in ("query", "key", "value")
         )
-        return functional.scaled_dot_product_attention(*parts, attn_mask=mask).transpose(1, 2).flatten(2)
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
 
     def _linear(self, value: Tensor, name: str) -> Tensor:
         return functional.linear(value, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])

@@ -96,10 +96,13 @@ def load(
     open_module = partial(_open_module, files, precision, device)
     with refuse_damage(files.folder, REMEDY):
         bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
-    dim = bert.width if bert else int(open_module().get_embedding_dimension())
-    if pooling == "layers":
-        config = None if bert else open_module()[0].model.config
-        dim = dim * (bert.layers + 1) if bert else config.hidden_size * (config.num_hidden_layers + 1)
+    if bert:
+        dim, width, layers = bert.width, bert.width, bert.layers
+    else:
+        module = open_module()
+        config = module[0].model.config
+        dim, width, layers = int(module.get_embedding_dimension()), config.hidden_size, config.num_hidden_layers
+    dim = dim if pooling == "model" else width * (layers + 1)
     threads = threads if device == "cpu" else 1
     return Encoder(name.partition("@")[0], files.revision, precision, dim, open_module, device, threads, pooling, bert)
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,21 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline import cli, left_out, sample
+from pipeline.commands.terminal import lazy
+from pipeline.commands.terminal.lazy import Command
 from pipeline.errors import UndertoneError
 from pipeline.io import rows
 from tests.commands.conftest import Run
 
 DAY = sample.DAY
-COMMANDS = ["init", "import", "collect", "tokenize", "rank", "choose", "distance", "tables", "query", "check", "report",
-            "heal", "health", "backfill", "maintain", "up", "down", "demo", "doctor"]  # fmt: skip
-GROUPS = {
-    "pairs": ["import", "play", "ask", "build", "stats", "audit", "leakage", "sample", "rate"],
-    "train": ["impscore"],
-    "evaluate": ["impscore"],
-    "score": ["implicitness", "day"],
-    "study": ["ablation", "sensitivity", "data-sets", "detection", "page"],
-    "groups": ["ask", "check"],
-}
 
 
 def undertone(*words: str) -> str:
@@ -55,17 +48,61 @@ def test_an_error_is_one_line(tmp_path: Path) -> None:
     assert len(said.splitlines()) == 1
 
 
+def _leaves() -> Iterator[tuple[tuple[str, ...], str, str | None]]:
+    """Words, place and summary of each command of the table."""
+    for entries in cli.COMMANDS.values():
+        for name, entry in entries.items():
+            if isinstance(entry, Command):
+                yield (name,), entry.place, entry.summary
+            else:
+                yield from (((name, leaf), place, None) for leaf, place in entry.places.items())
+
+
 def test_every_command_has_help_with_an_example() -> None:
-    """`--help` of every command shows an example."""
+    """`--help` of every command shows an example, and its line in the list is how its own help begins."""
     listed = undertone("--help")
-    for command in COMMANDS:
-        assert command in listed
-        assert "Example" in undertone(command, "--help"), command
-    for group, commands in GROUPS.items():
-        within = undertone(group, "--help")
-        for command in commands:
-            assert command in within
-            assert "Example" in undertone(group, command, "--help"), (group, command)
+    for words, place, summary in _leaves():
+        command = lazy.load(words[-1], place)
+        assert "Example" in command.help, words
+        assert " ".join(command.help.split()).startswith((summary or "").rstrip(".")), words
+        assert words[0] in listed
+    assert "Example" in undertone("pairs", "build", "--help")
+    assert "recovery" in undertone("train", "--help")
+
+
+IMPORTED = """
+import sys
+from pipeline.cli import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*sys.modules)
+"""
+
+
+def imports(*words: str) -> tuple[set[str], list[str]]:
+    """The modules that a fresh process of a command imports, and the lines it prints."""
+    run = [sys.executable, "-c", IMPORTED, *words]
+    *lines, modules = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    return set(modules.split()), lines
+
+
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(word: str) -> None:
+    """The list of commands and the version come without frames, tables or torch."""
+    modules, lines = imports(word)
+    assert lines
+    assert not modules & {"torch", "polars", "numpy", "pyarrow", "pyiceberg", "sqlalchemy", "duckdb", "airflow"}
+
+
+def test_scoring_imports_no_transformers(tmp_path: Path) -> None:
+    """The shipped model scores texts in both languages with torch alone."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("How kind of you to come.\n他说得真好，就是没人信。\n", encoding="utf-8")
+    modules, printed = imports("score", "implicitness", str(lines))
+    assert len(printed) == 3
+    assert not modules & {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
 
 
 def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_path: Path) -> None:

@@ -52,10 +52,11 @@ def _python() -> Finding:
     return Finding("Python", ok, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13")
 
 
+_TRAIN = "pip install 'undertone[train]'"
 _PACKAGES = {
-    "apache-airflow": ("pip install 'undertone[airflow]'", True), "torch": ("pip install 'undertone[train]'", True),
-    "sentence-transformers": ("pip install 'undertone[train]'", True),
-    "stanza": ("pip install 'undertone[train]'", True), "nltk": ("make setup", True), "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
+    "apache-airflow": ("pip install 'undertone[airflow]'", True), "torch": (_TRAIN, True),
+    "sentence-transformers": (_TRAIN, True), "stanza": (_TRAIN, True), "nltk": ("make setup", True),
+    "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
     "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
 }  # fmt: skip
 _NEEDED = {"sentence encoder", "tables"} | {name for name, (_, is_needed) in _PACKAGES.items() if is_needed}
@@ -78,7 +79,7 @@ def _encoder() -> Finding:
         detail = f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name
         return Finding("sentence encoder", True, detail, "")
     except (UndertoneError, ImportError) as why:
-        return Finding("sentence encoder", False, str(why), "pip install 'undertone[train]'")
+        return Finding("sentence encoder", False, str(why), _TRAIN)
 
 
 def _hub_encoder(name: str) -> Finding:

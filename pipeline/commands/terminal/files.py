@@ -78,7 +78,7 @@ class Writer:
             raise BadInput(f"{path}: there is no folder {path.parent}")
         self._schema: pl.Schema | None = None
         self._text: IO[str] | None = None
-        self._parquet: "pq.ParquetWriter | None" = None
+        self._parquet: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
         return self
