@@ -55,21 +55,6 @@ class Summary(NamedTuple):
     five_share: float | None  # of the comments, those with at least one 5
 
 
-PAPER = Summary(1_610 * 27, 3.6, 0.6, None, 0.2)
-"""The paper's test set (section 3; AAC-10)."""
-PAPER_KAPPA = 0.59
-"""Its weighted kappa; whether the weights are linear or quadratic is not told (AAC-09)."""
-
-PAPER_EXAMPLES = {
-    "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
-    "table_9": (4, 4, 4, 3, 2, 5, 2, 3, 2, 5, 4, 3, 4, 3, 4, 4, 3, 3, 3, 4, 4, 3, 2, 3, 3, 4),
-}
-"""Grades of the comments on two articles of the paper's test set, 26 as printed (AAC-32).
-
-Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
-"""
-
-
 def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
     """Comments as tasks for raters.
 
@@ -164,7 +149,7 @@ def codes(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
 
 
 def summary(grades: pl.DataFrame) -> Summary:
-    """What `PAPER` tells of its test set, of the items that were graded (AAC-10).
+    """What `papers.commenting.GRADES` has of the paper's test set, of the items that were graded (AAC-10).
 
     Args:
         grades: rows of `grades`.

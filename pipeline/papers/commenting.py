@@ -1,12 +1,11 @@
-"""The paper's own tables on article commenting, and what it claims of them (Automatic Article Commenting, tables 3, 4
-and 7, errata E11 and E12; AAC-30).
+"""The paper's own tables on article commenting, and what it claims of them (Automatic Article Commenting, section 3,
+tables 2 to 4 and 7 to 9, errata E11 and E12; AAC-30).
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 
 class Coefficients(NamedTuple):
@@ -38,8 +37,60 @@ TABLE_7 = {
 }  # fmt: skip
 """Scores and grades of what the five SYSTEMS made, in that order (appendix C.3)."""
 N = 9660
-PARTS = ((191_502, 27), (5_000, 27), (1_610, 27))
-"""Articles of train, dev and test, and comments of each (table 2)."""
+
+
+class Part(NamedTuple):
+    """What the paper tells of a part of its corpus; None for what it does not."""
+
+    articles: int
+    comments_per_article: float
+    likes_per_comment: float | None = None
+    title_words: float | None = None
+    content_words: float | None = None
+    comment_words: float | None = None
+
+    @property
+    def comments(self) -> float:
+        """Comments there would be, which the abstract counts otherwise."""
+        return self.articles * self.comments_per_article
+
+
+TABLE_2 = {
+    "train": Part(191_502, 27, 5.9),
+    "validation": Part(5_000, 27, 4.9),
+    "test": Part(1_610, 27, 3.4),
+    "all": Part(198_112, 27, None, 15, 554, 17),
+}
+"""Table 2, and the lengths of section 3 (AAC-05, AAC-06)."""
+COMMENTS_TOLD = 4_500_000
+"""Comments there are by the abstract's count; 27 of each article would be 5,349,024 (errata E12)."""
+VOCABULARY = 1_858_452
+CATEGORIES, CATEGORIES_SHOWN = 44, 15
+"""Categories there are, and those of Figure 2 (AAC-31)."""
+
+
+class Grades(NamedTuple):
+    """What grades of the test set come to."""
+
+    items: int
+    mean: float
+    sd: float
+    five_share: float  # of the comments, those with at least one 5
+
+
+GRADES = Grades(1_610 * 27, 3.6, 0.6, 0.2)
+"""The test set (section 3; AAC-10)."""
+KAPPA = 0.59
+"""Its weighted kappa; whether the weights are linear or quadratic is not told (AAC-09)."""
+
+EXAMPLES = {
+    "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
+    "table_9": (4, 4, 4, 3, 2, 5, 2, 3, 2, 5, 4, 3, 4, 3, 4, 4, 3, 3, 3, 4, 4, 3, 2, 3, 3, 4),
+}
+"""Grades of the comments on two articles of the paper's test set, 26 as printed (AAC-32).
+
+Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
+"""
 
 
 def claims() -> pl.DataFrame:
@@ -58,11 +109,11 @@ Claim = tuple[str, str, str, bool | None]  # place, claim, found, holds
 
 def _of_text() -> list[Claim]:
     """Where the text contradicts itself (errata E12; AAC-05, AAC-22, AAC-33)."""
-    articles, each = (sum(part[name] for part in PARTS) for name in (0, 1))
-    every = sum(count * comments for count, comments in PARTS)
+    whole = TABLE_2["all"]
     return [
         ("abstract and table 2", "there are 4.5 million comments",
-         f"{articles:,} articles of {each // len(PARTS)} comments have {every:,}", round(every / 1e6, 1) == 4.5),
+         f"{whole.articles:,} articles of {whole.comments_per_article} comments have {whole.comments:,}",
+         round(whole.comments / 1e6, 1) == 4.5),
         ("section 5 and appendix C.1", "comments of more than 50 words are discarded", "the appendix truncates them",
          False),
         ("section 5", "table 4 has the correlations that are told of", "the text's numbers are in table 3, too", None),
@@ -120,5 +171,7 @@ def _of_table_7() -> list[Claim]:
 
 def _p(coefficient: float, count: int) -> float:
     """Two-sided p of a correlation of so many items, by Student's t."""
+    from scipy import stats
+
     t = coefficient * np.sqrt((count - 2) / (1 - coefficient**2))
     return float(2 * stats.t.sf(abs(t), count - 2))

@@ -14,8 +14,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
 from pipeline.label import assignment, grading, label_files, label_studio, quality, schema, simulated, task_files
-from pipeline.label.quality import FORM, PAPER, codes, grades, summary
+from pipeline.label.quality import FORM, codes, grades, summary
 from pipeline.metrics.labelling import agreement
+from pipeline.papers.commenting import EXAMPLES, GRADES
 
 ITEMS = pl.DataFrame(
     {
@@ -180,16 +181,16 @@ def test_summary_by_hand() -> None:
     found = summary(grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS).grades)
     assert found == pytest.approx((2, 4.25, 1.0606602, 1.0, 0.5))
     assert summary(grades(labels(), TASKS).grades) == (0, None, None, None, None)
-    assert PAPER.items == 43_470  # AAC-07
+    assert GRADES.items == 43_470  # AAC-07
 
 
 def test_the_papers_examples() -> None:
     """The 26 printed grades of each article are below the 3.6 told for all, and 2 of the 52 are a 5 (AAC-32)."""
     for name, fives, mean in (("table_8", 0, 89 / 26), ("table_9", 2, 88 / 26)):
-        given_there = quality.PAPER_EXAMPLES[name]
+        given_there = EXAMPLES[name]
         assert (len(given_there), given_there.count(5)) == (26, fives)
         assert sum(given_there) / 26 == pytest.approx(mean)
-        assert mean < PAPER.mean
+        assert mean < GRADES.mean
 
 
 def test_from_assignment_to_kappa() -> None:
@@ -204,7 +205,7 @@ def test_from_assignment_to_kappa() -> None:
         assert set(graded.grades["n"]) == {2}
         found[accuracy] = agreement.weighted_kappa(codes(graded.grades), "linear")
     assert found[0.5] < found[0.8] < found[1.0] == pytest.approx(1)
-    assert summary(graded.grades).mean == pytest.approx(PAPER.mean, abs=0.2)
+    assert summary(graded.grades).mean == pytest.approx(GRADES.mean, abs=0.2)
 
 
 def test_codes_are_columns_of_raters() -> None:

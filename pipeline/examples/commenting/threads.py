@@ -15,6 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.papers.commenting import TABLE_2, Part
 
 THREADS: dict[str, pl.DataType] = {
     "source": pl.String(), "thread_id": pl.String(), "category": pl.String(),
@@ -55,31 +56,6 @@ class Corpus(NamedTuple):
     threads: pl.DataFrame  # `THREADS`: every article; split or reason is null
     references: pl.DataFrame  # `REFERENCES`
     dropped: pl.DataFrame  # `DROPPED`; row_key is the thread_id, of a comment <thread_id>/<comment_id>
-
-
-class Part(NamedTuple):
-    """What the paper tells of a part of its corpus; None for what it does not."""
-
-    articles: int
-    comments_per_article: float
-    likes_per_comment: float | None = None
-    title_words: float | None = None
-    content_words: float | None = None
-    comment_words: float | None = None
-
-
-TABLE_2 = {
-    "train": Part(191_502, 27, 5.9),
-    "validation": Part(5_000, 27, 4.9),
-    "test": Part(1_610, 27, 3.4),
-    "all": Part(198_112, 27, None, 15, 554, 17),
-}
-"""Table 2, and the lengths of section 3 (AAC-05, AAC-06)."""
-COMMENTS_TOLD = 4_500_000
-"""Comments there are by the abstract's count; 27 of each article would be 5,349,024 (errata E12)."""
-VOCABULARY = 1_858_452
-CATEGORIES, CATEGORIES_SHOWN = 44, 15
-"""Categories there are, and those of Figure 2 (AAC-31)."""
 
 
 def corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:

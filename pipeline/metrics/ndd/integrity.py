@@ -17,12 +17,6 @@ DRAWS = 1000
 SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
 
-TABLE_13 = {
-    "PPL Deleter": (3.69, 2.56), "PPL Deleter+SC": (3.93, 2.88), "S_C": (1.87, 1.51), "S_C+SC": (2.35, 2.08),
-    "BERTScore": (1.96, 1.83), "BERTScore+SC": (2.38, 2.17), "NDD": (3.87, 3.46), "NDD+SC": (4.08, 3.62),
-    "Fast NDD": (3.73, 3.18), "Fast NDD+SC": (4.01, 3.43),
-}  # fmt: skip
-"""The paper's means of syntax and semantics, of 100 sentences of Google's test set; it tells of no agreement."""
 
 
 def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:

@@ -37,19 +37,6 @@ LONGEST = 50  # words (footnote 9)
 DRAWS = 1000
 SEED = 42
 
-TABLE_8 = {
-    ("ppl", "delete"): ((36.8, 56.8), (44.5, 60.4), (26.6, 54.5)),
-    ("ppl", "mask"): ((35.9, 56.7), (33.1, 48.5), (25.1, 50.4)),
-    ("ndd", "delete"): ((53.1, 77.0), (62.5, 80.8), (48.8, 77.1)),
-    ("ndd", "mask"): ((48.0, 74.4), (57.3, 80.6), (44.2, 75.0)),
-    ("ndd", "stop_word"): ((49.9, 76.4), (56.4, 78.5), (45.2, 77.2)),
-    ("ndd", "ensemble"): ((54.3, 79.7), (63.1, 83.3), (54.7, 82.8)),
-}
-"""The paper's (mAP, AUC) in percent on CoNLL-2009: English in domain, English out of domain, Spanish.
-
-The text has the ensemble above 80 in AUC, which its first number is not.
-"""
-
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 

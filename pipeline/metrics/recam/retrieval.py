@@ -23,15 +23,6 @@ class Retrieval(NamedTuple):
     row_count: int
 
 
-# tables 3 and 4: (MRR, R@1, R@5, R@10) by subtask, on XSum pairs that were not published
-PAPER = {
-    1: {"gated": (0.245, 0.175, 0.314, 0.378), "attentive": (0.235, 0.167, 0.300, 0.363),
-        "gloss": (0.179, 0.123, 0.227, 0.276)},
-    2: {"gated": (0.343, 0.268, 0.422, 0.484), "attentive": (0.348, 0.273, 0.424, 0.490),
-        "gloss": (0.228, 0.166, 0.286, 0.345)},
-}  # fmt: skip
-
-
 def ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
     """Place of the right word in each list, from 1; 0 where it is not there: int64 [n].
 

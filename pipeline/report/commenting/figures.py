@@ -37,6 +37,7 @@ from pipeline.report.figures import (
     svg,
     wrapped,
 )
+from pipeline.report.sections import in_order
 
 HUMAN = "human"
 METRICS = {
@@ -79,11 +80,8 @@ def metric_name(metric: str, is_weighted: bool = False) -> str:
 
 def metrics_of(metrics: Iterable[str]) -> list[str]:
     """The different metrics in the order of Table 4."""
-    known = [*METRICS]
-    return sorted(
-        set(metrics),
-        key=lambda name: (name == HUMAN, known.index(name) if name in known else len(known), name),
-    )
+    names = in_order(metrics, METRICS)
+    return sorted(names, key=lambda name: name == HUMAN)
 
 
 def rows_of(frame: pl.DataFrame) -> list[Metric]:

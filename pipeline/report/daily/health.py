@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from pipeline.report import sections
 from pipeline.report.daily import health_figures
-from pipeline.report.impscore.study_sections import Section, number
-from pipeline.report.templates import templates
+from pipeline.report.sections import Section, count, number
 
-_TEMPLATES = templates()
 CHAIN = ("collect", "tokenize", "score")
 STATUSES = {
     "ok": ("✓", "as usual"),
@@ -39,15 +38,18 @@ def health(inputs: Inputs) -> str:
     """The page as text."""
     rows, days = inputs.health, [inputs.day - timedelta(days=n) for n in reversed(range(inputs.days))]
     steps = [step for step in CHAIN if step in rows["step"]] + sorted(set(rows["step"]) - set(CHAIN))
-    counts = [(name, f"{rows.filter(status=name).height:,}") for name in STATUSES] if rows.height else []
-    return _TEMPLATES.get_template("health.html").render(
-        day=inputs.day,
-        days=days,
+    return sections.render(
+        f"health until {inputs.day}",
+        "Health of the pipeline",
+        f"What each step did for the {len(days)} days until {inputs.day}, against the median of the seven days before "
+        "each.",
+        list(_sections(inputs, days, steps)),
+        counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_warning(rows),
+        template="health.html",
+        days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
         lines=_lines(rows, days, steps),
-        counts=counts,
-        sections=list(_sections(inputs, days, steps)),
     )
 
 
@@ -75,8 +77,8 @@ def _cell(row: dict[str, Any] | None) -> dict[str, str]:
         said.append(f"{row['waiting_count']:,} rows wait")
     if row["seconds"] is not None:
         said.append(f"{row['seconds']:,.0f} s")
-    count = "" if row["kept_count"] is None else _short(row["kept_count"])
-    return {"status": row["status"], "mark": STATUSES[row["status"]][0], "count": count, "title": "; ".join(said)}
+    kept = "" if row["kept_count"] is None else _short(row["kept_count"])
+    return {"status": row["status"], "mark": STATUSES[row["status"]][0], "count": kept, "title": "; ".join(said)}
 
 
 def _short(count: float) -> str:
@@ -101,7 +103,7 @@ def _strange(rows: pl.DataFrame) -> Section:
     cells = [
         [
             f"{row['day']:%d %b}", row["step"], f"{STATUSES[row['status']][0]} {row['status']}", row["why"],
-            _count(row["read_count"]), _count(row["usual_read_count"]), _share(row["dropped_ratio"]),
+            count(row["read_count"]), count(row["usual_read_count"]), _share(row["dropped_ratio"]),
             _share(row["usual_dropped_ratio"]), number(row["seconds"], 0), number(row["usual_seconds"], 0),
             number(row["age_hours"], 0),
         ]
@@ -124,8 +126,8 @@ def _dropped(dropped: pl.DataFrame) -> Section:
     )
     total = found["row_count"].sum()
     cells = [
-        [step, at, str(reason).replace("_", " "), f"{count:,}", _share(count / total)]
-        for step, at, reason, count in found.head(_MOST).iter_rows()
+        [step, at, str(reason).replace("_", " "), count(size), _share(size / total)]
+        for step, at, reason, size in found.head(_MOST).iter_rows()
     ]
     rest = f" The {_MOST} most frequent of {found.height} are shown." if found.height > _MOST else ""
     said = f"{total:,} rows were left out, each with a reason.{rest}"
@@ -147,15 +149,11 @@ def _sums(step: str, rows: pl.DataFrame) -> list[str]:
     kept, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
     asked, rate = total["input_tokens"] is not None, kept / seconds if kept and seconds else None
     return [
-        step, str(rows.height), _count(kept), number(seconds, 1), number(rate, 0),
+        step, str(rows.height), count(kept), number(seconds, 1), number(rate, 0),
         number(None if size is None else size / 1e6, 1),
-        f"{_count(total['input_tokens'])} + {_count(total['output_tokens'])}" if asked else "–",
+        f"{count(total['input_tokens'])} + {count(total['output_tokens'])}" if asked else "–",
         number(total["cost_usd"], 4),
     ]  # fmt: skip
-
-
-def _count(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
 
 
 def _share(value: float | None) -> str:

@@ -5,9 +5,7 @@ from typing import Any, TypedDict
 import polars as pl
 
 from pipeline.report import figures
-from pipeline.report.templates import templates
-
-_TEMPLATES = templates()
+from pipeline.report.sections import render_template
 
 
 class Contents(TypedDict):
@@ -35,7 +33,9 @@ def render(contents: Contents) -> str:
         ("rows read", f"{collected['read_count'].sum():,}"),
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]
-    return _TEMPLATES.get_template("page.html").render(
+    return render_template(
+        "page.html",
+        title=contents["day"],
         day=contents["day"],
         warnings=_warnings(contents),
         facts=facts,

@@ -3,21 +3,21 @@
 Missing parts are left out. Names are hostile data: everything but our own figures is escaped.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Required, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+from markupsafe import Markup
 
+from pipeline.io.visible import visible
 from pipeline.metrics.impscore.implicitness import figure_3, quantiles
+from pipeline.report import sections
+from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
-from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES, Section, number
-from pipeline.report.templates import templates
-
-Floats = npt.NDArray[np.floating]
-
-_TEMPLATES = templates()
+from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES
+from pipeline.report.sections import Section, count, number
 
 
 class Spaces(TypedDict):
@@ -51,8 +51,14 @@ class Contents(TypedDict, total=False):
 
 def render(contents: Contents) -> str:
     """The page as text."""
-    return _TEMPLATES.get_template("studies.html").render(
-        day=contents["day"], model_id=contents.get("model_id", ""), sections=list(_sections(contents))
+    model_id = visible(contents.get("model_id", ""))
+    about = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
+    return sections.render(
+        f"studies, {contents['day']}",
+        "Undertone: studies",
+        Markup("What was found out by {}{}.").format(contents["day"], about),
+        list(_sections(contents)),
+        longest=math.inf,
     )
 
 
@@ -122,7 +128,7 @@ def _audit(found: pl.DataFrame) -> Section:
         f"{beside}; the paper has no such audit, and its accuracies are to be read against it.",
         model_figures.audit(found),
         ("pairs from", *shown, "triples"),
-        [[r["subset"], *(number(r[c]) for c in shown), f"{r['pair_count']:,}"] for r in table.iter_rows(named=True)],
+        [[r["subset"], *(number(r[c]) for c in shown), count(r["pair_count"])] for r in table.iter_rows(named=True)],
     )
 
 
@@ -135,7 +141,7 @@ def _evaluations(found: pl.DataFrame) -> Section:
         "",
         ("metric", "split", "subset", "baseline is", "value", "baseline", "pairs"),
         [[r["metric"], r["split"], r["subset"], r["baseline_name"] or "", number(r["value"]), number(r["baseline"]),
-          f"{r['pair_count']:,}"] for r in rows.iter_rows(named=True)],
+          count(r["pair_count"])] for r in rows.iter_rows(named=True)],
         texts=4,
     )  # fmt: skip
 
@@ -149,7 +155,7 @@ def _spaces(spaces: Spaces) -> Section:
         "the paper's pictures groups cluster in the one and scatter in the other (section 6.4, figures 11 to 13).",
         model_figures.spaces(spaces["points"], spaces["groups"], names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
-        [[name, value, f"{len(spaces['groups']):,}", f"{len(set(spaces['groups'])):,}"]
+        [[name, value, count(len(spaces["groups"])), count(len(set(spaces["groups"])))]
          for name, value in zip(names, (pragmatic, semantic), strict=True)],
     )  # fmt: skip
 

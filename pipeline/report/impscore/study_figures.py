@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.detection import LABELS
+from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report.figures import (
     ACCENT,
     GREY,
@@ -34,7 +35,7 @@ from pipeline.report.figures import (
     svg,
     wrapped,
 )
-from pipeline.report.impscore.study_rows import IMPLICIT, METRICS, SPACES, TABLE_2, by_metric, over_runs
+from pipeline.report.impscore.study_rows import IMPLICIT, by_metric, over_runs
 
 SYMBOLS = dict(zip(MARKERS, "●■◆▲▼✚", strict=True))
 BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", ACCENT, "#123c56"])

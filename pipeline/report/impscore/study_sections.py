@@ -1,32 +1,16 @@
 """The parts of the page of studies that come from the frame `studies` (ImpScore, sections 5.3 and 7)."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
-import numpy as np
 import polars as pl
 
+from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
-from pipeline.report.impscore.study_rows import IMPLICIT, SPACES, TABLE_2, by_metric, over_runs
+from pipeline.report.impscore.study_rows import IMPLICIT, by_metric, over_runs
+from pipeline.report.sections import Section, count, number
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
 SPREAD_NAMES = ("mean", "s.d.", "5 %", "25 %", "median", "75 %", "95 %")
-
-
-class Section(NamedTuple):
-    """A part of the page. The first `texts` columns are words, the others numbers."""
-
-    title: str
-    sentence: str
-    figure: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    texts: int = 1
-
-
-def number(value: Any, digits: int = 3) -> str:
-    """A number as the page shows it, a dash where there is none."""
-    return "–" if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
 
 
 def _ablation(studies: pl.DataFrame) -> Section:
@@ -62,7 +46,7 @@ def _sensitivity(studies: pl.DataFrame) -> Section:
     for part in found.sort("alpha", "value").partition_by("alpha", maintain_order=True):
         top = part.row(-1, named=True)
         rows.append(
-            [f"{top['alpha']:g}", f"{part.height:,}", str(part["run_count"].max()), number(part["value"][0]),
+            [f"{top['alpha']:g}", count(part.height), str(part["run_count"].max()), number(part["value"][0]),
              number(top["value"]), f"{top['gamma_implicitness']:g}", f"{top['gamma_pragmatics']:g}"]
         )  # fmt: skip
     return Section(
@@ -80,7 +64,7 @@ def _sensitivity(studies: pl.DataFrame) -> Section:
 def _spread(found: pl.DataFrame) -> list[list[str]]:
     return [
         [row["subset"].removesuffix(IMPLICIT), "implicit" if row["subset"].endswith(IMPLICIT) else "all",
-         *(number(row[metric]) for metric in _SPREAD), f"{row['row_count']:,}"]
+         *(number(row[metric]) for metric in _SPREAD), count(row["row_count"])]
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
 
@@ -128,7 +112,7 @@ def _detection(studies: pl.DataFrame) -> Section:
         study_figures.detection(studies),
         ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "near duplicates once"),
         [[row["by"], row["subset"].replace("-", "–"), *(number(row[key]) for key in ("value", "low", "high")),
-          *("–" if row[key] is None else f"{row[key]:,}" for key in ("row_count", "effective_count"))]
+          *(count(row[key]) for key in ("row_count", "effective_count"))]
          for row in found.iter_rows(named=True)],
         texts=2,
     )  # fmt: skip

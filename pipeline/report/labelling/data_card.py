@@ -13,6 +13,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
+from pipeline.report.sections import require_columns
 from pipeline.tables import TABLES
 
 ANONYMISATION = (
@@ -130,9 +131,7 @@ def card(facts: Facts) -> str:
 
 def _check(facts: Facts) -> None:
     for name, columns in _COLUMNS.items():
-        found = getattr(facts, name).columns
-        if lacking := [column for column in columns if column not in found]:
-            raise BadInput(f"{name}: expected a column {lacking[0]}, found {', '.join(found)}")
+        require_columns(name, getattr(facts, name), columns)
     for step, read, kept, dropped in facts.funnel.select(_COLUMNS["funnel"]).iter_rows():
         if read != kept + dropped:
             raise BadInput(f"funnel, {step}: expected read = kept + dropped, found {read} and {kept} + {dropped}")

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.label.schema import FIELDS, TAGS, value_name
-from pipeline.metrics.labelling.agreement import KAPPA_HIGH, TABLE_2, TAE_HIGH
+from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report.figures import (
     ACCENT,
     GREY,

@@ -12,14 +12,13 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import simulated
 from pipeline.label.schema import FIELDS, value_name
-from pipeline.metrics.labelling.agreement import KAPPA_HIGH, TABLE_2, TAE_HIGH
-from pipeline.report.impscore.study_sections import Section, number
+from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
+from pipeline.report import sections
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.data_card import Facts
 from pipeline.report.labelling.figures import CURVES, KAPPAS, TAES
-from pipeline.report.templates import templates
+from pipeline.report.sections import Section, count, number
 
-_TEMPLATES = templates()
 _WAITS = {1: "raters", 2: "adjudicator"}
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 
@@ -60,18 +59,20 @@ def labels(inputs: Inputs) -> str:
     """
     _check(inputs)
     facts = inputs.facts
-    counts = [
-        ("comments fit to publish", _sum(facts.rows)),
-        ("labels that count", _sum(facts.tools)),
-        ("raters", facts.rater_count),
-        ("fields that wait", _sum(inputs.open, "field_count")),
-    ]
-    return _TEMPLATES.get_template("labels.html").render(
-        project=inputs.project,
-        facts=facts,
-        counts=[(name, f"{count:,}") for name, count in counts],
+    counts = {
+        "comments fit to publish": _sum(facts.rows),
+        "labels that count": _sum(facts.tools),
+        "raters": facts.rater_count,
+        "fields that wait": _sum(inputs.open, "field_count"),
+    }
+    return sections.render(
+        f"labels of {inputs.project}",
+        f"Labels of {inputs.project}",
+        "What raters said of comments, how far they agree, and what the labels look like. Schema "
+        f"{facts.schema_version}, {facts.created}.",
+        list(_sections(inputs)),
+        counts=counts,
         warning=_warning(facts.tools),
-        sections=list(_sections(inputs)),
     )
 
 
@@ -80,8 +81,7 @@ def _check(inputs: Inputs) -> None:
         frame = getattr(inputs, name)
         if frame is None:
             continue
-        if lacking := [column for column in columns if column not in frame.columns]:
-            raise BadInput(f"{name}: expected a column {lacking[0]}, found {', '.join(frame.columns)}")
+        sections.require_columns(name, frame, columns)
         for column in {"field", "a", "b"} & set(columns):
             if strange := sorted(set(frame[column].cast(pl.String).fill_null("null")) - set(FIELDS)):
                 raise BadInput(f"{name}, {column}: expected {', '.join(FIELDS)}, found {strange[0][:40]!r}")
@@ -113,20 +113,16 @@ def _sum(frame: pl.DataFrame, column: str = "row_count") -> int:
     return int(frame[column].sum() or 0)
 
 
-def _count(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"
-
-
 def _funnel(funnel: pl.DataFrame) -> Section:
     first, last = funnel.row(0, named=True), funnel.row(-1, named=True)
     names = ("read_count", "kept_count", "dropped_count")
     return Section(
         "From what was read to what was kept",
-        f"Of {_count(first['read_count'])} comments that were collected, {_count(last['kept_count'])} are left after "
+        f"Of {count(first['read_count'])} comments that were collected, {count(last['kept_count'])} are left after "
         "the last step; each bar is what a step read. The paper goes from about 70,000 to 8,843 (section 3).",
         figures.funnel(funnel),
         ("step", "read", "kept", "left out"),
-        [[row["step"], *(_count(row[name]) for name in names)] for row in funnel.iter_rows(named=True)],
+        [[row["step"], *(count(row[name]) for name in names)] for row in funnel.iter_rows(named=True)],
     )
 
 
@@ -135,11 +131,11 @@ def _deletions(deletions: pl.DataFrame) -> Section:
     reasons, counts = rows["reason"].to_list(), rows["row_count"].to_list()
     return Section(
         "Why something was left out",
-        f"{_count(sum(counts))} comments and labels were left out, most often for {reasons[0]} "
-        f"({_count(counts[0])}); nothing is left out without a reason.",
+        f"{count(sum(counts))} comments and labels were left out, most often for {reasons[0]} "
+        f"({count(counts[0])}); nothing is left out without a reason.",
         figures.bars(reasons, counts, "comments and labels left out"),
         ("reason", "rows"),
-        [[reason, _count(count)] for reason, count in zip(reasons, counts, strict=True)],
+        [[reason, count(rows)] for reason, rows in zip(reasons, counts, strict=True)],
     )
 
 
@@ -147,14 +143,14 @@ def _open(waiting: pl.DataFrame) -> Section:
     rows = waiting.group_by("round", "stage").agg(pl.col("field_count").sum()).sort("round", "stage")
     names = [f"round {r}, {_WAITS.get(s, f'stage {s}')}" for r, s in rows.select("round", "stage").iter_rows()]
     counts = rows["field_count"].to_list()
-    said = f"{_count(sum(counts))} fields of comments wait, most of them in {names[counts.index(max(counts))]}"
+    said = f"{count(sum(counts))} fields of comments wait, most of them in {names[counts.index(max(counts))]}"
     return Section(
         "What still waits",
         f"{said if any(counts) else 'Nothing waits: every field of every comment is settled'}. Three raters label, the "
         "adjudicator decides where they differ, and what is sent back goes through both once more (section 3.2).",
         figures.bars(names, counts, "fields that wait") if any(counts) else "",
         ("step", "fields that wait"),
-        [[name, _count(count)] for name, count in zip(names, counts, strict=True)],
+        [[name, count(fields)] for name, fields in zip(names, counts, strict=True)],
     )
 
 
@@ -173,7 +169,7 @@ def _came_through(given: pl.DataFrame) -> Section:
         "Comments fit to publish by source and language; labels that count by the tool they came through.",
         "",
         ("what", "from", "rows"),
-        [[what, name, _count(count)] for what, name, count in given.iter_rows()],
+        [[what, name, count(rows)] for what, name, rows in given.iter_rows()],
         texts=2,
     )
 
@@ -204,7 +200,7 @@ def _kappas(agreement: pl.DataFrame) -> Section:
         "verdict: where classes are rare κ is low though raters nearly always agree.",
         figures.kappas(agreement),
         ("field", "comments", "labelled by three", "by four too", *KAPPAS.values(), "κ in the paper"),
-        [[row["field"], *(_count(row[name]) for name in ("n", "n_three", "n_four")),
+        [[row["field"], *(count(row[name]) for name in ("n", "n_three", "n_four")),
           *(_interval(row, measure) for measure in KAPPAS), _paper(row["field"], "kappa")]
          for row in agreement.iter_rows(named=True)],
     )  # fmt: skip
@@ -220,7 +216,7 @@ def _taes(agreement: pl.DataFrame) -> Section:
         "paper's own labels of subtext, at 0.50, lie below it (errata E8).",
         figures.taes(agreement),
         ("field", "classes", "comments", *TAES.values(), "least possible", "TAE in the paper"),
-        [[row["field"], _count(row["classes"]), _count(row["n_four"]), *(_interval(row, measure) for measure in TAES),
+        [[row["field"], count(row["classes"]), count(row["n_four"]), *(_interval(row, measure) for measure in TAES),
           number(row["tae_min"]), _paper(row["field"], "tae")] for row in agreement.iter_rows(named=True)],
     )  # fmt: skip
 
@@ -246,7 +242,7 @@ def _predictability(found: pl.DataFrame) -> Section:
         figures.predictability(found),
         ("field", "F1 of the SVM", "commonest class", "F1 in the paper", "comments", "classes", "too rare"),
         [[row["field"], number(row["svm_f1"]), number(row["majority_f1"]), _paper(row["field"], "svm_f1"),
-          *(_count(row[name]) for name in ("row_count", "class_count", "left_out_count"))]
+          *(count(row[name]) for name in ("row_count", "class_count", "left_out_count"))]
          for row in found.iter_rows(named=True)],
     )  # fmt: skip
 
@@ -265,7 +261,7 @@ def _ratios(found: pl.DataFrame) -> Section:
         "(figure 1 of the paper).",
         figures.ratios(found),
         ("field", "value", "meaning", "comments", "share"),
-        [[row["field"], row["value"], _meaning(row["field"], row["value"]), _count(row["count"]), number(row["ratio"])]
+        [[row["field"], row["value"], _meaning(row["field"], row["value"]), count(row["count"]), number(row["ratio"])]
          for row in found.iter_rows(named=True)],
         texts=3,
     )  # fmt: skip
@@ -299,7 +295,7 @@ def _overlaps(found: pl.DataFrame) -> Section:
         "any (section 3.4, figure 2).",
         figures.overlaps(found),
         ("A", "B", "in both", "in A", "in B", "both / A", "both / B", "Jaccard"),
-        [[row["a"], row["b"], *(_count(row[f"{name}_count"]) for name in ("both", "a", "b")),
+        [[row["a"], row["b"], *(count(row[f"{name}_count"]) for name in ("both", "a", "b")),
           *(number(row[name]) for name in ("overlap", "back", "jaccard"))] for row in both.iter_rows(named=True)],
         texts=2,
     )  # fmt: skip
@@ -314,7 +310,7 @@ def _correlations(found: pl.DataFrame) -> Section:
         "and 0.55 (section 3.4, figure 3). Values are ranked no, unsure, yes; an emotion is any against none.",
         figures.correlations(found),
         ("A", "B", "Spearman", "comments with both"),
-        [[row["a"], row["b"], number(row["spearman"]), _count(row["n"])] for row in _once(found).iter_rows(named=True)],
+        [[row["a"], row["b"], number(row["spearman"]), count(row["n"])] for row in _once(found).iter_rows(named=True)],
         texts=2,
     )
 
@@ -335,7 +331,7 @@ def _study(found: pl.DataFrame) -> Section:
         "κ, so two are here.",
         figures.study(found),
         ("classes", "positive rate", "rater's accuracy", *CURVES.values()),
-        [[_count(row["classes"]), f"{row['positive_rate']:g}", f"{row['accuracy']:g}",
+        [[count(row["classes"]), f"{row['positive_rate']:g}", f"{row['accuracy']:g}",
           *(number(row[name]) for name in CURVES)] for row in rows.iter_rows(named=True)],
         texts=0,
     )  # fmt: skip

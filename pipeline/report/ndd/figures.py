@@ -5,13 +5,11 @@ left out. Nothing is told by colour alone: there are markers and numbers. Shares
 the paper prints them; correlations stay as they are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -19,10 +17,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.io.visible import visible
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, PAPER_COMPRESSORS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
 from pipeline.report.figures import GREY, HUES, INK, LIGHT, PALE, Floats, drawing, grid, look, named_rows, svg, wrapped
+from pipeline.report.sections import in_order
 
 Row = Mapping[str, Any]
 Known = Mapping[tuple[str, str, str], Row]
@@ -30,16 +28,7 @@ Known = Mapping[tuple[str, str, str], Row]
 _TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
 _COPY: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 3))}
 _HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
-LONG = 80  # words of a sentence that are shown
-_LETTERS = 40  # of a word
-_HIGH = 3.0  # rem, of the highest bar
 _PAPER = "printed in the paper, of other models and data"
-
-
-def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The different names, known ones first in their order, others by the alphabet."""
-    order = [*known]
-    return sorted(set(names), key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def named(name: str) -> str:
@@ -340,64 +329,6 @@ def pruning(frame: pl.DataFrame) -> str:
         parts[1].tick_params(labelleft=False)
         figure.supxlabel("small: printed in the paper, of other models and data", fontsize=8)
         return svg(figure)
-
-
-def short(word: str) -> str:
-    """A word that fits on the page, with what is unseen in it shown."""
-    word = visible(word)
-    return word if len(word) <= _LETTERS else word[:_LETTERS] + "…"
-
-
-_DROPPED = Markup('<del class="r{}"><span>{}</span><sub>\u2060{}</sub></del>')  # no line begins with the number
-LEGEND = Markup('<p class="legend"><span>stays</span>{}<u>kept by people</u></p>').format(
-    Markup("").join(_DROPPED.format(n, "round", f"{n}{' and on' * (n == 5)}") for n in range(1, 6))
-)
-
-
-def sentence(row: Row, blank: str) -> Markup:
-    """A sentence with what was dropped struck through, words in a row with the same fate together; no SVG.
-
-    Args:
-        row: source, lang, words, rounds (0: stays), system, and gold (whether people keep a word) or None.
-        blank: between words.
-    """
-    words, rounds = row["words"][:LONG], row["rounds"]
-    fates = zip(words, rounds, row.get("gold") or [False] * len(rounds), strict=False)
-    parts = []
-    for dropped, some in groupby(fates, lambda fate: fate[1]):
-        runs = [
-            (kept, blank.join(short(word) for word, *_ in run)) for kept, run in groupby(some, lambda fate: fate[2])
-        ]
-        text = escape(blank).join(Markup("<u>{}</u>").format(run) if kept else run for kept, run in runs)
-        parts.append(_DROPPED.format(min(dropped, 5), text, dropped) if dropped else text)
-    told = f"{row['source']} · {named(row['system'])} · {sum(at == 0 for at in rounds)} of {len(rounds)} words stay"
-    more = " …" if len(row["words"]) > LONG else ""
-    return Markup('<p class="strip" lang="{}"><small>{}</small>{}{}</p>').format(
-        row["lang"], told, escape(blank).join(parts), more
-    )
-
-
-def bars(pair: Row, shares: Mapping[int, float]) -> Markup:
-    """The first sentence, on each word that both have a bar of its share; the other one below; no SVG.
-
-    Args:
-        pair: one, other, value, rows (word, place).
-        shares: of the distance, by place.
-    """
-    outside = {row["place"]: row["word"] for row in pair["rows"] if not 0 <= row["place"] < len(pair["one"])}
-    words = dict(sorted({**dict(enumerate(pair["one"][:LONG])), **outside}.items()))
-    highest = max(shares.values(), default=0) or 1
-    drawn = Markup('<span><b>{}</b><i style="height: {}rem"></i>{}</span>')
-    cells = [
-        drawn.format(f"{shares[at]:.2f}", f"{_HIGH * max(shares[at], 0) / highest:.2f}", short(word))
-        if at in shares
-        else Markup('<span><del class="r2"><span>{}</span></del></span>').format(short(word))
-        for at, word in words.items()
-    ]
-    return Markup('<div class="strip"><small>NDD {}</small><div class="bars">{}</div>{}</div>').format(
-        "–" if pair["value"] is None else f"{pair['value']:.3f}", Markup("").join(cells),
-        " ".join(map(short, pair["other"][:LONG])),
-    )  # fmt: skip
 
 
 def _value(row: Row | None) -> Any:

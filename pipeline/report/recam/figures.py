@@ -18,8 +18,9 @@ from matplotlib.patches import Patch, Rectangle
 
 from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
-from pipeline.metrics.recam.retrieval import PAPER as TABLES_3_4
+from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
 from pipeline.report.figures import ACCENT, GREY, INK, LIGHT, PALE, WARM, beside, drawing, grid, look, svg, wrapped
+from pipeline.report.sections import in_order
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -46,16 +47,15 @@ _ROW = 0.26  # inches
 
 def subtasks_of(names: pl.Series) -> list[str]:
     """The different names, the paper's subtasks first."""
-    return sorted(set(names), key=lambda name: (SUBTASKS.get(name, 3), name))
+    return in_order(names, SUBTASKS)
 
 
 def readers_of(names: pl.Series) -> list[str]:
     """The paper's readers in its order, others after them."""
-    known = [*TABLES_3_4[1]]
-    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
+    return in_order(names, TABLES_3_4[1])
 
 
-def in_order(groups: Sequence[str | None]) -> list[str | None]:
+def by_number(groups: Sequence[str | None]) -> list[str | None]:
     """The different groups as people order them: by the first number in them, others by name, null last."""
 
     def key(group: str | None) -> tuple[bool, float, str]:
@@ -209,8 +209,8 @@ def readers(frame: pl.DataFrame) -> str:
         for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
             _named(axis, [_reader_name(row, subtask) for row in part.iter_rows(named=True)], 34)
             axis.axvline(CHANCE, **_DASHED)
-            if file is None and subtask in reading.PAPER:
-                axis.axvline(reading.PAPER[subtask].gated, color=INK, linewidth=1.1, linestyle=":")
+            if file is None and subtask in TABLES_6_7:
+                axis.axvline(TABLES_6_7[subtask].gated, color=INK, linewidth=1.1, linestyle=":")
             for y, row in enumerate(part.iter_rows(named=True)):
                 _measured(axis, y, row, *look(0))
                 if row.get("blind") is not None:
@@ -226,7 +226,7 @@ def readers(frame: pl.DataFrame) -> str:
         labels = ["reader"]
         if "blind" in frame.columns:
             keys, labels = [*keys, Line2D([], [], **_TICK)], [*labels, "best way not to read"]
-        if any(file is None and subtask in reading.PAPER for file, subtask in sets):
+        if any(file is None and subtask in TABLES_6_7 for file, subtask in sets):
             keys.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=":"))
             labels.append("the paper's GA Reader, on its own test set")
         _legend(figure, keys, labels)
@@ -297,7 +297,7 @@ def breakdown(frame: pl.DataFrame) -> str:
     """
     kinds = sorted(set(_some(frame)["by"]))
     trained = subtasks_of(frame["trained_on"])
-    groups = [in_order(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
+    groups = [by_number(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
     with drawing():
         figure, axes = _panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
         for axis, kind, names in zip(axes, kinds, groups, strict=True):

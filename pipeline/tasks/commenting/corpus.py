@@ -9,6 +9,7 @@ from pipeline import settings, slices, warehouse
 from pipeline.errors import Missing
 from pipeline.examples.commenting import threads as commenting
 from pipeline.examples.commenting.threads import Rules
+from pipeline.papers.commenting import VOCABULARY
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.record import day_texts, runs
@@ -261,7 +262,7 @@ def told(found: pl.DataFrame) -> pl.DataFrame:
         "split": "all",
         "metric": "vocabulary",
         "value": float(vocabulary()),
-        "paper": float(commenting.VOCABULARY),
+        "paper": float(VOCABULARY),
     }
     return pl.concat([*parts, pl.DataFrame([words])])
 

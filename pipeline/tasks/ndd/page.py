@@ -9,7 +9,7 @@ from pipeline.errors import Missing
 from pipeline.metrics.ndd import compression as measures
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.similarity import CASES
-from pipeline.report.ndd import page
+from pipeline.report.ndd import page, sentences
 from pipeline.slices import parse_day
 from pipeline.tasks.ndd import compressions, masked_lm
 from pipeline.tasks.record import pages
@@ -143,7 +143,7 @@ def _examples(made: pl.DataFrame) -> list[dict[str, Any]] | None:
     ours = ours.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
     if not ours.height:
         return None
-    each = max(page.EXAMPLES // ours.select("source", "lang").n_unique(), 1)
+    each = max(sentences.EXAMPLES // ours.select("source", "lang").n_unique(), 1)
     return [
         {**{name: row[name] for name in ("source", "lang", "words", "rounds", "system")},
          "gold": [number == 0 for number in row["people"]]}

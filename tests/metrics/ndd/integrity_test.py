@@ -7,7 +7,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
 from pipeline.label.compression import FIELDS, GRADED
-from pipeline.metrics.ndd.integrity import AGREEMENT, TABLE_13, agreement, summary
+from pipeline.metrics.ndd.integrity import AGREEMENT, agreement, summary
+from pipeline.papers.ndd import TABLE_13
 
 
 def rows(*said: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:

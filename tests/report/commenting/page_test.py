@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.papers.commenting import claims
-from pipeline.report.commenting.page import EXAMPLES, LONG, Commenting, page
+from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
+from pipeline.report.commenting.page import Commenting, page
 from tests.report.commenting.figures_test import (
     CATEGORIES,
     CORRELATIONS,

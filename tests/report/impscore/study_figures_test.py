@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
+from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report.figures import look, wrapped
 from pipeline.report.impscore import model_figures, study_figures
-from pipeline.report.impscore.study_rows import METRICS, SPACES, TABLE_2, by_metric, over_runs
+from pipeline.report.impscore.study_rows import by_metric, over_runs
 
 SCHEMA = {
     "study": pl.String, "day": pl.Date, "model_id": pl.String, "setting": pl.String, "metric": pl.String,

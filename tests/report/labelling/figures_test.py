@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.label.schema import FIELDS, NO, UNSURE, YES
 from pipeline.metrics.labelling import agreement, agreement_study, label_analysis
-from pipeline.metrics.labelling.agreement import TABLE_2
+from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, matrix_of
 from tests.report.impscore.study_figures_test import sizes, words

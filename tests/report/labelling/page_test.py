@@ -10,8 +10,8 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS
 from pipeline.metrics.labelling import agreement, label_analysis
-from pipeline.metrics.labelling.agreement import TABLE_2
 from pipeline.metrics.labelling.agreement_study import study
+from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling.data_card import Facts
 from pipeline.report.labelling.page import Inputs, labels
 from tests.report.daily.page_test import HOSTILE, Page, loads

@@ -13,8 +13,8 @@ from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
-from pipeline.report.ndd.figures import LONG
-from pipeline.report.ndd.page import EXAMPLES, Ndd, page
+from pipeline.report.ndd.page import Ndd, page
+from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.report.daily.page_test import HOSTILE, Page, loads
 from tests.report.impscore.study_figures_test import sizes, words
 from tests.report.recam.page_test import tables, texts

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.examples.recam import targets
 from pipeline.report.recam import figures
-from pipeline.report.recam.figures import WAYS, in_order, steps, subtasks_of
+from pipeline.report.recam.figures import WAYS, by_number, steps, subtasks_of
 from tests.report.daily.page_test import HOSTILE
 from tests.report.impscore.study_figures_test import sizes, words
 
@@ -208,7 +208,7 @@ def test_breakdown_is_in_the_order_of_lengths() -> None:
     names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
     assert [name for name in said if name in names] == names
     assert said.count("n = 60") == BREAKDOWN.height
-    assert in_order(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
+    assert by_number(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
 
 
 def test_subtasks_stand_in_the_papers_order() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
-from pipeline.report.recam.page import PASSAGE, SIZES, Inputs, render
+from pipeline.papers.recam import SIZES
+from pipeline.report.recam.page import PASSAGE, Inputs, render
 from tests.report.daily.page_test import HOSTILE, Page, loads
 from tests.report.recam.figures_test import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
 
