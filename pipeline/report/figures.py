@@ -4,7 +4,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,22 +16,31 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from pipeline.io.visible import visible
 
 Floats = npt.NDArray[np.floating]
 
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
-GREY = "#7b8794"
+GREY, FAINT = "#7b8794", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it
+DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a line to hold numbers against
+HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": FAINT, "linewidth": 0}
+STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
+TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
+"""Marks of a number that the paper prints."""
 _CHINESE = ("Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
 _INSTALLED = set(font_manager.get_font_names())
 _STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans", *[name for name in _CHINESE if name in _INSTALLED][:1]], "font.size": 9,
     "axes.spines.top": False, "axes.spines.right": False,
-    "axes.edgecolor": "#9aa5b1", "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.edgecolor": FAINT, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
     "svg.fonttype": "path", "svg.hashsalt": "undertone", "text.color": INK,
     "text.parse_math": False,  # a dollar in a source's name is a dollar
 }  # fmt: skip
@@ -65,17 +74,150 @@ def wrapped(name: str, width: int = 22, lines: int = 3) -> str:
     return re.sub(r"([_/]) ", r"\1", "\n".join(broken))
 
 
-def named_rows(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
-    """A figure with a row for each name, the first on top, so many inches each."""
-    figure = Figure(figsize=(7.2, height * len(names) + 0.9), layout="constrained")
-    axis = figure.subplots()
-    axis.set_yticks(range(len(names)), [wrapped(name) for name in names], fontsize=8)
+def some_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame; ValueError if it has no rows, as there is nothing to draw."""
+    if frame.is_empty():
+        raise ValueError("expected at least one row")
+    return frame
+
+
+def name_rows(axis: Axes, names: Sequence[str]) -> None:
+    """Give an axis a row for each name, the first on top."""
+    axis.set_yticks(range(len(names)), names, fontsize=8)
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
     axis.grid(axis="x", color=PALE, linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def rule_rows(axis: Axes, count: int) -> None:
+    """Draw a thin line between rows."""
+    for y in range(1, count):
+        axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
+
+
+def named_rows(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
+    """A figure with a row for each name, so many inches each."""
+    figure = Figure(figsize=(7.2, height * len(names) + 0.9), layout="constrained")
+    axis = figure.subplots()
+    name_rows(axis, [wrapped(name) for name in names])
     return figure, axis
+
+
+def panels(
+    count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """A figure of so many panels, at most so many in a row.
+
+    Args:
+        count: of the panels.
+        across: panels in a row.
+        size: inches a row of panels is high, and those beyond.
+        sharex: panels have one scale across.
+        sharey: and one upwards.
+    """
+    across = min(count, across)
+    down = -(-count // across)
+    layout = ConstrainedLayoutEngine(wspace=0.05)  # or the last tick of one panel touches the first of the next
+    figure = Figure(figsize=(7.2, size[0] * down + size[1]), layout=layout)
+    axes: list[Axes] = figure.subplots(down, across, sharex=sharex, sharey=sharey, squeeze=False).ravel().tolist()
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
+
+
+def place(y: float, number: int, count: int, width: float = 0.8) -> float:
+    """Where the n-th of some marks stands in a row, which they share a part of."""
+    return y + width * ((number + 0.5) / count - 0.5)
+
+
+def mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value") -> None:
+    """A number and its interval from `low` to `high`; what is null or absent is left out."""
+    colour, marker = look
+    middle, low, high = (np.nan if row.get(name) is None else row[name] for name in (value, "low", "high"))
+    axis.hlines(y, low, high, color=colour, linewidth=1.6)
+    axis.plot(middle, y, marker, color=colour, markersize=6.5, markeredgecolor="white")
+
+
+def keys_of(count: int, linewidth: float = 1.6) -> list[Line2D]:
+    """What a legend shows of the first so many looks."""
+    looks = (look(number) for number in range(count))
+    return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in looks]
+
+
+def legend(
+    figure: Figure, keys: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
+) -> None:
+    """A legend outside of the panels, on top or below."""
+    figure.legend(
+        keys,
+        names,
+        loc="outside lower center" if is_below else "outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=8,
+    )
+
+
+def write(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """A text in the middle of a cell."""
+    axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
+
+
+def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
+    """Draw a frame in a cell."""
+    axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.7))
+
+
+def dots(
+    known: Mapping[tuple[str, str, str], Mapping[str, Any]], titles: Mapping[str, str], rows: Mapping[str, str],
+    marks: Mapping[str, str], *, looks: Mapping[str, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[str, str, str], float] | None = None, paper: str = "", scale: float = 1,
+    chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
+) -> str:  # fmt: skip
+    """Numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
+
+    Args:
+        known: by panel, row and mark: value, low, high.
+        titles: of the panels.
+        rows: what stands below each other, with names.
+        marks: what is told apart by colour and marker, with names.
+        looks: of the marks, where they have some of their own.
+        printed: the paper's, by the same keys, on the scale of the figure.
+        paper: what the legend says of the printed numbers.
+        scale: that values are multiplied with.
+        chance: of each panel what numbers are held against, on the scale of the figure.
+        is_shared: panels have one scale.
+        x: what stands below each panel.
+    """
+    printed = printed or {}
+    looks = looks or {key: look(i) for i, key in enumerate(marks)}
+    height = max(0.13 * len(marks) + 0.08, 0.3) * len(rows) + 0.55
+    with drawing():
+        figure, axes = panels(len(titles), 3, (height, 0.5), sharex=is_shared)
+        for axis, (panel, title) in zip(axes, titles.items(), strict=True):
+            name_rows(axis, [wrapped(name, 20, 2) for name in rows.values()])
+            rule_rows(axis, len(rows))
+            if panel in (chance or {}):
+                axis.axvline((chance or {})[panel], **{**DASHED, "color": INK}, zorder=0)
+            axis.set_title(title, fontsize=9)
+            axis.set_xlabel(x)
+            axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+            for y, row in enumerate(rows):
+                keys = [(panel, row, key) for key in marks if (panel, row, key) in {*known, *printed}]
+                for i, key in enumerate(keys):
+                    at, numbers = place(y, i, len(keys)), known.get(key, {})
+                    scaled = {name: None if value is None else scale * value for name, value in numbers.items()
+                              if name in ("value", "low", "high")}  # fmt: skip
+                    axis.plot(printed.get(key, np.nan), at, color=looks[key[2]][0], **TICK)
+                    mark(axis, at, scaled, looks[key[2]])
+        drawn = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
+        names = [wrapped(name, 24, 2) for name in marks.values()]
+        if any(panel in titles and row in rows and key in marks for panel, row, key in printed):
+            drawn, names = [*drawn, Line2D([], [], color=INK, **TICK)], [*names, paper]
+        legend(figure, drawn, names, min(len(names), 4))
+        return svg(figure)
 
 
 def beside(axis: Axes, y: float, text: str, colour: str = INK) -> None:

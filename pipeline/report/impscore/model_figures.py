@@ -13,24 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.metrics.impscore.artefacts import BASELINES
-from pipeline.report.figures import (
-    ACCENT,
-    GREY,
-    HUES,
-    INK,
-    PALE,
-    WARM,
-    Floats,
-    beside,
-    drawing,
-    grid,
-    look,
-    named_rows,
-    svg,
-    wrapped,
-)
+from pipeline.report import figures as plot
+from pipeline.report.sections import in_order
 
-AROUND = LinearSegmentedColormap.from_list("around", [WARM, "#f7f7f7", ACCENT])
+AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot.ACCENT])
 
 
 def violins(triples: pl.DataFrame, split: str = "test") -> str:
@@ -43,11 +29,12 @@ def violins(triples: pl.DataFrame, split: str = "test") -> str:
     rows = triples.filter(pl.col("split") == split)
     panels = {
         "implicitness I": [
-            ("i1", "implicit", ACCENT), ("i2", "its explicit\nform", GREY), ("i3", "foreign\nexplicit", HUES[1])
+            ("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY),
+            ("i3", "foreign\nexplicit", plot.HUES[1]),
         ],
-        "pragmatic distance ΔP": [("near", "positive\npair", GREY), ("far", "negative\npair", HUES[1])],
+        "pragmatic distance ΔP": [("near", "positive\npair", plot.GREY), ("far", "negative\npair", plot.HUES[1])],
     }  # fmt: skip
-    with drawing():
+    with plot.drawing():
         figure = Figure(figsize=(7.2, 3.3), layout="constrained")
         for axis, (title, columns) in zip(figure.subplots(1, 2, width_ratios=(3, 2.1)), panels.items(), strict=True):
             for place, (column, _, colour) in enumerate(columns):
@@ -57,20 +44,20 @@ def violins(triples: pl.DataFrame, split: str = "test") -> str:
             axis.set_ylabel(title)
         note = f"{rows.height:,} triples of the {split} part; bar: quartiles, white dot: median, number: mean"
         figure.supxlabel(note, fontsize=8)
-        return svg(figure)
+        return plot.svg(figure)
 
 
-def _violin(axis: Axes, place: int, values: Floats, colour: str) -> None:
+def _violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> None:
     axis.violinplot([values], [place], widths=0.6, showextrema=False, facecolor=(colour, 0.35), linecolor=colour)
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     axis.vlines(place, low, high, color=colour, linewidth=5)
-    axis.plot(place, middle, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
+    axis.plot(place, middle, "o", color="white", markeredgecolor=plot.INK, markersize=5, zorder=3)
     axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
 
 
 def baselines_of(found: pl.DataFrame) -> list[str]:
     """The baselines of an audit in the order of `metrics.impscore.artefacts.BASELINES`, others after them."""
-    return sorted(set(found["baseline"]), key=lambda name: ((*BASELINES, name).index(name), name))
+    return in_order(found["baseline"], BASELINES)
 
 
 def audit(found: pl.DataFrame) -> str:
@@ -81,42 +68,36 @@ def audit(found: pl.DataFrame) -> str:
             accuracy of the model on that subset, null where it is not known.
     """
     kinds = baselines_of(found)
-    subsets = sorted(found["subset"].unique(), key=lambda subset: (subset != "all", subset))
+    subsets = in_order(found["subset"], ["all"])
     rows = found.select("subset", "baseline", "accuracy").sort("subset", "baseline")
     if "model" in found.columns:
         own = found.select("subset", baseline=pl.lit("the model"), accuracy="model").drop_nulls()
         rows = pl.concat([rows, own.unique("subset").sort("subset")])
-    looks = {kind: (HUES[1 + i % 5], "^sXvP"[i % 5]) for i, kind in enumerate(kinds)}
-    looks |= {"the model": (ACCENT, "o")} if rows.height > found.height else {}
-    with drawing():
-        figure, axis = named_rows(subsets, 0.12 * len(looks) + 0.1)
-        axis.axvline(0.5, color=GREY, linewidth=1.2, linestyle=(0, (4, 3)))
+    looks = {kind: (plot.HUES[1 + i % 5], "^sXvP"[i % 5]) for i, kind in enumerate(kinds)}
+    looks |= {"the model": (plot.ACCENT, "o")} if rows.height > found.height else {}
+    with plot.drawing():
+        figure, axis = plot.named_rows(subsets, 0.12 * len(looks) + 0.1)
+        axis.axvline(0.5, **plot.DASHED)
         for i, (kind, (colour, marker)) in enumerate(looks.items()):
             mine = rows.filter(pl.col("baseline") == kind)
-            at = [subsets.index(subset) + (i + 0.5) / len(looks) * 0.86 - 0.43 for subset in mine["subset"]]
+            at = [plot.place(subsets.index(subset), i, len(looks), 0.86) for subset in mine["subset"]]
             size = 9 if kind == "the model" else 7.5
-            axis.plot(
-                mine["accuracy"],
-                at,
-                marker,
-                color=colour,
-                markersize=size,
-                markeredgecolor="white",
-                markeredgewidth=0.5,
-            )
+            axis.plot(mine["accuracy"], at, marker, color=colour, markersize=size, markeredgecolor="white")
         for y, subset in enumerate(subsets):
-            beside(axis, y, f"n = {found.filter(pl.col('subset') == subset)['pair_count'][0]:,}")
-            axis.axhline(y + 0.5, color=PALE, linewidth=0.6)
+            plot.beside(axis, y, f"n = {found.filter(pl.col('subset') == subset)['pair_count'][0]:,}")
+            axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
         axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
         axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
         keys = [
             Line2D([], [], color=colour, marker=marker, markersize=7, linestyle="") for colour, marker in looks.values()
         ]
-        figure.legend(keys, list(looks), loc="outside upper center", ncols=len(keys), frameon=False, fontsize=8)
-        return svg(figure)
+        plot.legend(figure, keys, list(looks), len(keys))
+        return plot.svg(figure)
 
 
-def spaces(points: Sequence[Floats], groups: Sequence[str], titles: Sequence[str], silhouettes: Sequence[float]) -> str:
+def spaces(
+    points: Sequence[plot.Floats], groups: Sequence[str], titles: Sequence[str], silhouettes: Sequence[float]
+) -> str:
     """Figures 11 and 12: sentences laid out in the plane, each tied to the middle of its group; a panel a space.
 
     Args:
@@ -126,9 +107,9 @@ def spaces(points: Sequence[Floats], groups: Sequence[str], titles: Sequence[str
         silhouettes: silhouette of each, taken before flattening.
     """
     kinds = sorted(set(groups))
-    looks = [look(i) for i in range(len(kinds))]
+    looks = [plot.look(i) for i in range(len(kinds))]
     are_few = len(kinds) <= 12
-    with drawing():
+    with plot.drawing():
         figure = Figure(figsize=(7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few), layout="constrained")
         axes = figure.subplots(1, len(points), squeeze=False).ravel()
         for axis, at, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
@@ -139,34 +120,34 @@ def spaces(points: Sequence[Floats], groups: Sequence[str], titles: Sequence[str
             axis.set_title(f"{title}\nsilhouette {silhouette:.3f}", fontsize=9)
         if are_few:
             keys = [Line2D([], [], color=colour, marker=marker, linestyle="") for colour, marker in looks]
-            names = [wrapped(kind, 22, 2) for kind in kinds]
-            figure.legend(keys, names, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+            names = [plot.wrapped(kind, 22, 2) for kind in kinds]
+            plot.legend(figure, keys, names, 4, is_below=True)
         else:
             figure.supxlabel(f"{len(kinds):,} groups; lines lead to the middle of each", fontsize=8)
-        return svg(figure)
+        return plot.svg(figure)
 
 
-def _star(axis: Axes, points: Floats, colour: str, marker: str, size: float) -> None:
+def _star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
     """Points of one group and a line from each to their middle."""
     ends = np.stack([points, np.broadcast_to(points.mean(axis=0), points.shape), np.full(points.shape, np.nan)], axis=1)
     axis.plot(*ends.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
     axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
 
 
-def matrix(names: Sequence[str], values: Floats, title: str = "") -> str:
+def matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
     """Table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
     size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
     is_tight = size < 0.8
-    with drawing():
+    with plot.drawing():
         figure = Figure(
             figsize=(size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight), layout="constrained"
         )
         axis = figure.subplots()
-        labels = [wrapped(name, 20 if is_tight else 11) for name in names]
-        grid(axis, [wrapped(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
+        labels = [plot.wrapped(name, 20 if is_tight else 11) for name in names]
+        plot.grid(axis, [plot.wrapped(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
         axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
         for (y, x), value in np.ndenumerate(values):
-            ink = "white" if abs(value) > 0.75 else INK
-            axis.text(x, y, f"{round(value, 2) + 0.0:.2f}", ha="center", va="center", fontsize=8, color=ink)
+            ink = "white" if abs(value) > 0.75 else plot.INK
+            plot.write(axis, x, y, f"{round(value, 2) + 0.0:.2f}", color=ink)
         axis.set_title(title, fontsize=9)
-        return svg(figure)
+        return plot.svg(figure)

@@ -12,33 +12,15 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.detection import LABELS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
-from pipeline.report.figures import (
-    ACCENT,
-    GREY,
-    HUES,
-    INK,
-    LIGHT,
-    MARKERS,
-    PALE,
-    WARM,
-    Floats,
-    beside,
-    drawing,
-    grid,
-    look,
-    named_rows,
-    svg,
-    wrapped,
-)
+from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, by_metric, over_runs
 
-SYMBOLS = dict(zip(MARKERS, "●■◆▲▼✚", strict=True))
-BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", ACCENT, "#123c56"])
+SYMBOLS = dict(zip(plot.MARKERS, "●■◆▲▼✚", strict=True))
+BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", plot.ACCENT, "#123c56"])
 LEAST_RANGE = 0.004  # of accuracies, so that noise is not painted as a difference
 
 
@@ -49,31 +31,31 @@ def ablation(studies: pl.DataFrame) -> str:
     variants = np.array([[(*metrics, space) for space in SPACES] for metrics in METRICS])
     values = np.array([[known.get((*v, "implicitness_accuracy"), (np.nan,))[0] for v in row] for row in variants])
     best = np.nanmax(np.round(values, 3), initial=0)
-    names = [f"{one} ×\n{other}" for one, other in METRICS], [wrapped(space, 13) for space in SPACES.values()]
-    with drawing():
+    names = [f"{one} ×\n{other}" for one, other in METRICS], [plot.wrapped(space, 13) for space in SPACES.values()]
+    with plot.drawing():
         figure = Figure(figsize=(7.2, 3.5), layout="constrained")
         ours, printed = figure.subplots(1, 2, width_ratios=(3, 2), sharey=True)
-        grid(ours, *names, values, LIGHT, _range(values))
-        grid(printed, *names, np.full((4, 3), np.nan), LIGHT, Normalize())
+        plot.grid(ours, *names, values, plot.LIGHT, _range(values))
+        plot.grid(printed, *names, np.full((4, 3), np.nan), plot.LIGHT, Normalize())
         for y, x in np.ndindex(4, 3):
             variant = tuple(variants[y, x].tolist())
             one, other = (known.get((*variant, f"{kind}_accuracy")) for kind in ("implicitness", "pragmatics"))
             is_best = one is not None and round(one[0], 3) == best
-            _cell(ours, x, y, (_plus_minus(one), _plus_minus(other)), INK, weight="bold" if is_best else "normal")
-            _cell(printed, x, y, tuple(f"{number:.3f}" for number in TABLE_2[variant]), GREY)
+            _cell(ours, x, y, (_plus_minus(one), _plus_minus(other)), plot.INK, weight="bold" if is_best else "normal")
+            _cell(printed, x, y, tuple(f"{number:.3f}" for number in TABLE_2[variant]), plot.GREY)
             if is_best:
-                ours.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=WARM, linewidth=1.8))
+                plot.frame_cell(ours, x, y)
         ours.set_ylabel("metric of I × metric of ΔP")
         ours.set_title("measured", fontsize=9)
-        printed.set_title("printed in the paper", fontsize=9, color=GREY)
-        printed.tick_params(labelcolor=GREY, labelleft=False)
+        printed.set_title("printed in the paper", fontsize=9, color=plot.GREY)
+        printed.tick_params(labelcolor=plot.GREY, labelleft=False)
         figure.supxlabel("above: implicitness accuracy, which colours the cell; below: pragmatics accuracy", fontsize=8)
-        return svg(figure)
+        return plot.svg(figure)
 
 
 def _cell(axis: Axes, x: int, y: int, lines: tuple[str, ...], colour: str, weight: str = "normal") -> None:
-    axis.text(x, y - 0.17, lines[0], ha="center", va="center", color=colour, weight=weight)
-    axis.text(x, y + 0.2, lines[1], ha="center", va="center", color=colour, fontsize=8)
+    plot.write(axis, x, y - 0.17, lines[0], color=colour, weight=weight, fontsize=9)
+    plot.write(axis, x, y + 0.2, lines[1], color=colour)
 
 
 def _plus_minus(found: tuple[float, float | None] | None) -> str:
@@ -82,7 +64,7 @@ def _plus_minus(found: tuple[float, float | None] | None) -> str:
     return f"{found[0]:.3f}" if found[1] is None else f"{found[0]:.3f} ± {found[1]:.3f}"
 
 
-def _range(values: Floats) -> Normalize:
+def _range(values: plot.Floats) -> Normalize:
     known = values[np.isfinite(values)]
     low, high = known.min(initial=1.0), known.max(initial=0.0)
     middle, half = (low + high) / 2, max(high - low, LEAST_RANGE) / 2
@@ -101,7 +83,7 @@ def sensitivity(studies: pl.DataFrame) -> str:
     levels = MaxNLocator(12).tick_values(values.vmin or 0, values.vmax or 0)
     norm = Normalize(levels[0], levels[-1])
     rows, columns = -(-len(alphas) // 2), min(len(alphas), 2)
-    with drawing():
+    with plot.drawing():
         figure = Figure(figsize=(7.2, 0.5 + 2.7 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         for axis, alpha in zip(axes, alphas, strict=False):
@@ -111,7 +93,7 @@ def sensitivity(studies: pl.DataFrame) -> str:
                 axis.contourf(*surface, levels, cmap=BLUES)
             axis.scatter(x, y, 22, z, cmap=BLUES, norm=norm, edgecolors="white", linewidths=0.8, zorder=2)
             best = int(np.argmax(z))
-            axis.plot(x[best], y[best], "*", color=WARM, markeredgecolor="white", markersize=14, zorder=3)
+            axis.plot(x[best], y[best], "*", color=plot.WARM, markeredgecolor="white", markersize=14, zorder=3)
             axis.set_title(f"α = {alpha:g}: best {z[best]:.3f} at γ1 = {x[best]:g}, γ2 = {y[best]:g}", fontsize=8)
             axis.set(xticks=_apart(x), yticks=_apart(y))
             axis.use_sticky_edges = False
@@ -124,10 +106,10 @@ def sensitivity(studies: pl.DataFrame) -> str:
         figure.colorbar(
             ScalarMappable(norm, BLUES), ax=axes.tolist(), label=label, aspect=30, boundaries=levels, format="%.3f"
         )
-        return svg(figure)
+        return plot.svg(figure)
 
 
-def _surface(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats] | None:
+def _surface(x: plot.Floats, y: plot.Floats, z: plot.Floats) -> tuple[plot.Floats, plot.Floats, plot.Floats] | None:
     """A full grid of at least two by two, made fine; None for any other."""
     from scipy.interpolate import PchipInterpolator
 
@@ -139,7 +121,7 @@ def _surface(x: Floats, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats] |
     return fine[0], fine[1], PchipInterpolator(up, PchipInterpolator(across, table, axis=1)(fine[0]), axis=0)(fine[1])
 
 
-def _apart(values: Floats) -> list[float]:
+def _apart(values: plot.Floats) -> list[float]:
     """The values as ticks, without those too near the one before to be written."""
     kept: list[float] = []
     for value in np.unique(values).tolist():
@@ -153,47 +135,47 @@ def data_sets(studies: pl.DataFrame) -> str:
     parts = {row["subset"]: row for row in by_metric(studies, "data_sets").iter_rows(named=True)}
     means = {name.removesuffix(IMPLICIT): row["mean"] for name, row in sorted(parts.items(), reverse=True)}
     names = sorted(means, key=lambda name: (-means[name], name))
-    looks = (("", ACCENT, "o"), (IMPLICIT, HUES[1], "D"))
-    with drawing():
-        figure, axis = named_rows(names, 0.5)
+    looks = (("", plot.ACCENT, "o"), (IMPLICIT, plot.HUES[1], "D"))
+    with plot.drawing():
+        figure, axis = plot.named_rows(names, 0.5)
         for y, name in enumerate(names):
             there = [(parts[name + end], colour, marker) for end, colour, marker in looks if name + end in parts]
             for i, (row, colour, marker) in enumerate(there):
-                at = y + 0.32 * (i - (len(there) - 1) / 2)
+                at = plot.place(y, i, len(there), 0.32 * len(there))
                 axis.errorbar(
                     row["mean"], at, xerr=row["sd"], color=colour, marker=marker, markersize=6, capsize=3, linewidth=1.4
                 )
-                beside(axis, at, f"n = {row['row_count']:,}", colour)
+                plot.beside(axis, at, f"n = {row['row_count']:,}", colour)
         axis.set_xlim(min(0, axis.get_xlim()[0]), max(2, axis.get_xlim()[1]))
         axis.set_xlabel("implicitness: mean ± s.d.")
         keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.4) for _, colour, marker in looks]
         labels = ["whole data set", "its implicit part"]
-        figure.legend(keys, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
-        return svg(figure)
+        plot.legend(figure, keys, labels, 2)
+        return plot.svg(figure)
 
 
 def diversity(studies: pl.DataFrame) -> str:
     """Figure 6: ΔP of random pairs of each data set as strips, the most diverse on top."""
     found = by_metric(studies, "diversity").sort("q50", "subset", descending=[True, False])
-    with drawing():
-        figure, axis = named_rows(found["subset"].to_list(), 0.46)
+    with plot.drawing():
+        figure, axis = plot.named_rows(found["subset"].to_list(), 0.46)
         for y, row in enumerate(found.iter_rows(named=True)):
-            axis.hlines(y, row["q00"], row["q100"], color="#9aa5b1", linewidth=0.9)
-            axis.hlines(y, row["q05"], row["q95"], color=ACCENT, linewidth=1.8)
-            axis.hlines(y, row["q25"], row["q75"], color=ACCENT, linewidth=9)
+            axis.hlines(y, row["q00"], row["q100"], color=plot.FAINT, linewidth=0.9)
+            axis.hlines(y, row["q05"], row["q95"], color=plot.ACCENT, linewidth=1.8)
+            axis.hlines(y, row["q25"], row["q75"], color=plot.ACCENT, linewidth=9)
             axis.vlines(row["q50"], y - 0.2, y + 0.2, color="white", linewidth=2)
-            beside(axis, y, f"n = {row['row_count']:,}")
+            plot.beside(axis, y, f"n = {row['row_count']:,}")
         axis.set_xlim(left=0)
         what = "bar: quartiles and median; thick line: 5 to 95 %; thin line: all; n: pairs"
         axis.set_xlabel(f"pragmatic distance ΔP of random pairs\n{what}")
-        return svg(figure)
+        return plot.svg(figure)
 
 
 def detection(studies: pl.DataFrame) -> str:
     """Figure 7: accuracy by bin of implicitness with intervals, a line a detector; n and effective n below each bin."""
     found = over_runs(studies, "detection").filter((pl.col("metric") == "accuracy") & pl.col("value").is_not_null())
     bins, names = LABELS, found["by"].unique().sort().to_list()
-    with drawing():
+    with plot.drawing():
         figure = Figure(figsize=(7.2, 3.4 + 0.4 * len(names)), layout="constrained")
         axis, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.9, 0.1 + 0.4 * len(names)))
         for i, name in enumerate(names):
@@ -203,25 +185,25 @@ def detection(studies: pl.DataFrame) -> str:
             counts = dict(
                 zip(part["subset"], zip(part["row_count"], part["effective_count"], strict=True), strict=True)
             )
-            for place, label in enumerate(bins):
+            for column, label in enumerate(bins):
                 n, effective = counts.get(label, (0, None))
                 shown = f"{n:,}" if effective is None else f"{n:,}\n({effective:,})"
-                below.text(place, i, shown, ha="center", va="center", fontsize=8, color=look(i)[0])
+                plot.write(below, column, i, shown, color=plot.look(i)[0])
         axis.set(ylim=(-0.03, 1.03), ylabel="detected as problematic", xlim=(-0.5, len(bins) - 0.5))
-        axis.grid(axis="y", color=PALE, linewidth=0.6)
+        axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
         axis.set_xticks(range(len(bins)), [label.replace("-", "–") for label in bins], fontsize=8)
         axis.tick_params(labelbottom=True)
         axis.set_xlabel("implicitness")
-        labels = [f"{SYMBOLS[look(i)[1]]} {wrapped(name)}" for i, name in enumerate(names)]
+        labels = [f"{SYMBOLS[plot.look(i)[1]]} {plot.wrapped(name)}" for i, name in enumerate(names)]
         below.set_yticks(range(len(names)), labels, fontsize=8)
         for i, label in enumerate(below.get_yticklabels()):
-            label.set_color(look(i)[0])
+            label.set_color(plot.look(i)[0])
         below.set_ylim(len(names) - 0.5, -0.5)
         below.tick_params(length=0, labelbottom=False)
         below.spines[:].set_visible(False)
         note = "n, and in brackets n with near duplicates counted once, which the 95 % intervals use"
         figure.supxlabel(note, fontsize=8)
-        return svg(figure)
+        return plot.svg(figure)
 
 
 def _line(axis: Axes, part: pl.DataFrame, at: npt.NDArray[np.intp], bins: int, step: float, number: int) -> None:
@@ -229,6 +211,6 @@ def _line(axis: Axes, part: pl.DataFrame, at: npt.NDArray[np.intp], bins: int, s
     value, low, high = (part[name].cast(pl.Float64).to_numpy() for name in ("value", "low", "high"))
     line = np.full(bins, np.nan)
     line[at] = value
-    colour, marker = look(number)
+    colour, marker = plot.look(number)
     axis.plot(np.arange(bins) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
     axis.vlines(at + step, low, high, color=colour, linewidth=1.2)

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.papers import ndd as paper
 from pipeline.papers.ndd import METRICS, SYSTEMS, TABLE_8
+from pipeline.report.figures import dots
 from pipeline.report.ndd import figures
 from pipeline.report.sections import Section, count, in_order, interval, minus, number, rows_by
 
@@ -54,8 +55,10 @@ def _dotted(
                 shown = [interval(each, scale=scale, digits=digits) for each in found]
                 printed = [beside.text(key, own)] if beside else []
                 cells.append([name, called, *shown, *printed, largest_n(found)])
-    figure = figures.dots(known, panels, rows, marks, printed=beside.printed if beside else {}, scale=scale,
-                          chance=chance, is_shared=is_shared)  # fmt: skip
+    figure = dots(
+        known, panels, rows, marks, looks={key: figures.measure_look(key, i) for i, key in enumerate(marks)},
+        printed=beside.printed if beside else {}, paper=figures.PAPER, scale=scale, chance=chance, is_shared=is_shared,
+    )  # fmt: skip
     columns = (row, mark, *panels.values(), *([beside.column] if beside else []), "n")
     return Section(title, sentence, figure, columns, cells, texts=2)
 

@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
-from pipeline.report.figures import ACCENT, GREY, INK, LIGHT, PALE, WARM, beside, drawing, grid, look, svg, wrapped
-from pipeline.report.sections import in_order
+from pipeline.report import figures as plot
+from pipeline.report.sections import counts_between, in_order
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -37,11 +37,7 @@ CHANCE = 1 / OPTIONS
 BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
 
-_FAINT = "#9aa5b1"
-_GONE: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": _FAINT, "linewidth": 0}
-_STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
-_TICK: dict[str, Any] = {"marker": "|", "color": WARM, "markersize": 13, "markeredgewidth": 2.5, "linestyle": ""}
-_DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}
+_BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
 _ROW = 0.26  # inches
 
 
@@ -90,30 +86,30 @@ def funnel(frame: pl.DataFrame) -> str:
     Args:
         frame: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
     """
-    names = subtasks_of(_some(frame)["subtask"])
+    names = subtasks_of(plot.some_rows(frame)["subtask"])
     parts = [steps(frame.filter(pl.col("subtask") == name)) for name in names]
-    with drawing():
+    with plot.drawing():
         figure, axes = _panels([part.height + 1 for part in parts])
         for axis, name, part in zip(axes, names, parts, strict=True):
             total = max(int(part["count"].sum()), 1)
             rows = list(part.iter_rows(named=True))
             _named(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows[:-1]), "targets"])
-            axis.barh(0, 100, color=PALE, height=0.62)
-            beside(axis, 0, f"{part['count'].sum():,}")
+            axis.barh(0, 100, color=plot.PALE, height=0.62)
+            plot.beside(axis, 0, f"{part['count'].sum():,}")
             for y, row in enumerate(rows[:-1], 1):
                 left, gone = 100 * row["left"] / total, 100 * row["count"] / total
-                axis.barh(y, left, color=PALE, height=0.62)
-                axis.barh(y, gone, left=left, height=0.62, **_GONE)
-                beside(axis, y, f"−{row['count']:,}")
+                axis.barh(y, left, color=plot.PALE, height=0.62)
+                axis.barh(y, gone, left=left, height=0.62, **plot.HATCHED)
+                plot.beside(axis, y, f"−{row['count']:,}")
             share = 100 * rows[-1]["count"] / total
-            axis.barh(len(rows), share, color=ACCENT, height=0.62)
-            beside(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
+            axis.barh(len(rows), share, color=plot.ACCENT, height=0.62)
+            plot.beside(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
             axis.set_xlim(0, 100)
-            axis.set_title(wrapped(name, 60), fontsize=9, loc="left")
+            axis.set_title(plot.wrapped(name, 60), fontsize=9, loc="left")
         axes[-1].set_xlabel("% of the words and marks of the summaries")
-        keys = [Patch(color=PALE), Patch(**_GONE), Patch(color=ACCENT)]
-        _legend(figure, keys, ["still there", "left out here", "targets"])
-        return svg(figure)
+        keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
+        plot.legend(figure, keys, ["still there", "left out here", "targets"])
+        return plot.svg(figure)
 
 
 def audit(frame: pl.DataFrame) -> str:
@@ -123,7 +119,7 @@ def audit(frame: pl.DataFrame) -> str:
         frame: subtask, baseline, accuracy, error (standard error), chance, n; optionally file, the name of items that
             are not ours, null for ours.
     """
-    frame = _some(frame)
+    frame = plot.some_rows(frame)
     if "file" not in frame.columns:
         frame = frame.with_columns(file=pl.lit(None, pl.String))
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
@@ -131,31 +127,30 @@ def audit(frame: pl.DataFrame) -> str:
     names = best["baseline"].head(WAYS).to_list()
     frame = frame.filter(pl.col("baseline").is_in(names))
     sets = _sets(frame, "subtask")
-    with drawing():
+    with plot.drawing():
         figure, (axis,) = _panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
         _named(axis, [name.replace("_", " ") for name in names])
         for chance in sorted(set(frame["chance"].drop_nulls())):
-            axis.axvspan(chance - BAND, chance + BAND, color=PALE, alpha=0.55, linewidth=0)
-            axis.axvline(chance, **_DASHED)
+            axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
+            axis.axvline(chance, **plot.DASHED)
         keys, labels = [], []
         for i, (file, subtask) in enumerate(sets):
             part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("subtask") == subtask)).sort("baseline")
-            colour, marker = look(i)
-            at = [names.index(name) + 0.8 * ((i + 0.5) / len(sets) - 0.5) for name in part["baseline"]]
+            colour, marker = plot.look(i)
+            at = [plot.place(names.index(name), i, len(sets)) for name in part["baseline"]]
             value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
             axis.hlines(at, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
             axis.plot(value, at, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
             keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
             name = subtask if file is None else f"{file}, {subtask}"
-            labels.append(f"{wrapped(name, 36, 2)}, n = {max(part['n']):,}")
-        for y in range(1, len(names)):
-            axis.axhline(y - 0.5, color=PALE, linewidth=0.5)
+            labels.append(f"{plot.wrapped(name, 36, 2)}, n = {max(part['n']):,}")
+        plot.rule_rows(axis, len(names))
         axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
         how_many = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
         note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
         axis.set_xlabel(how_many + note)
-        _legend(figure, keys, labels, min(len(sets), 2))
-        return svg(figure)
+        plot.legend(figure, keys, labels, min(len(sets), 2))
+        return plot.svg(figure)
 
 
 def retrieval(frame: pl.DataFrame) -> str:
@@ -164,34 +159,33 @@ def retrieval(frame: pl.DataFrame) -> str:
     Args:
         frame: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
     """
-    names = subtasks_of(_some(frame)["subtask"])
+    names = subtasks_of(plot.some_rows(frame)["subtask"])
     readers = readers_of(frame["reader"])
     rows = {(row["subtask"], row["reader"]): row for row in frame.iter_rows(named=True)}
-    with drawing():
+    with plot.drawing():
         height = 4 * len(readers) * 0.21 + 1.3
         figure = Figure(figsize=(7.2, height), layout="constrained")
         axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
-        labels = [f"{wrapped(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
+        labels = [f"{plot.wrapped(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
         for axis, name in zip(axes, names, strict=True):
-            _named(axis, labels, wrap=False)
+            plot.name_rows(axis, labels)
             printed = TABLES_3_4.get(SUBTASKS.get(name, 0), {})
             counts = [row["n"] for (subtask, _), row in rows.items() if subtask == name]
             for i, reader in enumerate(readers):
                 for k, (measure, paper) in enumerate(zip(MEASURES, printed.get(reader, [np.nan] * 4), strict=True)):
                     value = rows.get((name, reader), {}).get(measure)
                     ours, at = np.nan if value is None else value, 4 * i + k
-                    axis.hlines(at, min(ours, paper), max(ours, paper), color=_FAINT, linewidth=1)
-                    axis.plot(paper, at, **_STAR)
-                    axis.plot(ours, at, "o", color=ACCENT, markersize=6.5, markeredgecolor="white")
+                    axis.hlines(at, min(ours, paper), max(ours, paper), color=plot.FAINT, linewidth=1)
+                    axis.plot(paper, at, **plot.STAR)
+                    axis.plot(ours, at, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
                 if i:
-                    axis.axhline(4 * i - 0.5, color=_FAINT, linewidth=0.6)
-            n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-            axis.set_title(f"{wrapped(name, 34)}\nn = {n}", fontsize=9)
+                    axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
+            axis.set_title(f"{plot.wrapped(name, 34)}\nn = {counts_between(counts)}", fontsize=9)
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
         figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
-        keys = [Line2D([], [], color=ACCENT, marker="o", linestyle=""), Line2D([], [], **_STAR)]
-        _legend(figure, keys, ["here", "printed in the paper, of its own data"])
-        return svg(figure)
+        keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
+        plot.legend(figure, keys, ["here", "printed in the paper, of its own data"])
+        return plot.svg(figure)
 
 
 def readers(frame: pl.DataFrame) -> str:
@@ -201,36 +195,34 @@ def readers(frame: pl.DataFrame) -> str:
         frame: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours, null for
             ours), accuracy, low, high, n; optionally blind, what the best baseline of the audit reaches on the items.
     """
-    frame = _some(frame)
+    frame = plot.some_rows(frame)
     sets = tests_of(frame)
     parts = [of_test(frame, *one) for one in sets]
-    with drawing():
+    with plot.drawing():
         figure, axes = _panels([part.height for part in parts], 0.42)
         for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
             _named(axis, [_reader_name(row, subtask) for row in part.iter_rows(named=True)], 34)
-            axis.axvline(CHANCE, **_DASHED)
+            axis.axvline(CHANCE, **plot.DASHED)
             if file is None and subtask in TABLES_6_7:
-                axis.axvline(TABLES_6_7[subtask].gated, color=INK, linewidth=1.1, linestyle=":")
+                axis.axvline(TABLES_6_7[subtask].gated, color=plot.INK, linewidth=1.1, linestyle=":")
             for y, row in enumerate(part.iter_rows(named=True)):
-                _measured(axis, y, row, *look(0))
+                plot.mark(axis, y, row, plot.look(0), "accuracy")
                 if row.get("blind") is not None:
-                    axis.plot(row["blind"], y, **_TICK)
+                    axis.plot(row["blind"], y, **_BLIND)
                 value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-                beside(axis, y, f"{value}\nn = {row['n']:,}")
+                plot.beside(axis, y, f"{value}\nn = {row['n']:,}")
             where = subtask if file is None else f"{subtask}, {file}"
-            axis.set_title(wrapped(f"tested on {where}", 70), fontsize=9, loc="left")
+            axis.set_title(plot.wrapped(f"tested on {where}", 70), fontsize=9, loc="left")
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
         axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
-        colour, marker = look(0)
-        keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.6)]
-        labels = ["reader"]
+        keys, labels = plot.keys_of(1), ["reader"]
         if "blind" in frame.columns:
-            keys, labels = [*keys, Line2D([], [], **_TICK)], [*labels, "best way not to read"]
+            keys, labels = [*keys, Line2D([], [], **_BLIND)], [*labels, "best way not to read"]
         if any(file is None and subtask in TABLES_6_7 for file, subtask in sets):
-            keys.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=":"))
+            keys.append(Line2D([], [], color=plot.INK, linewidth=1.1, linestyle=":"))
             labels.append("the paper's GA Reader, on its own test set")
-        _legend(figure, keys, labels)
-        return svg(figure)
+        plot.legend(figure, keys, labels)
+        return plot.svg(figure)
 
 
 def tests_of(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
@@ -258,35 +250,34 @@ def matrix(frame: pl.DataFrame) -> str:
     Args:
         frame: trained_on, tested_on, accuracy, low, high, n; each cell once.
     """
-    rows, columns = (subtasks_of(_some(frame)[name]) for name in ("trained_on", "tested_on"))
+    rows, columns = (subtasks_of(plot.some_rows(frame)[name]) for name in ("trained_on", "tested_on"))
     cells = {(row["trained_on"], row["tested_on"]): row for row in frame.iter_rows(named=True)}
     drops = {(row["trained_on"], row["tested_on"]): row["drop"] for row in reading.cross(frame).iter_rows(named=True)}
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
     counts = {name: max(row["n"] for (_, there), row in cells.items() if there == name) for name in columns}
-    with drawing():
+    with plot.drawing():
         figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
         axis = figure.subplots()
-        labels = [f"{wrapped(name, 24)}\nn = {counts[name]:,}" for name in columns]
-        grid(axis, [wrapped(name) for name in rows], labels, values, LIGHT, Normalize(0, 1))
+        labels = [f"{plot.wrapped(name, 24)}\nn = {counts[name]:,}" for name in columns]
+        plot.grid(axis, [plot.wrapped(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
         for y, x in np.ndindex(*values.shape):
             trained_on, tested_on = rows[y], columns[x]
             row, drop = cells.get((trained_on, tested_on)), drops.get((trained_on, tested_on))
             if row is None or row["accuracy"] is None:
-                axis.text(x, y, "–", ha="center", va="center")
+                plot.write(axis, x, y, "–", fontsize=9)
                 continue
-            axis.text(x, y - 0.2, f"{row['accuracy']:.3f}", ha="center", va="center", fontsize=11)
+            plot.write(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
             if row["low"] is not None and row["high"] is not None:
-                axis.text(x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}", ha="center", va="center", fontsize=8)
+                plot.write(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
             if trained_on == tested_on:
-                axis.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, fill=False, edgecolor=ACCENT, linewidth=1.6))
-                axis.text(x, y + 0.3, "home", ha="center", va="center", fontsize=8)
+                plot.frame_cell(axis, x, y, plot.ACCENT)
+                plot.write(axis, x, y + 0.3, "home")
             elif drop is not None:
-                how = "below" if drop >= 0 else "above"
-                axis.text(x, y + 0.3, f"{abs(drop):.3f} {how} home", ha="center", va="center", fontsize=8)
+                plot.write(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
         axis.set_ylabel("trained on")
         axis.set_xlabel("tested on")
         axis.xaxis.set_label_position("top")
-        return svg(figure)
+        return plot.svg(figure)
 
 
 def breakdown(frame: pl.DataFrame) -> str:
@@ -295,31 +286,29 @@ def breakdown(frame: pl.DataFrame) -> str:
     Args:
         frame: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
     """
-    kinds = sorted(set(_some(frame)["by"]))
+    kinds = sorted(set(plot.some_rows(frame)["by"]))
     trained = subtasks_of(frame["trained_on"])
     groups = [by_number(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
-    with drawing():
+    with plot.drawing():
         figure, axes = _panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
         for axis, kind, names in zip(axes, kinds, groups, strict=True):
             _named(axis, ["not known" if name is None else name for name in names])
-            axis.axvline(CHANCE, **_DASHED)
+            axis.axvline(CHANCE, **plot.DASHED)
             for i, subtask in enumerate(trained):
                 part = frame.filter((pl.col("by") == kind) & (pl.col("trained_on") == subtask))
                 rows = {row["group"]: row for row in part.iter_rows(named=True)}
                 for y, name in enumerate(names):
                     if name in rows:
-                        at = y + 0.7 * ((i + 0.5) / len(trained) - 0.5)
-                        _measured(axis, at, rows[name], *look(i))
-                        beside(axis, at, f"n = {rows[name]['n']:,}")
-            for y in range(1, len(names)):
-                axis.axhline(y - 0.5, color=PALE, linewidth=0.5)
-            axis.set_title(wrapped(kind.replace("_", " "), 70), fontsize=9, loc="left")
+                        at = plot.place(y, i, len(trained), 0.7)
+                        plot.mark(axis, at, rows[name], plot.look(i), "accuracy")
+                        plot.beside(axis, at, f"n = {rows[name]['n']:,}")
+            plot.rule_rows(axis, len(names))
+            axis.set_title(plot.wrapped(kind.replace("_", " "), 70), fontsize=9, loc="left")
         # all panels share one scale
         axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
         axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
-        keys = [Line2D([], [], color=look(i)[0], marker=look(i)[1], linewidth=1.6) for i in range(len(trained))]
-        _legend(figure, keys, [wrapped(f"trained on {name}", 30) for name in trained])
-        return svg(figure)
+        plot.legend(figure, plot.keys_of(len(trained)), [plot.wrapped(f"trained on {name}", 30) for name in trained])
+        return plot.svg(figure)
 
 
 def _sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
@@ -328,35 +317,12 @@ def _sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
     return sorted(sets, key=lambda one: (one[0] is not None, one[0] or "", SUBTASKS.get(one[1], 3), one[1]))
 
 
-def _some(frame: pl.DataFrame) -> pl.DataFrame:
-    if frame.is_empty():
-        raise ValueError("expected at least one row")
-    return frame
-
-
 def _panels(counts: Sequence[int], row: float = _ROW, more: float = 0.0) -> tuple[Figure, list[Axes]]:
     """Panels one below the other on one scale, as high as their numbers of rows, so many inches a row, and more."""
     figure = Figure(figsize=(7.2, row * sum(counts) + 0.35 * len(counts) + 0.75 + more), layout="constrained")
     return figure, figure.subplots(len(counts), 1, sharex=True, squeeze=False, height_ratios=counts).ravel().tolist()
 
 
-def _named(axis: Axes, names: Sequence[str], width: int = 28, *, wrap: bool = True) -> None:
-    """A row for each name, the first on top."""
-    axis.set_yticks(range(len(names)), [wrapped(name, width, 2) if wrap else name for name in names], fontsize=8)
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.tick_params(axis="y", length=0)
+def _named(axis: Axes, names: Sequence[str], width: int = 28) -> None:
+    plot.name_rows(axis, [plot.wrapped(name, width, 2) for name in names])
     axis.tick_params(axis="x", labelbottom=True)
-    axis.spines["left"].set_visible(False)
-    axis.grid(axis="x", color=PALE, linewidth=0.6)
-    axis.set_axisbelow(True)
-
-
-def _measured(axis: Axes, at: float, row: dict[str, Any], colour: str, marker: str) -> None:
-    """An accuracy and its interval."""
-    value, low, high = (np.nan if row[name] is None else row[name] for name in ("accuracy", "low", "high"))
-    axis.hlines(at, low, high, color=colour, linewidth=1.6)
-    axis.plot(value, at, marker, color=colour, markersize=6.5, markeredgecolor="white")
-
-
-def _legend(figure: Figure, keys: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3) -> None:
-    figure.legend(keys, names, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
