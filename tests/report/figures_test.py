@@ -11,16 +11,12 @@ import polars as pl
 import pytest
 
 from pipeline.report import figures
+from tests.support.pages import words
 
 SCORES = pl.DataFrame({"source": ["weibo"] * 5 + ["zhihu"], "implicitness": [0.0, 0.5, 1.0, 1.5, 2.0, 0.7]})
 FUNNEL = pl.DataFrame(
     {"source": ["weibo", "weibo", "zhihu"], "reason": [None, "exact_duplicate", None], "row_count": [3, 1, 0]}
 )
-
-
-def words(svg: str) -> list[str]:
-    """The texts of a figure, which its glyphs are drawn from: matplotlib notes each in a comment."""
-    return [re.sub(r"\s+", " ", text).strip() for text in re.findall("<!--(.*?)-->", svg, re.DOTALL)]
 
 
 @pytest.mark.parametrize(("draw", "rows"), [(figures.distributions, SCORES), (figures.funnel, FUNNEL)])

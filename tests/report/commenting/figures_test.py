@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from functools import cache
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import polars as pl
@@ -11,62 +10,18 @@ import pytest
 
 from pipeline.report.commenting import figures
 from pipeline.report.commenting.figures import METRICS, POINTS, SYSTEMS, TOP
-from tests.report.daily.page_test import HOSTILE
-from tests.report.impscore.study_figures_test import sizes, words
+from tests.report.commenting.rows import (
+    CATEGORIES,
+    CORRELATIONS,
+    GRADES,
+    HISTORY,
+    NAMES,
+    SCATTER,
+    SENSITIVITY,
+    SYSTEM_ROWS,
+)
+from tests.support.pages import check_figure, check_rows, said, words
 
-NAMES = (
-    "社会", "财经", "体育", "娱乐", "科技与互联网", "军事", "国际新闻", "汽车", "房产", "教育", "健康养生", "旅游",
-    "历史", "food", "science and nature", "美食", None,
-)  # fmt: skip
-CATEGORIES = pl.DataFrame(
-    [(name, 900 - 50 * i, (900 - 50 * i) / 8500) for i, name in enumerate(NAMES)],
-    schema=["category", "n", "share"], orient="row",
-)  # fmt: skip
-GRADES = pl.DataFrame(
-    {"item_id": [str(i) for i in range(40) for _ in range(2)],
-     "grade": [float(1 + (i * 7 + k * (i % 3)) % 5) for i in range(40) for k in range(2)]}
-)  # fmt: skip
-PLAIN = {"meteor": 0.56, "rouge_l": 0.19, "cider": 0.34, "bleu_1": 0.21, "bleu_4": 0.1, "human": 0.78}
-CORRELATIONS = pl.DataFrame(
-    [(metric, weighted, kind, value + shift + gain, value + shift + gain - 0.02, value + shift + gain + 0.02,
-      1e-7 if metric == "meteor" else 0.004, 9660, *((gain, gain - 0.01, gain + 0.01) if weighted else (None,) * 3))
-     for metric, value in PLAIN.items() for kind, shift in (("spearman", 0.0), ("pearson", -0.05))
-     for weighted, gain in ((False, 0.0), (True, -0.007 if metric == "bleu_1" else 0.03))
-     if not (metric == "human" and weighted)],
-    schema=["metric", "is_weighted", "coefficient", "value", "low", "high", "p", "n",
-            "difference", "difference_low", "difference_high"],
-    orient="row", infer_schema_length=None,
-)  # fmt: skip
-SENSITIVITY = pl.DataFrame(
-    [(preset, metric, kind, value + 0.01 * i, ratio)
-     for i, (preset, ratio) in enumerate({"s/5": 0.72, "(s−1)/4": 0.65, "s/max": 0.9}.items())
-     for metric, value in PLAIN.items() if metric != "human" for kind in ("spearman", "pearson")],
-    schema=["preset", "metric", "coefficient", "value", "ratio"], orient="row",
-)  # fmt: skip
-POINTS_OF = np.random.default_rng(3)
-SCATTER = pl.DataFrame(
-    [(metric, weighted, 0.1 * slope * grade + 0.05 * noise, grade)
-     for metric, weighted, slope in (("bleu_1", False, 0.2), ("meteor", False, 0.8), ("meteor", True, 1.0),
-                                     ("cider", False, 0.1))
-     for grade, noise in zip(POINTS_OF.integers(1, 6, 60).astype(float), POINTS_OF.normal(size=60), strict=True)],
-    schema=["metric", "is_weighted", "value", "grade"], orient="row",
-)  # fmt: skip
-ROWS: dict[tuple[str, bool], list[float | None]] = {
-    ("meteor", False): [0.137, 0.138, 0.061, 0.084, 0.078], ("meteor", True): [0.13, 0.131, 0.058, 0.08, 0.074],
-    ("rouge_l", False): [0.23, 0.229, 0.197, 0.232, 0.298], ("bleu_1", False): [0.373, None, 0.298, 0.373, 0.227],
-    ("human", False): [2.8, 2.9, 1.4, 1.7, 2.2],
-}  # fmt: skip
-SYSTEM_ROWS = pl.DataFrame(
-    [(metric, weighted, system, value, 1610 - (system == "att_tc"))
-     for (metric, weighted), values in ROWS.items()
-     for system, value in zip(("ir_t", "ir_tc", "seq2seq", "att", "att_tc"), values, strict=True)],
-    schema=["metric", "is_weighted", "system", "value", "n"], orient="row", infer_schema_length=None,
-)  # fmt: skip
-HISTORY = pl.DataFrame(
-    [(system, epoch, 6.0 / (1 + epoch) + 2, 5.0 / (1 + epoch) + 2.4 + 0.08 * epoch)
-     for system in ("seq2seq", "att", "att_tc", "cnn relevance") for epoch in range(5)],
-    schema=["system", "epoch", "train_loss", "validation_loss"], orient="row",
-)  # fmt: skip
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame]] = [
     (figures.categories, CATEGORIES), (figures.grades, GRADES), (figures.correlations, CORRELATIONS),
@@ -83,42 +38,11 @@ def whole(name: str) -> str:
     return draw(rows)
 
 
-def said(svg: str) -> str:
-    """What a figure says, in one line."""
-    return " ".join(" ".join(words(svg)).split())
-
-
 @pytest.mark.parametrize(("draw", "rows"), EVERY)
-def test_same_rows_same_bytes(draw: Draw, rows: pl.DataFrame) -> None:
-    """Rows in any order give the same bytes."""
-    assert draw(rows.sample(fraction=1, shuffle=True, seed=1)) == whole(draw.__name__)
-
-
-@pytest.mark.parametrize("name", [figure[0].__name__ for figure in FIGURES])
-def test_letters_can_be_read_in_print(name: str) -> None:
-    """A figure is one element without pictures, no text is smaller than 8 points, and it fits a page."""
-    svg = whole(name)
-    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
-    assert "<image" not in svg
-    assert min(sizes(svg)) >= 8 - 1e-6
-    assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
-
-
-@pytest.mark.parametrize(("draw", "rows"), EVERY)
-def test_nothing_to_draw_is_an_error(draw: Draw, rows: pl.DataFrame) -> None:
-    """Without rows there is no figure."""
-    with pytest.raises(ValueError, match="at least one row"):
-        draw(rows.clear())
-
-
-@pytest.mark.parametrize(("draw", "rows"), EVERY)
-def test_hostile_names_stay_text(draw: Draw, rows: pl.DataFrame) -> None:
-    """Names from outside add no element to a figure."""
-    names = [name for name in rows.columns if rows.schema[name] == pl.String and name != "coefficient"]
-    hostile = rows.head(1).with_columns(pl.lit(HOSTILE[i % 3]).alias(name) for i, name in enumerate(names))
-    plain = rows.head(1).with_columns(pl.lit("a").alias(name) for name in names)
-    kinds = [{one.tag for one in ET.fromstring(draw(frame)).iter()} for frame in (hostile, plain)]  # noqa: S314
-    assert kinds[0] == kinds[1]
+def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame) -> None:
+    """Rows in any order give the same bytes; there are rows, and their names are text."""
+    assert check_figure(draw, rows) == whole(draw.__name__)
+    check_rows(draw, rows, keep=("coefficient",))
 
 
 @pytest.mark.parametrize("name", ["correlations", "sensitivity", "systems", "history"])
@@ -178,7 +102,7 @@ def test_plain_and_weighted_stand_beside_each_other() -> None:
 
 def test_the_papers_correlations_are_ticks() -> None:
     """There is a tick for each number of Table 4 and one in the legend; of a metric that it has not there is none."""
-    tick = r"<use [^>]*stroke: #1f2933; stroke-width: 1.6"
+    tick = r"<use [^>]*stroke-width: 1.8"
     assert len(re.findall(tick, whole("correlations"))) == CORRELATIONS.height + 1
     assert "printed in the paper" in said(whole("correlations"))
     new = figures.correlations(CORRELATIONS.filter(pl.col("metric") == "meteor").with_columns(metric=pl.lit("ours")))

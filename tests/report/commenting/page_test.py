@@ -11,7 +11,7 @@ from pipeline.errors import BadInput
 from pipeline.papers.commenting import claims
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
 from pipeline.report.commenting.page import Commenting, page
-from tests.report.commenting.figures_test import (
+from tests.report.commenting.rows import (
     CATEGORIES,
     CORRELATIONS,
     GRADES,
@@ -20,8 +20,7 @@ from tests.report.commenting.figures_test import (
     SENSITIVITY,
     SYSTEM_ROWS,
 )
-from tests.report.daily.page_test import HOSTILE, Page, loads
-from tests.report.recam.page_test import tables, texts
+from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
 
 DAY = "2026-11-22"
 STATISTICS = pl.DataFrame(
@@ -79,37 +78,12 @@ def whole() -> str:
     return page(DAY, DATA)
 
 
-def test_page_needs_no_network(whole: str) -> None:
-    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    read = Page(whole)
-    assert loads(whole) == []
-    assert read.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for _, attrs in read.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
-
-
 def test_every_part_is_there(whole: str) -> None:
-    """Each part has a heading, a link to it and a sentence; figures have a name and a description; nothing lacks."""
-    read = Page(whole)
-    assert list(tables(whole)) == list(TITLES.values())
-    headings = [attrs["id"] for tag, attrs in read.elements if tag == "h2"]
-    assert [attrs["href"] for tag, attrs in read.elements if tag == "a"] == [f"#{name}" for name in headings]
-    says = {attrs.get("id") for tag, attrs in read.elements if tag == "p" and attrs.get("class") == "says"}
-    drawn = [attrs for _, attrs in read.elements if attrs.get("class") == "figure"]
-    assert len(drawn) == whole.count("<svg") == 7
-    assert {figure["aria-describedby"] for figure in drawn} <= says
+    """Parts stand in their order with seven figures; nothing lacks, and the metrics are named."""
+    check_sections(whole, list(TITLES.values()), 7)
     assert "Not measured" not in texts(whole)
     assert SIGNATURE in texts(whole)
     assert "40 graded comments 10 metrics against people 5 commenters" in texts(whole)
-
-
-@pytest.mark.parametrize("name", TITLES)
-def test_a_part_alone(name: str) -> None:
-    """A page of one frame has its part and no other, and says of the eleven others that they were not measured."""
-    html = page(DAY, Commenting(**{name: getattr(DATA, name)}))
-    assert list(tables(html)) == [TITLES[name]]
-    told = texts(html)
-    assert told[told.index("Not measured") :].count(";") == len(TITLES) - 2
 
 
 def test_frames_without_rows_are_left_out() -> None:
@@ -269,11 +243,7 @@ def test_names_stay_text(whole: str) -> None:
         EXAMPLE_ROWS.tail(3).with_columns(pl.lit(text).alias("title"), pl.lit(text).alias("text"))
         for text in HOSTILE[:EXAMPLES]
     )
-    read = Page(page(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)))
-    assert read.tags.isdisjoint({"script", "img", "iframe", "textarea", "b"} - Page(whole).tags)
-    assert not [name for _, attrs in read.elements for name in attrs if name.startswith("on")]
-    assert read.tags <= Page(whole).tags
-    assert [text for text in HOSTILE if read.texts.count(text) < 2] == []
+    check_names(page(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), whole, 2)
 
 
 def test_numbers_that_are_none_are_dashes() -> None:

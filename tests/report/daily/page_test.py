@@ -1,63 +1,17 @@
 """The page: one file, no network, comments as text and never as markup."""
 
-import re
-from html.parser import HTMLParser
 from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline.report.daily.page import render
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "</td></table><iframe src='https://evil.example/'></iframe>",
-    "{{ 7 * 7 }}{% raw %}",
-    "--><style>@import url(https://evil.example/a.css)</style>",
-    "</textarea>&lt;b&gt;",
-]
-
-
-class Page(HTMLParser):
-    """What a browser would see: elements, their attributes, and text outside style."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def tags(self) -> set[str]:
-        return {tag for tag, _ in self.elements}
-
-
-def loads(html: str) -> list[str]:
-    """Every address that the page would fetch or follow, but places within itself."""
-    page = Page(html)
-    named = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "formaction", "background"}
-    found = [v or "" for _, attrs in page.elements for name, v in attrs.items() if name in named]
-    found += re.findall(r"url\(([^)]*)\)", html) + re.findall(r"@import\s*[^;]*", html)
-    return [address for address in found if not address.strip("'\" ").startswith("#")]
+from tests.support.pages import HOSTILE, Page, check_offline
 
 
 def test_page_needs_no_network(contents: Any) -> None:
     """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    html = render(contents)
-    page = Page(html)
-    assert loads(html) == []
-    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    check_offline(render(contents))
 
 
 def test_same_rows_same_bytes(contents: Any) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
 from pipeline.report.impscore.page import Contents, render
-from tests.report.daily.page_test import HOSTILE, Page, loads
-from tests.report.impscore.study_figures_test import (
+from tests.report.impscore.rows import (
     ABLATION,
     AUDIT,
     DATA_SETS,
@@ -22,6 +21,7 @@ from tests.report.impscore.study_figures_test import (
     row,
     spread,
 )
+from tests.support.pages import HOSTILE, Page, check_names, check_sections, texts
 
 EVALUATIONS = pl.DataFrame(
     {"metric": ["implicitness_accuracy", "implicitness_accuracy", "kendall_tau", "implicitness_accuracy"],
@@ -58,11 +58,6 @@ def contents(**parts: Any) -> Contents:
     return {"day": "2026-11-19", "model_id": "ab" * 32, **(parts or PARTS)}  # type: ignore[typeddict-item]
 
 
-def texts(html: str) -> str:
-    """What a reader sees, in one line."""
-    return " ".join(" ".join(Page(html).texts).split())
-
-
 def headings(html: str) -> list[str]:
     """The parts of the page, from the links on its top."""
     page = Page(html)
@@ -76,19 +71,9 @@ def whole() -> str:
     return render(contents())
 
 
-def test_page_needs_no_network(whole: str) -> None:
-    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    page = Page(whole)
-    assert loads(whole) == []
-    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
-
-
 def test_every_part_is_there(whole: str) -> None:
     """Each part has its heading, a sentence that names the paper's section, and all but one a figure."""
-    assert headings(whole) == list(TITLES.values())
-    assert whole.count("<svg") == len(TITLES) - 1
+    check_sections(whole, list(TITLES.values()), len(TITLES) - 1)
     said = [line for line in whole.split("\n") if 'class="says"' in line]
     assert len(said) == len(TITLES)
     assert all("paper" in line or "section" in line for line in said)
@@ -191,11 +176,7 @@ def test_names_stay_text() -> None:
         "studies": frame(*spreads, *by),
     }  # fmt: skip
     html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
-    page = Page(html)
-    assert page.tags.isdisjoint({"script", "img", "iframe", "textarea", "b"})
-    assert not [attribute for _, attrs in page.elements for attribute in attrs if attribute.startswith("on")]
-    assert page.tags <= Page(render(contents())).tags
-    assert [name for name in HOSTILE if page.texts.count(name) < 5] == []  # audit, baseline, rater, two studies
+    check_names(html, render(contents()), 5)  # audit, baseline, rater, two studies
 
 
 def test_a_lone_variant_is_not_compared() -> None:

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.label import schema
 from pipeline.report.labelling.data_card import ANONYMISATION, HAZARDS, INTENDED_USE, LIMITS, Facts, card
 from pipeline.tables import TABLES
-from tests.report.daily.page_test import HOSTILE, Page
+from tests.support.pages import HOSTILE, Page
 
 FACTS = Facts(
     release="teahouse_1",

@@ -2,39 +2,28 @@
 
 import re
 from collections.abc import Callable
-from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.label.schema import FIELDS, NO, UNSURE, YES
-from pipeline.metrics.labelling import agreement, agreement_study, label_analysis
+from pipeline.label.schema import FIELDS, NO, YES
+from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, matrix_of
-from tests.report.impscore.study_figures_test import sizes, words
+from tests.report.labelling.rows import (
+    AGREEMENT,
+    CORRELATIONS,
+    NAMES,
+    OVERLAPS,
+    PREDICTABILITY,
+    RATIOS,
+    STUDY,
+)
+from tests.support.pages import check_figure, check_print, stars, words
 
-WIDE = pl.DataFrame(
-    {"subtext": [YES, YES, YES, NO, NO, UNSURE, NO, NO], "sarcasm": [YES, YES, NO, NO, NO, NO, NO, NO],
-     "metaphor": [NO, YES, NO, NO, YES, NO, NO, NO], "sentiment": [YES, NO, NO, UNSURE, UNSURE, UNSURE, UNSURE, YES],
-     "emotion": ["joy", "sad", "anger", "None", "None", "None", "None", "None"], "other": [NO] * 8}
-)  # fmt: skip
-"""Of eight comments three have subtext, two of them with sarcasm; one of two metaphors is among them; no other."""
-NAMES = ["subtext", "sarcasm", "metaphor", "sentiment", "emotion", "other"]
-RATED = WIDE.with_row_index("task_id").unpivot(index="task_id", variable_name="field", value_name="a").with_columns(
-    pl.col("task_id").cast(pl.String), b="a", fourth="a",
-    c=pl.when((pl.col("task_id") == 3) & ~pl.col("field").is_in(["emotion", "other"])).then(pl.lit(YES)).otherwise("a"),
-)  # fmt: skip
-AGREEMENT = agreement.table(RATED, resamples=50)
-RATIOS, OVERLAPS = label_analysis.class_ratios(WIDE), label_analysis.overlaps(WIDE)
-CORRELATIONS = label_analysis.correlations(WIDE)
-STUDY = agreement_study.study((0.5, 0.9, 1.0), (0.02, 0.5), items=400)
-PREDICTABILITY = pl.DataFrame(
-    {"field": ["subtext", "emotion", "other"], "svm_f1": [0.61, 0.35, None], "majority_f1": [0.4375, 0.3125, None],
-     "row_count": [1234, 1200, 7], "class_count": [3, 9, 1], "left_out_count": [0, 5, 2]}
-)  # fmt: skip
 STEPS = pl.DataFrame({"step": ["select", "release"], "read_count": [5000, 400], "kept_count": [400, 366]})
 ORDERED = [
     pytest.param(draw, frame, id=draw.__name__)
@@ -49,24 +38,13 @@ ORDERED = [
     )
 ]
 _KEYS = ("positive_rate", "accuracy", "tae_min")
-EVERY = [*ORDERED, pytest.param(figures.funnel, STEPS, id="funnel")]
 Draw = Callable[[pl.DataFrame], str]
 
 
 @pytest.mark.parametrize(("draw", "rows"), ORDERED)
-def test_same_rows_same_bytes(draw: Draw, rows: pl.DataFrame) -> None:
-    """Rows in any order give the same bytes, twice over."""
-    assert draw(rows) == draw(rows) == draw(rows.sample(fraction=1, shuffle=True, seed=1))
-
-
-@pytest.mark.parametrize(("draw", "rows"), EVERY)
-def test_letters_can_be_read_in_print(draw: Draw, rows: pl.DataFrame) -> None:
-    """A figure is one element without pictures, no text is smaller than 8 points, and it fits a page."""
-    svg = draw(rows)
-    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
-    assert "<image" not in svg
-    assert min(sizes(svg)) >= 8 - 1e-6
-    assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
+def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame) -> None:
+    """Rows in any order give the same bytes, and letters can be read in print."""
+    check_figure(draw, rows)
 
 
 @pytest.mark.parametrize(("draw", "rows"), ORDERED)
@@ -94,6 +72,7 @@ def test_any_fields_draw(fields: set[str], is_empty: bool) -> None:
 
 def test_funnel_says_what_is_left() -> None:
     """Each step says how many it kept of how many; a step that read nothing has no bar."""
+    check_print(figures.funnel(STEPS))
     said = words(figures.funnel(STEPS))
     assert {"select", "400 of 5,000", "release", "366 of 400"} <= set(said)
     nothing = STEPS.with_columns(pl.lit(0).alias(name) for name in ("read_count", "kept_count"))
@@ -114,11 +93,6 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     assert {*measures.values(), PAPER, line} <= set(said)
     assert [name for name in said if name in NAMES] == NAMES
     assert said.count("n = 8") == 6
-
-
-def stars(svg: str) -> int:
-    """How many stars there are, the legend's too: they alone are white with a rim of ink."""
-    return len(re.findall(r"<use [^>]*fill: #ffffff; stroke: #1f2933", svg))
 
 
 def test_the_papers_numbers_are_drawn() -> None:

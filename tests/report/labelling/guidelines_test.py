@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.label import schema, stages
 from pipeline.report.labelling.guidelines import LANGS, page
-from tests.report.daily.page_test import Page, loads
+from tests.support.pages import Page, loads
 
 VOID = {"meta", "br", "hr"}
 BLOCKS = {"h1", "h2", "h3", "p", "ul", "ol", "li", "table", "tr", "th", "td", "blockquote"}

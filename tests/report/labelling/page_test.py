@@ -14,8 +14,7 @@ from pipeline.metrics.labelling.agreement_study import study
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling.data_card import Facts
 from pipeline.report.labelling.page import Inputs, labels
-from tests.report.daily.page_test import HOSTILE, Page, loads
-from tests.report.labelling.figures_test import (
+from tests.report.labelling.rows import (
     AGREEMENT,
     CORRELATIONS,
     OVERLAPS,
@@ -25,6 +24,7 @@ from tests.report.labelling.figures_test import (
     STUDY,
     WIDE,
 )
+from tests.support.pages import HOSTILE, Page, check_names, check_sections, tables, texts
 
 FACTS = Facts(
     release="teahouse_1",
@@ -62,56 +62,17 @@ EMPTY = Inputs(
 )
 
 
-def texts(html: str) -> str:
-    """What a reader sees, in one line."""
-    return " ".join(" ".join(Page(html).texts).split())
-
-
-def tables(html: str) -> dict[str, list[list[str]]]:
-    """The rows of each table by the title of its part, cells as text in one line."""
-    found = {}
-    for part in html.split("<h2 ")[1:]:
-        title = texts(part[part.index(">") + 1 : part.index("</h2>")])
-        found[title] = [
-            [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL)]
-            for line in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL)[1:]
-        ]
-    return found
-
-
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
     return labels(INPUTS)
 
 
-def test_page_needs_no_network(whole: str) -> None:
-    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    page = Page(whole)
-    assert loads(whole) == []
-    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
-
-
-def test_same_inputs_same_bytes(whole: str) -> None:
-    """Rendering again gives the same text."""
-    assert labels(INPUTS) == whole
-
-
 def test_every_part_is_there(whole: str) -> None:
-    """Each of eleven parts has a heading, a link to it and a sentence; figures have a name and a description."""
-    page = Page(whole)
-    headings = [attrs["id"] for tag, attrs in page.elements if tag == "h2"]
-    assert headings == [f"part-{n}" for n in range(1, 12)]
-    assert [attrs["href"] for tag, attrs in page.elements if tag == "a"] == [f"#{name}" for name in headings]
-    says = {attrs.get("id") for tag, attrs in page.elements if tag == "p" and attrs.get("class") == "says"}
-    figures = [attrs for _, attrs in page.elements if attrs.get("class") == "figure"]
-    assert len(figures) == whole.count("<svg") == 10
-    for figure in figures:
-        assert figure["role"] == "img"
-        assert figure["aria-label"]
-        assert figure["aria-describedby"] in says
+    """Each of eleven parts but one has a figure; rendering again gives the same text."""
+    check_sections(whole, list(tables(whole)), 10)
+    assert len(tables(whole)) == 11
+    assert labels(INPUTS) == whole
 
 
 def shown(value: Any) -> str:
@@ -271,10 +232,8 @@ def test_names_stay_text(named: Page, text: str) -> None:
     )
     html = labels(NAMED._replace(project=text, facts=facts))
     page = Page(html)
-    drawn = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new
-    assert [t for t, _ in page.elements if t not in drawn] == [t for t, _ in named.elements if t not in drawn]
-    assert page.tags == named.tags
-    assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
+    check_names(html, labels(NAMED), 0)
+    assert page.markup == named.markup
     assert sum(text in said for said in page.texts) >= 9  # title, heading, lead, and the rows of four tables
     assert text not in html or not set(text) & set("<>&\"'")
 

@@ -3,7 +3,6 @@
 import re
 from html import unescape
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
@@ -15,9 +14,7 @@ from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
 from pipeline.report.ndd.page import Ndd, page
 from pipeline.report.ndd.sentences import EXAMPLES, LONG
-from tests.report.daily.page_test import HOSTILE, Page, loads
-from tests.report.impscore.study_figures_test import sizes, words
-from tests.report.recam.page_test import tables, texts
+from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
 DAY = "2026-11-22"
 
@@ -142,35 +139,15 @@ def figure(html: str, title: str) -> str:
     return next(part for part in html.split("<h2 ")[1:] if title in part).split("<table")[0]
 
 
-def test_page_needs_no_network(whole: str) -> None:
-    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    read = Page(whole)
-    assert loads(whole) == []
-    assert read.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for _, attrs in read.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
-
-
 def test_every_part_is_there(whole: str, found: dict[str, list[list[str]]]) -> None:
-    """Each part has a heading and a link; compressors by source, distributions by measure; nothing lacks."""
-    read = Page(whole)
+    """Compressors stand by source, distributions by measure; sentences are HTML, differences a table."""
+    check_sections(whole, list(found), len(NAMES) + 1, len(NAMES) - 1)
     assert len(found) == len(NAMES) + 2
-    headings = [attrs["id"] for tag, attrs in read.elements if tag == "h2"]
-    assert [attrs["href"] for tag, attrs in read.elements if tag == "a"] == [f"#{name}" for name in headings]
-    assert whole.count("<svg") == len(found) - 3  # sentences are HTML, differences a table
     told = texts(whole)
     assert "Not measured" not in told
     assert SIGNATURE in told
     assert "7 systems 1,150 sentences compressed 3 tests of the measure" in told
     assert "of its own models and data" in told
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_part_alone(name: str) -> None:
-    """A page of one part says of the thirteen others that they were not measured."""
-    told = texts(page(DAY, Ndd(**{name: getattr(DATA, name)})))
-    missing = told[told.index("Not measured") : told.index("The paper's numbers are of")]
-    assert missing.count(";") == len(NAMES) - 2
 
 
 def test_parts_without_rows_are_left_out() -> None:
@@ -341,10 +318,7 @@ def test_shares_of_the_distance_are_bars(found: dict[str, list[list[str]]], whol
 def test_letters_can_be_read_in_print(whole: str) -> None:
     """Each figure is one element without pictures, no text is smaller than 8 points, and it fits a page."""
     for svg in re.findall(r"<svg.*?</svg>", whole, re.DOTALL):
-        assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
-        assert "<image" not in svg
-        assert min(sizes(svg)) >= 8 - 1e-6
-        assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
+        check_print(svg)
 
 
 def test_same_rows_same_bytes(whole: str) -> None:
@@ -367,11 +341,9 @@ def test_names_stay_text(whole: str) -> None:
     pairs = [{"one": [text[:40], "b"], "other": [text[:40]], "value": None,
               "rows": [{"word": text[:40], "place": 0, "divergence": 0.1, "weight": 1.0}]}
              for text in HOSTILE]  # fmt: skip
-    read = Page(page(HOSTILE[0], Ndd(**frames, examples=sentences, explained=pairs, signatures=HOSTILE)))
-    assert read.tags <= Page(whole).tags
-    assert not [name for _, attrs in read.elements for name in attrs if name.startswith("on")]
-    assert [attrs["lang"] for tag, attrs in read.elements if tag == "p" and "lang" in attrs] == HOSTILE
-    assert [text for text in HOSTILE if read.texts.count(text) < 2] == []
+    html = page(HOSTILE[0], Ndd(**frames, examples=sentences, explained=pairs, signatures=HOSTILE))
+    check_names(html, whole, 2)
+    assert [attrs["lang"] for tag, attrs in Page(html).elements if tag == "p" and "lang" in attrs] == HOSTILE
 
 
 def test_numbers_that_are_none_are_dashes() -> None:
@@ -392,9 +364,6 @@ def test_numbers_that_are_none_are_dashes() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "said"),
     [
-        ("tests", TESTS.drop("low"), "tests: expected a column low, found test, measure, metric, value, high, n"),
-        ("human", pl.concat([HUMAN, HUMAN]), "human: expected a row for each system, metric, found several of "),
-        ("shift", SHIFT.with_columns(other=None), "shift: expected a value of other in each row, found 3 null"),
         ("positions", POSITIONS.with_columns(pl.col("bin") + 1), "positions: expected a bin of 0 to 9, found 10"),
         ("examples", [SENTENCES[1] | {"rounds": [0]}], "examples, row 1, rounds: expected 12, one a word, found 1"),
         ("examples", [SENTENCES[1], SENTENCES[0] | {"gold": []}], "examples, row 2, gold: expected 14, one a word, "),

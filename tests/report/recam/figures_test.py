@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
@@ -12,46 +11,9 @@ import pytest
 from pipeline.examples.recam import targets
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import WAYS, by_number, steps, subtasks_of
-from tests.report.daily.page_test import HOSTILE
-from tests.report.impscore.study_figures_test import sizes, words
+from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
+from tests.support.pages import check_figure, check_rows, stars, words
 
-ONE, OTHER = "imperceptibility", "nonspecificity"
-FUNNEL = pl.DataFrame(
-    [(ONE, "concrete", 300), (ONE, "not_content", 500), (ONE, "in_passage", 100), (ONE, "new_filter", 25),
-     (ONE, None, 75), (OTHER, "not_content", 700), (OTHER, "specific", 290), (OTHER, "target", 10)],
-    schema=["subtask", "reason", "count"], orient="row",
-)  # fmt: skip
-AUDIT = pl.DataFrame(
-    [(file, subtask, baseline, 0.2 + shift + 0.05 * (file is not None), 0.012, 0.2, 837)
-     for file in (None, "Task_dev.jsonl") for subtask in (ONE, OTHER)
-     for baseline, shift in (("often_right", 0.11), ("absent", 0.03), ("longest", -0.01))],
-    schema=["file", "subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
-)  # fmt: skip
-RETRIEVAL = pl.DataFrame(
-    [(subtask, reader, 0.2 + 0.03 * i, 0.15, 0.3, 0.37, 5312 - i)
-     for subtask in (ONE, OTHER) for i, reader in enumerate(("gloss", "gated", "ours"))],
-    schema=["subtask", "reader", "mrr", "recall_1", "recall_5", "recall_10", "n"], orient="row",
-)  # fmt: skip
-READERS = pl.DataFrame(
-    [(reader, profile, trained_on, tested_on, file, value, value - 0.03, value + 0.03, 851)
-     for file in (None, "Task_dev.jsonl") for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
-     for reader, profile, trained_on, value in (
-         ("gated", "paper", tested_on, 0.27), ("gated", "paper", away, 0.24), ("masked_lm", "strong", tested_on, 0.5))],
-    schema=["reader", "profile", "trained_on", "tested_on", "file", "accuracy", "low", "high", "n"], orient="row",
-    infer_schema_length=None,
-)  # fmt: skip
-MATRIX = pl.DataFrame(
-    [(ONE, ONE, 0.351, 0.331, 0.372, 1204), (OTHER, ONE, 0.361, 0.34, 0.38, 1204),
-     (ONE, OTHER, 0.299, 0.28, 0.32, 1300), (OTHER, OTHER, 0.402, 0.38, 0.42, 1300)],
-    schema=["trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
-)  # fmt: skip
-BREAKDOWN = pl.DataFrame(
-    [(trained_on, kind, group, 60, 0.3, 0.2, 0.41)
-     for trained_on in (ONE, OTHER)
-     for kind, groups in (("upos", ("NOUN", "VERB", None)), ("words", ("121–250", "0–120", "1001+")))
-     for group in groups],
-    schema=["trained_on", "by", "group", "n", "accuracy", "low", "high"], orient="row",
-)  # fmt: skip
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame, str]] = [
     (figures.funnel, FUNNEL, "subtask"), (figures.audit, AUDIT, "subtask"),
@@ -69,39 +31,13 @@ def whole(name: str) -> str:
 
 
 @pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
-def test_same_rows_same_bytes(draw: Draw, rows: pl.DataFrame, column: str) -> None:
-    """Rows in any order give the same bytes; one subtask alone is drawn, and is another figure."""
-    assert whole(draw.__name__) == draw(rows.sample(fraction=1, shuffle=True, seed=1))
+def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame, column: str) -> None:
+    """Rows in any order give the same bytes, names are text; one subtask alone is drawn, and is another figure."""
+    assert check_figure(draw, rows) == whole(draw.__name__)
+    check_rows(draw, rows)
     alone = draw(rows.filter(pl.col(column) == OTHER))
     assert OTHER in " ".join(words(alone))
     assert alone != whole(draw.__name__)
-
-
-@pytest.mark.parametrize("name", [figure[0].__name__ for figure in FIGURES])
-def test_letters_can_be_read_in_print(name: str) -> None:
-    """A figure is one element without pictures, no text is smaller than 8 points, and it fits a page."""
-    svg = whole(name)
-    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
-    assert "<image" not in svg
-    assert min(sizes(svg)) >= 8 - 1e-6
-    assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
-
-
-@pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
-def test_nothing_to_draw_is_an_error(draw: Draw, rows: pl.DataFrame, column: str) -> None:
-    """Without rows there is no figure."""
-    with pytest.raises(ValueError, match="at least one row"):
-        draw(rows.clear())
-
-
-@pytest.mark.parametrize(("draw", "rows", "column"), EVERY)
-def test_hostile_names_stay_text(draw: Draw, rows: pl.DataFrame, column: str) -> None:
-    """Names from outside add no element to a figure."""
-    names = [name for name in rows.columns if rows.schema[name] == pl.String]
-    hostile = rows.head(1).with_columns(pl.lit(HOSTILE[i % 3]).alias(name) for i, name in enumerate(names))
-    plain = rows.head(1).with_columns(pl.lit("a").alias(name) for name in names)
-    kinds = [{one.tag for one in ET.fromstring(draw(frame)).iter()} for frame in (hostile, plain)]  # noqa: S314
-    assert kinds[0] == kinds[1]
 
 
 @pytest.mark.parametrize("number", range(3, 6))
@@ -157,11 +93,6 @@ def test_audit_of_our_items_alone() -> None:
     """Without a column `file` all items are ours."""
     ours = AUDIT.filter(pl.col("file").is_null())
     assert figures.audit(ours.drop("file")) == figures.audit(ours)
-
-
-def stars(svg: str) -> int:
-    """How many stars there are, the legend's too: they alone are white with a rim of ink."""
-    return len(re.findall(r"<use [^>]*fill: #ffffff; stroke: #1f2933", svg))
 
 
 def test_the_papers_retrieval_is_beside_ours() -> None:

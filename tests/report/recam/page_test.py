@@ -10,8 +10,8 @@ from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES
 from pipeline.report.recam.page import PASSAGE, Inputs, render
-from tests.report.daily.page_test import HOSTILE, Page, loads
-from tests.report.recam.figures_test import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
+from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
+from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
 
 ITEMS = pl.DataFrame(
     [(subtask, split, count) for subtask in (ONE, OTHER)
@@ -51,60 +51,17 @@ TITLES = {
 }  # fmt: skip
 
 
-def texts(html: str) -> str:
-    """What a reader sees, in one line."""
-    return " ".join(" ".join(Page(html).texts).split())
-
-
-def tables(html: str) -> dict[str, list[list[str]]]:
-    """The rows of each table by the title of its part, cells as text in one line."""
-    found = {}
-    for part in html.split("<h2 ")[1:]:
-        title = texts(part[part.index(">") + 1 : part.index("</h2>")])
-        found[title] = [
-            [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL)]
-            for line in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL)[1:]
-        ]
-    return found
-
-
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
     return render(INPUTS)
 
 
-def test_page_needs_no_network(whole: str) -> None:
-    """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    page = Page(whole)
-    assert loads(whole) == []
-    assert page.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
-    policy = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
-
-
 def test_every_part_is_there(whole: str) -> None:
-    """Each part has a heading, a link to it and a sentence; figures have a name and a description; nothing lacks."""
-    page = Page(whole)
-    assert list(tables(whole)) == list(TITLES.values())
-    headings = [attrs["id"] for tag, attrs in page.elements if tag == "h2"]
-    assert [attrs["href"] for tag, attrs in page.elements if tag == "a"] == [f"#{name}" for name in headings]
-    says = {attrs.get("id") for tag, attrs in page.elements if tag == "p" and attrs.get("class") == "says"}
-    figures = [attrs for _, attrs in page.elements if attrs.get("class") == "figure"]
-    assert len(figures) == whole.count("<svg") == 7
-    assert {figure["aria-describedby"] for figure in figures} <= says
+    """Parts stand in their order with seven figures; nothing lacks, and the models are named."""
+    check_sections(whole, list(TITLES.values()), 7)
     assert "Not measured" not in texts(whole)
     assert SIGNATURE in texts(whole)
-
-
-@pytest.mark.parametrize("name", FRAMES)
-def test_a_part_alone(name: str) -> None:
-    """A page of one frame has its part and no other, and says of the ten others that they were not measured."""
-    html = render(Inputs("2026-11-22", **{name: getattr(INPUTS, name)}))
-    assert list(tables(html)) == [TITLES[name]]
-    said = texts(html)
-    assert "Not measured" in said
-    assert said[said.index("Not measured") :].count(";") == len(FRAMES) - 2
 
 
 def test_frames_without_rows_are_left_out() -> None:
@@ -236,21 +193,13 @@ def test_names_stay_text(whole: str) -> None:
         mine = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
         frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in strings) for text in mine)
     frames["sample"] = frames["sample"].with_columns(options=pl.lit(pl.Series([HOSTILE[:5]])).first())
-    html = render(Inputs(HOSTILE[0], **frames, signatures=HOSTILE))
-    page = Page(html)
-    assert page.tags.isdisjoint({"script", "img", "iframe", "textarea", "b"} - Page(whole).tags)
-    assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
-    assert page.tags <= Page(whole).tags
-    assert [text for text in HOSTILE if page.texts.count(text) < 3] == []
+    check_names(render(Inputs(HOSTILE[0], **frames, signatures=HOSTILE)), whole, 3)
 
 
 @pytest.mark.parametrize(
     ("name", "frame", "said"),
     [
-        ("items", ITEMS.drop("split"), "items: expected a column split, found subtask, count"),
-        ("matrix", pl.concat([MATRIX, MATRIX]), "matrix: expected a row for each trained_on, tested_on, found several"),
         ("audit", AUDIT.with_columns(file=pl.lit(None)), "audit: expected a row for each file, subtask, baseline"),
-        ("readers", READERS.with_columns(n=None), "readers: expected a value of n in each row, found 12 null"),
         ("sample", SAMPLE.with_columns(label=5), "sample: expected a label below 5, found 5"),
     ],
 )

@@ -1,0 +1,41 @@
+"""Rows of a cloze set and its readers, small and hand-made."""
+
+import polars as pl
+
+ONE, OTHER = "imperceptibility", "nonspecificity"
+FUNNEL = pl.DataFrame(
+    [(ONE, "concrete", 300), (ONE, "not_content", 500), (ONE, "in_passage", 100), (ONE, "new_filter", 25),
+     (ONE, None, 75), (OTHER, "not_content", 700), (OTHER, "specific", 290), (OTHER, "target", 10)],
+    schema=["subtask", "reason", "count"], orient="row",
+)  # fmt: skip
+AUDIT = pl.DataFrame(
+    [(file, subtask, baseline, 0.2 + shift + 0.05 * (file is not None), 0.012, 0.2, 837)
+     for file in (None, "Task_dev.jsonl") for subtask in (ONE, OTHER)
+     for baseline, shift in (("often_right", 0.11), ("absent", 0.03), ("longest", -0.01))],
+    schema=["file", "subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
+)  # fmt: skip
+RETRIEVAL = pl.DataFrame(
+    [(subtask, reader, 0.2 + 0.03 * i, 0.15, 0.3, 0.37, 5312 - i)
+     for subtask in (ONE, OTHER) for i, reader in enumerate(("gloss", "gated", "ours"))],
+    schema=["subtask", "reader", "mrr", "recall_1", "recall_5", "recall_10", "n"], orient="row",
+)  # fmt: skip
+READERS = pl.DataFrame(
+    [(reader, profile, trained_on, tested_on, file, value, value - 0.03, value + 0.03, 851)
+     for file in (None, "Task_dev.jsonl") for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
+     for reader, profile, trained_on, value in (
+         ("gated", "paper", tested_on, 0.27), ("gated", "paper", away, 0.24), ("masked_lm", "strong", tested_on, 0.5))],
+    schema=["reader", "profile", "trained_on", "tested_on", "file", "accuracy", "low", "high", "n"], orient="row",
+    infer_schema_length=None,
+)  # fmt: skip
+MATRIX = pl.DataFrame(
+    [(ONE, ONE, 0.351, 0.331, 0.372, 1204), (OTHER, ONE, 0.361, 0.34, 0.38, 1204),
+     (ONE, OTHER, 0.299, 0.28, 0.32, 1300), (OTHER, OTHER, 0.402, 0.38, 0.42, 1300)],
+    schema=["trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
+)  # fmt: skip
+BREAKDOWN = pl.DataFrame(
+    [(trained_on, kind, group, 60, 0.3, 0.2, 0.41)
+     for trained_on in (ONE, OTHER)
+     for kind, groups in (("upos", ("NOUN", "VERB", None)), ("words", ("121–250", "0–120", "1001+")))
+     for group in groups],
+    schema=["trained_on", "by", "group", "n", "accuracy", "low", "high"], orient="row",
+)  # fmt: skip
