@@ -18,7 +18,6 @@ SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
 
 
-
 def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Mean grades of each system, of its compressions that were graded.
 
