@@ -46,19 +46,9 @@ def correlations(frame: pl.DataFrame) -> Section:
             difference = _difference(plain, weighted)
             differences.append(difference)
             printed = (number(figures.PAPER_CORRELATIONS.get((metric, own, kind)), 4) for own in (False, True))
-            rows.append(
-                [
-                    figures.metric_name(metric),
-                    figures.COEFFICIENTS[kind],
-                    interval(plain),
-                    p_value(plain.get("p")),
-                    interval(weighted),
-                    p_value(weighted.get("p")),
-                    interval(difference),
-                    *printed,
-                    count((plain or weighted)["n"]),
-                ]
-            )
+            shown = [text for row in (plain, weighted) for text in (interval(row), p_value(row.get("p")))]
+            name, n = figures.metric_name(metric), count((plain or weighted)["n"])
+            rows.append([name, figures.COEFFICIENTS[kind], *shown, interval(difference), *printed, n])
         said += _gains(figures.COEFFICIENTS[kind], differences)
     return Section(
         "Whether metrics grade as people do",

@@ -13,15 +13,6 @@ from pipeline.errors import BadInput
 from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA, TABLE_2
 from pipeline.report import sections
 from pipeline.report.commenting import figures, metric_sections
-from pipeline.report.commenting.figures import (
-    COEFFICIENTS,
-    HUMAN,
-    TOP,
-    Metric,
-    rows_of,
-    system_name,
-    systems_of,
-)
 from pipeline.report.sections import (
     Part,
     Section,
@@ -70,8 +61,10 @@ def page(day: str, data: Commenting) -> str:
     """
     rows = sections.fill(PARTS, data._asdict())
     for name in {"correlations", "sensitivity"} & set(rows):
-        if others := set(rows[name]["coefficient"]) - set(COEFFICIENTS):
-            raise BadInput(f"{name}: expected a coefficient of {', '.join(COEFFICIENTS)}, found {min(others)[:40]}")
+        if others := set(rows[name]["coefficient"]) - set(figures.COEFFICIENTS):
+            raise BadInput(
+                f"{name}: expected a coefficient of {', '.join(figures.COEFFICIENTS)}, found {min(others)[:40]}"
+            )
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
         "metrics against people": len(_measured(rows["correlations"])) if "correlations" in rows else None,
@@ -98,9 +91,9 @@ def _warning(made_up: int) -> str:
     )
 
 
-def _measured(correlations: pl.DataFrame) -> list[Metric]:
+def _measured(correlations: pl.DataFrame) -> list[figures.Metric]:
     """The metrics that are no people."""
-    return [row for row in rows_of(correlations) if row[0] != HUMAN]
+    return [row for row in figures.rows_of(correlations) if row[0] != figures.HUMAN]
 
 
 def _plain(value: float | None) -> str:
@@ -137,7 +130,7 @@ def _statistics(frame: pl.DataFrame) -> Section:
 def _categories(frame: pl.DataFrame) -> Section:
     frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     first = frame.row(0, named=True)
-    few = f", of which the {TOP} most frequent are drawn" if frame.height > TOP else ""
+    few = f", of which the {figures.TOP} most frequent are drawn" if frame.height > figures.TOP else ""
     name = "not known" if first["category"] is None else first["category"]
     return Section(
         "What the articles are about",
@@ -145,9 +138,15 @@ def _categories(frame: pl.DataFrame) -> Section:
         f"({count(first['n'])}). The paper has {CATEGORIES} (figure 2).",
         figures.categories(frame),
         ("category", "articles", "% of all"),
-        [["not known" if row["category"] is None else row["category"], count(row["n"]),
-          number(None if row["share"] is None else 100 * row["share"], 1)] for row in frame.iter_rows(named=True)],
-    )  # fmt: skip
+        [
+            [
+                "not known" if row["category"] is None else row["category"],
+                count(row["n"]),
+                number(None if row["share"] is None else 100 * row["share"], 1),
+            ]
+            for row in frame.iter_rows(named=True)
+        ],
+    )
 
 
 def _grades(frame: pl.DataFrame) -> Section:
@@ -166,11 +165,25 @@ def _grades(frame: pl.DataFrame) -> Section:
         "have a 5 from one at least (section 3).",
         figures.grades(frame, GRADES.mean if is_theirs else None),
         ("where", "comments", "grades", "mean", "s.d.", "% with a 5"),
-        [["here", count(items.height), count(frame["grade"].count()), number(items["grade"].mean(), 2),
-          number(items["grade"].std(), 2), number(share if is_theirs else None, 1)],
-         ["in the paper", count(GRADES.items), count(2 * GRADES.items), number(GRADES.mean, 1), number(GRADES.sd, 1),
-          number(100 * (GRADES.five_share), 0)]],
-    )  # fmt: skip
+        [
+            [
+                "here",
+                count(items.height),
+                count(frame["grade"].count()),
+                number(items["grade"].mean(), 2),
+                number(items["grade"].std(), 2),
+                number(share if is_theirs else None, 1),
+            ],
+            [
+                "in the paper",
+                count(GRADES.items),
+                count(2 * GRADES.items),
+                number(GRADES.mean, 1),
+                number(GRADES.sd, 1),
+                number(100 * (GRADES.five_share), 0),
+            ],
+        ],
+    )
 
 
 def _kappa(frame: pl.DataFrame) -> Section:
@@ -195,22 +208,32 @@ def _numbers(frame: pl.DataFrame) -> Section:
         "baseline; of an error the lower one is the better. The paper has no such scorer.",
         "",
         ("measure", "of", "split", "baseline", "value", "baseline", "apart", "n"),
-        [[row["metric"].replace("_", " "), row["subset"] or "all", row["split"], row["baseline_name"] or "–",
-          minus(row["value"]), minus(row["baseline"]), signed(metric_sections.less(row["value"], row["baseline"])),
-          count(row["pair_count"])] for row in frame.iter_rows(named=True)],
+        [
+            [
+                row["metric"].replace("_", " "),
+                row["subset"] or "all",
+                row["split"],
+                row["baseline_name"] or "–",
+                minus(row["value"]),
+                minus(row["baseline"]),
+                signed(metric_sections.less(row["value"], row["baseline"])),
+                count(row["pair_count"]),
+            ]
+            for row in frame.iter_rows(named=True)
+        ],
         texts=4,
-    )  # fmt: skip
+    )
 
 
 def _history(frame: pl.DataFrame) -> Section:
     rows = []
-    for name in systems_of(frame["system"]):
+    for name in figures.systems_of(frame["system"]):
         part = frame.filter(pl.col("system") == name).sort("epoch")
         best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").head(1)
         least = best.row(0, named=True) if best.height else {}
         last = part.row(-1, named=True)
         losses = last["train_loss"], last["validation_loss"], least.get("validation_loss")
-        rows.append([system_name(name), count(part.height), *map(number, losses), count(least.get("epoch"))])
+        rows.append([figures.system_name(name), count(part.height), *map(number, losses), count(least.get("epoch"))])
     return Section(
         "How commenters learn",
         "A validation loss that rises while the other falls means that the commenter learns its articles by heart.",
@@ -228,10 +251,12 @@ def _errata(frame: pl.DataFrame) -> Section:
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12).",
         "",
         ("paper", "place", "claim", "found", "holds"),
-        [[row["system"], row["place"] or "–", row["claim"], row["found"] or "–", holds[row["holds"]]]
-         for row in frame.iter_rows(named=True)],
+        [
+            [row["system"], row["place"] or "–", row["claim"], row["found"] or "–", holds[row["holds"]]]
+            for row in frame.iter_rows(named=True)
+        ],
         texts=5,
-    )  # fmt: skip
+    )
 
 
 PARTS = {
@@ -240,28 +265,38 @@ PARTS = {
     "grades": Part("how good people find the comments", _grades, "", "item_id grade?"),
     "kappa": Part("whether people agree on the grades", _kappa, "weights", "value? low? high? n"),
     "correlations": Part(
-        "whether metrics grade as people do", metric_sections.correlations, "metric is_weighted coefficient",
+        "whether metrics grade as people do",
+        metric_sections.correlations,
+        "metric is_weighted coefficient",
         "value? low? high? p? n difference? difference_low? difference_high?",
     ),
     "scatter": Part(
-        "how metrics and grades of the same comments lie", metric_sections.scatter, "",
+        "how metrics and grades of the same comments lie",
+        metric_sections.scatter,
+        "",
         "metric is_weighted value? grade?",
     ),
     "sensitivity": Part(
-        "how much the way from grades to weights changes", metric_sections.sensitivity, "preset metric coefficient",
+        "how much the way from grades to weights changes",
+        metric_sections.sensitivity,
+        "preset metric coefficient",
         "value? ratio?",
     ),
     "systems": Part("how commenters fare", metric_sections.systems, "metric is_weighted system", "value? n"),
     "examples": Part(
-        "where metrics disagree", metric_sections.examples, "",
+        "where metrics disagree",
+        metric_sections.examples,
+        "",
         "title? text grade? metric is_weighted value? normalised?",
     ),
     "numbers": Part(
-        "how well grades can be predicted", _numbers, "metric split subset? baseline_name?",
+        "how well grades can be predicted",
+        _numbers,
+        "metric split subset? baseline_name?",
         "value? baseline? pair_count?",
     ),
     "history": Part("how commenters learn", _history, "system epoch", "train_loss? validation_loss?"),
     "errata": Part("what of the paper's claims holds", _errata, "", "system place? claim found? holds?"),
-}  # fmt: skip
+}
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

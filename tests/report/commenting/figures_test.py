@@ -96,8 +96,8 @@ def test_plain_and_weighted_stand_beside_each_other() -> None:
     svg = whole("correlations")
     known = [*METRICS.values(), "human grades"]
     assert [name for name in words(svg) if name in known] == [name for name in known if name in set(words(svg))]
-    assert dots(svg, "#2a6f97") == 6 * 2 + 1  # and one in the legend
-    assert dots(svg, "#d1682f") == 5 * 2 + 1
+    assert dots(svg, "#2a6f97") == 2 * 6 * 2 + 1  # a tick of the paper by each, and one in the legend
+    assert dots(svg, "#d1682f") == 2 * 5 * 2 + 1
 
 
 def test_the_papers_correlations_are_ticks() -> None:

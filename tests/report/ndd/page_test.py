@@ -150,13 +150,6 @@ def test_every_part_is_there(whole: str, found: dict[str, list[list[str]]]) -> N
     assert "of its own models and data" in told
 
 
-def test_parts_without_rows_are_left_out() -> None:
-    """What has no rows is as what is not there; a page of nothing says so."""
-    empty = Ndd(**{name: getattr(DATA, name).clear() for name in FRAMES}, examples=[], explained=[])
-    assert page(DAY, empty) == page(DAY, Ndd())
-    assert "There is nothing to show yet." in texts(page(DAY, Ndd()))
-
-
 @pytest.mark.parametrize(
     ("signatures", "is_warned"),
     [(["count:0123|words:9"], True), ([SIGNATURE, "compression:ndd|count:0123|words:9"], True), ([SIGNATURE], False),

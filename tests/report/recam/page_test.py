@@ -64,13 +64,6 @@ def test_every_part_is_there(whole: str) -> None:
     assert SIGNATURE in texts(whole)
 
 
-def test_frames_without_rows_are_left_out() -> None:
-    """Frames with columns and no rows are as those that are not there; a page of nothing says so."""
-    empty = INPUTS._replace(**{name: getattr(INPUTS, name).clear() for name in FRAMES}, signatures=())
-    assert render(empty) == render(Inputs("2026-11-22"))
-    assert "There is nothing to show yet." in texts(render(empty))
-
-
 def test_one_subtask_alone() -> None:
     """A set of one subtask has every part and no number of the other."""
     columns = {"readers": "tested_on", "compared": "tested_on", "matrix": "tested_on", "breakdown": "trained_on"}

@@ -1,0 +1,131 @@
+"""What all pages are made of: rows are checked, parts without rows are named, numbers have one form."""
+
+import re
+
+import polars as pl
+import pytest
+
+from pipeline.errors import BadInput
+from pipeline.report.sections import (
+    LONG,
+    Part,
+    Section,
+    build,
+    count,
+    counts_between,
+    fill,
+    in_order,
+    interval,
+    minus,
+    number,
+    p_value,
+    render,
+    shorten,
+    signed,
+)
+from tests.support.pages import check_names, check_sections, texts
+
+
+def section(frame: pl.DataFrame) -> Section:
+    """A part with a row for each name."""
+    return Section("Names", "They have values.", "", ("name", "value"), [[*map(str, row)] for row in frame.rows()])
+
+
+def both(rows: list[int]) -> list[Section]:
+    """Two parts of no frame."""
+    return [Section(f"Part {number}", "", "<svg></svg>", ("a",), []) for number in rows]
+
+
+PARTS = {"second": Part("what is second", both), "first": Part("what is first", section, "name", "value?"),
+         "third": Part("what is third", section, "name of?", "value")}  # fmt: skip
+ROWS = pl.DataFrame({"name": ["a", "b"], "of": [None, "x"], "value": [1.0, float("nan")]})
+
+
+def test_parts_without_rows_are_missing() -> None:
+    """Parts stand in their order, one may make several sections; without rows or a frame a part is named as missing."""
+    rows = fill(PARTS, {"first": ROWS, "second": [1, 2], "third": ROWS.clear()})
+    page = build(PARTS, rows)
+    assert [made.title for made in page["sections"]] == ["Part 1", "Part 2", "Names"]
+    assert page["missing"] == ["what is third"]
+    html = render("a title", "A heading", "A lead", **page)
+    check_sections(html, ["Part 1", "Part 2", "Names"], 2)
+    assert "Not measured, so that this page says nothing of it: what is third." in texts(html)
+    assert build(PARTS, fill(PARTS, {"first": None}))["missing"] == [part.about for part in PARTS.values()]
+
+
+def test_not_a_number_is_null() -> None:
+    """A NaN is no number, and would sort before all."""
+    assert fill(PARTS, {"first": ROWS})["first"]["value"].to_list() == [1.0, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "frame", "message"),
+    [
+        ("first", ROWS.drop("value"), "first: expected a column value, found name, of"),
+        ("third", ROWS.with_columns(value=None), "third: expected a value of value in each row, found 2 null"),
+        ("first", pl.concat([ROWS, ROWS]), "first: expected a row for each name, found several of a"),
+        ("third", ROWS.with_columns(name=pl.lit("a"), of=None, value=1), "third: expected a row for each name, of, "),
+    ],
+)
+def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
+    """A missing column or value and a row that is there twice are told by name; of keys null is a value of its own."""
+    with pytest.raises(BadInput, match=re.escape(message)):
+        fill(PARTS, {name: frame})
+
+
+def test_a_page_has_what_is_given() -> None:
+    """Counts, a warning, a note and signatures are shown where there are any; a page of nothing says so."""
+    html = render(
+        "a", "b", "c", [], counts={"rows": 1234, "others": None}, warning="Beware.", note="By hand.", signatures=["x"]
+    )
+    assert texts(html).endswith("b c Beware. 1,234 rows There is nothing to show yet. By hand. Made by x .")
+    assert "others" not in html
+    assert texts(render("a", "b", "c", [])).endswith("b c There is nothing to show yet.")
+
+
+def test_long_tables_are_folded() -> None:
+    """A table of many rows is closed at first, unless a page has it otherwise."""
+    rows = [["a", "1"]] * (LONG + 1)
+    html = render("a", "b", "c", [Section("Many", "", "", ("name", "value"), rows)])
+    assert "All 17 rows" in texts(html)
+    assert "<details>" not in render("a", "b", "c", [Section("Few", "", "", ("name", "value"), rows[1:])])
+    assert "<details>" not in render("a", "b", "c", [Section("Many", "", "", ("name",), rows)], longest=99)
+
+
+def test_names_are_text() -> None:
+    """Whatever a page is given is escaped, everywhere but in figures."""
+
+    def page(name: str) -> str:
+        part = Section(name, name, "<svg></svg>", (name,), [[name]])
+        return render(name, name, name, [part], counts={name: 1}, warning=name, missing=[name], signatures=[name])
+
+    for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'):
+        check_names(page(name), page("a"), 5, [name])
+
+
+def test_numbers_have_one_form() -> None:
+    """Counts have commas, numbers three digits and a real minus, which zero has not; what is not there is a dash."""
+    assert [count(1234), count(None), number(0.12345), number(float("nan")), number(None)] == [
+        "1,234",
+        "–",
+        "0.123",
+        "–",
+        "–",
+    ]
+    assert [minus(-0.5, 1), minus(-0.0001), minus(None), signed(0.25, 1), signed(-0.5)] == [
+        "−0.5",
+        "0.000",
+        "–",
+        "+0.2",
+        "−0.500",
+    ]
+    assert [p_value(0.00001), p_value(0.05), p_value(None)] == ["< 0.0001", "0.0500", "–"]
+    assert interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0) == "−10\n−20 to 30"
+    assert interval({"mean": 0.1, "low": None}, "mean") == "0.100"
+    assert [counts_between([1000, 1000]), counts_between([1, 2])] == ["1,000", "1 to 2"]
+    assert [shorten("abc d", 4), shorten("abc", 3)] == ["abc…", "abc"]
+
+
+def test_names_stand_in_order() -> None:
+    """Those that are expected come first in their order, others after them by the alphabet."""
+    assert in_order(["z", "b", "a", "b"], ["b", "c", "b"]) == ["b", "a", "z"]
