@@ -141,7 +141,7 @@ def figure(html: str, title: str) -> str:
 
 def test_every_part_is_there(whole: str, found: dict[str, list[list[str]]]) -> None:
     """Compressors stand by source, distributions by measure; sentences are HTML, differences a table."""
-    check_sections(whole, list(found), len(NAMES) + 1, len(NAMES) - 1)
+    check_sections(whole, list(found), len(NAMES) + 1, drawn_as_html=2)
     assert len(found) == len(NAMES) + 2
     told = texts(whole)
     assert "Not measured" not in told
