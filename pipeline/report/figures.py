@@ -167,7 +167,7 @@ def write(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
     """Draw a frame in a cell."""
-    axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.7))
+    axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.8))
 
 
 def dots(
