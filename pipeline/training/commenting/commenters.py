@@ -5,7 +5,6 @@ often as it has comments, but it is kept once, and words are kept as numbers of 
 comments of 17 words and 200,000 articles of 400 take 0.6 GB.
 """
 
-import hashlib
 import logging
 import math
 from array import array
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pipeline.errors import BadInput
@@ -37,12 +36,13 @@ from pipeline.models.commenting.commenters import (
     load,
 )
 from pipeline.models.recam.readers import Unit
-from pipeline.training import checkpoint, recipes
-from pipeline.training.batches import by_length
+from pipeline.training import loop, recipes
+from pipeline.training.batches import by_length, in_order
 from pipeline.training.commenting.relevance import check
+from pipeline.training.loop import Fitted
 
 __all__ = [
-    "PROFILES", "Comment", "Commenter", "Fitted", "Recipe", "candidates", "fit", "generate", "load", "perplexity",
+    "PROFILES", "Comment", "Commenter", "Recipe", "candidates", "fit", "generate", "load", "perplexity",
     "recipe_of",
 ]  # fmt: skip
 
@@ -89,14 +89,6 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; kind, words, best_epoch, pairs, too_long
-    history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a word, </s> among them)
-
-
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *,
     device: str | None = None,
@@ -125,18 +117,29 @@ def fit(
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+    generator = loop.seed_all(recipe.seed)
     words = _vocabulary(articles, comments, recipe)
     config = {**asdict(recipe), "kind": "commenter", "words": words, "pairs": comments.height, "too_long": too_long}
     shape = Shape(len(words), recipe.embedding, recipe.hidden, recipe.unit, recipe.has_attention, recipe.dropout)
     model = models.commenter(Network(shape).to(device), config, device)
     pairs = _pairs(articles, comments, model)
-    training = _Training(model, recipe, pairs, (articles["split"] == "train").to_numpy()[pairs.article], generator)
-    training.run(state, _made_of(articles, comments, recipe))
-    schema = {"epoch": pl.Int64, "train_loss": pl.Float64, "validation_loss": pl.Float64}
-    history = pl.DataFrame(training.history, schema=schema, orient="row")
-    return Fitted(training.best, config | {"best_epoch": training.best_epoch}, history)
+    optimiser = torch.optim.Adam(model.network.parameters(), lr=recipe.learning_rate)
+    learner = loop.learner_of(model.network, optimiser, generator, recipe.clip)
+    is_train = (articles["split"] == "train").to_numpy()[pairs.article]
+    train = np.flatnonzero(is_train)
+    held, lengths = train if is_train.all() else np.flatnonzero(~is_train), pairs.lengths()
+
+    def epoch(number: int) -> tuple[float, float]:
+        model.network.train()
+        batches = by_length(lengths, train, recipe.batch, generator)
+        train_loss = _loss(model, pairs, batches, recipe.precision, learner, number)
+        model.network.eval()
+        loss = _loss(model, pairs, in_order(lengths, held, recipe.batch), recipe.precision)
+        loop.check_loss(loss, number)
+        return train_loss, loss
+
+    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, _made_of(articles, comments, recipe))
+    return Fitted(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
 
 
 def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> float:
@@ -156,7 +159,7 @@ def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame,
         raise BadInput("comments to judge by: expected at least one, found none")
     model.network.eval()
     pairs = _pairs(articles, comments, model)
-    return math.exp(_loss(model, pairs, _in_order(pairs.lengths(), np.arange(comments.height), batch)))
+    return math.exp(_loss(model, pairs, in_order(pairs.lengths(), np.arange(comments.height), batch)))
 
 
 def _kept(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
@@ -233,30 +236,21 @@ def _sliced(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
         yield from part.iter_rows()
 
 
-def _in_order(lengths: IndexArray, at: IndexArray, size: int) -> Iterator[IndexArray]:
-    """Batches of some pairs, the shortest first."""
-    order = at[np.argsort(lengths[at], kind="stable")]
-    yield from (order[i : i + size] for i in range(0, len(order), size))
-
-
 def _loss(
     model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str = "float32",
-    optimiser: torch.optim.Optimizer | None = None, clip: float = math.inf,
+    learner: loop.Learner | None = None, epoch: int = 0,
 ) -> float:  # fmt: skip
-    """Mean loss a word over batches of pairs, which are learnt from where there is an optimiser.
+    """Mean loss a word over batches of pairs, which are learnt from where there is a learner.
 
     Batches are of about one length, so that a batch's own mean would make words of short comments count for more.
     """
     total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
-    for at in batches:
-        source, target = pairs.sources.some(pairs.article[at]), pairs.comments.some(at)
-        with torch.set_grad_enabled(optimiser is not None):
+    for rows in batches:
+        source, target = pairs.sources.some(pairs.article[rows]), pairs.comments.some(rows)
+        with torch.set_grad_enabled(learner is not None):
             loss, words = _batch_loss(model, source.to(model.device), target.to(model.device), precision)
-        if optimiser:
-            optimiser.zero_grad()
-            (loss / (usual * len(at))).backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(model.network.parameters(), clip)
-            optimiser.step()
+        if learner:
+            loop.descend(loss / (usual * len(rows)), learner, epoch)
         total, count = total + loss.item(), count + words
     return total / max(count, 1)
 
@@ -271,65 +265,8 @@ def _batch_loss(model: Commenter, source: Tensor, target: Tensor, precision: str
 
 
 def _made_of(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
-    """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
-    key = hashlib.sha256(repr(asdict(recipe) | {"epochs": None}).encode())
     read = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
-    for rows in (articles.select("article_id", "split", *read), comments.select("article_id", "words")):
-        for part in rows.iter_slices(_SLICE):
-            key.update(part.write_ndjson().encode())
-    return key.hexdigest()
-
-
-class _Training:
-    """A commenter while it learns: its best weights so far, and the numbers of the epochs."""
-
-    def __init__(
-        self, model: Commenter, recipe: Recipe, pairs: Pairs, is_train: npt.NDArray[np.bool_],
-        generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.model, self.recipe, self.pairs, self.generator = model, recipe, pairs, generator
-        self.train = np.flatnonzero(is_train)
-        self.held = self.train if is_train.all() else np.flatnonzero(~is_train)
-        self.optimiser = torch.optim.Adam(model.network.parameters(), lr=recipe.learning_rate)
-        self.best, self.history = self._weights(), list[tuple[int, float, float]]()
-
-    @property
-    def best_epoch(self) -> int:
-        return min(self.history, key=lambda row: (row[2], row[0]))[0] if self.history else 0
-
-    def run(self, state: Path | None, made_of: str) -> None:
-        if state and (found := checkpoint.read(state)):
-            if found[1]["made_of"] != made_of:
-                raise BadInput(f"{state}: the state of a training on other articles or comments, or another recipe")
-            self._resume(*found)
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            told, judged = self._epoch()
-            if not math.isfinite(told + judged):
-                raise BadInput(f"the loss is {told} in epoch {epoch}: the learning rate is too high for these comments")
-            log.info("epoch %d of %d: loss %.4f, validation %.4f", epoch, self.recipe.epochs, told, judged)
-            if judged < min((value for *_, value in self.history), default=math.inf):
-                self.best = self._weights()
-            self.history.append((epoch, told, judged))
-            if state:
-                self._keep(state, made_of)
-
-    def _epoch(self) -> tuple[float, float]:
-        recipe, lengths = self.recipe, self.pairs.lengths()
-        self.model.network.train()
-        batches = by_length(lengths, self.train, recipe.batch, self.generator)
-        told = _loss(self.model, self.pairs, batches, recipe.precision, self.optimiser, recipe.clip)
-        self.model.network.eval()
-        return told, _loss(self.model, self.pairs, _in_order(lengths, self.held, recipe.batch), recipe.precision)
-
-    def _weights(self) -> dict[str, Tensor]:
-        return {name: value.detach().clone().cpu() for name, value in self.model.network.state_dict().items()}
-
-    def _keep(self, path: Path, made_of: str) -> None:
-        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
-        checkpoint.save(path, tensors, {"history": self.history, "made_of": made_of})
-
-    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
-        self.model.network.load_state_dict(now)
-        self.history = [(int(epoch), float(told), float(judged)) for epoch, told, judged in facts["history"]]
+    return loop.fingerprint(
+        asdict(recipe) | {"epochs": None}, articles.select("article_id", "split", *read),
+        comments.select("article_id", "words"),
+    )  # fmt: skip

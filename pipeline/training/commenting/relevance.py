@@ -10,8 +10,6 @@ The epoch is chosen by the mean reciprocal rank of a held-out article's comment 
 from other held-out articles.
 """
 
-import hashlib
-import logging
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -28,9 +26,8 @@ from torch.nn.functional import logsigmoid
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import retrieval
 from pipeline.models.commenting.relevance import IndexArray, Relevance, Shape, Texts, numbered, vocabulary
-from pipeline.training import checkpoint, recipes
-
-log = logging.getLogger(__name__)
+from pipeline.training import loop, recipes
+from pipeline.training.loop import Fitted
 
 _PARTS = 4  # lengths that a batch's comments are parted by
 
@@ -89,14 +86,6 @@ def loss(scores: Tensor) -> Tensor:
     return -logsigmoid(scores[:, 0]) - logsigmoid(-scores[:, 1:]).sum(dim=1)
 
 
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; words, best_epoch
-    history: pl.DataFrame  # epoch, loss (a training comment), mrr (of the validation part), count
-
-
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> Fitted:
@@ -118,16 +107,18 @@ def fit(
             learn from or no comment foreign to an article, the loss is no number, or `state` is of another training.
     """
     check(articles, comments)
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+    generator = loop.seed_all(recipe.seed)
     pairs = _paired(articles, comments, recipe)
     model = Relevance(shape(recipe, len(pairs.words))).to(device)
     nn.init.constant_(model.bias, -math.log(recipe.negatives))  # one comment in 1 + k is right: no step goes into this
     training = _Training(model, recipe, pairs, generator)
-    training.run(state, _made_of(pairs, recipe))
-    config = {**asdict(recipe), "kind": "relevance", "words": pairs.words, "best_epoch": training.best_epoch}
-    schema = {"epoch": pl.Int64, "loss": pl.Float64, "mrr": pl.Float64, "count": pl.Int64}
-    return Fitted(training.best, config, pl.DataFrame(training.history, schema=schema, orient="row"))
+    facts = (asdict(recipe) | {"epochs": None}, pairs.words)
+    parts = (*pairs.articles, *pairs.comments, pairs.article, pairs.comment, pairs.is_held)
+    judge = loop.Judge(("loss", "mrr", "count"), by="mrr")
+    made_of = loop.fingerprint(facts, *parts)
+    outcome = loop.run(training.epoch, training.learner, judge, recipe.epochs, state, made_of)
+    config = {**asdict(recipe), "kind": "relevance", "words": pairs.words, "best_epoch": outcome.best_epoch}
+    return Fitted(outcome.weights, config, outcome.history)
 
 
 def shape(recipe: Recipe, words: int) -> Shape:
@@ -214,14 +205,6 @@ def _paired(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> _
     )  # fmt: skip
 
 
-def _made_of(pairs: _Pairs, recipe: Recipe) -> str:
-    """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
-    key = hashlib.sha256(repr((asdict(recipe) | {"epochs": None}, pairs.words)).encode())
-    for part in (*pairs.articles, *pairs.comments, pairs.article, pairs.comment, pairs.is_held):
-        key.update(np.ascontiguousarray(part).data)
-    return key.hexdigest()
-
-
 class _Foreign:
     """Comments drawn for articles that do not have them."""
 
@@ -253,54 +236,31 @@ class _Foreign:
 
 
 class _Training:
-    """A model while it learns: its best weights so far, and the numbers of the epochs."""
+    """A model while it learns, and the comments that it is judged by."""
 
     def __init__(self, model: Relevance, recipe: Recipe, pairs: _Pairs, generator: torch.Generator) -> None:
         self.model, self.recipe, self.pairs, self.generator = model, recipe, pairs, generator
-        self.optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        self.learner = loop.learner_of(model, optimiser, generator, recipe.clip)
         self.train = np.flatnonzero(~pairs.is_held)
         self.negatives = _Foreign(pairs, self.train, 0.75)
         held = np.flatnonzero(pairs.is_held) if pairs.is_held.any() else self.train
         others, lots = _Foreign(pairs, held, 0.0), torch.Generator().manual_seed(recipe.seed)
         self.held = np.sort(held[torch.randperm(len(held), generator=lots).numpy()[: recipe.judged]])
         self.foreign = others.drawn(pairs.article[self.held], recipe.foreign, lots)  # the same in each epoch
-        self.best, self.history = self._weights(), list[tuple[int, float, float, int]]()
 
-    @property
-    def best_epoch(self) -> int:
-        return max(self.history, key=lambda row: (row[2], -row[0]))[0] if self.history else 0
-
-    def run(self, state: Path | None, made_of: str) -> None:
-        if state and (found := checkpoint.read(state)):
-            if found[1]["made_of"] != made_of:
-                raise BadInput(f"{state}: the state of a training on other rows or another recipe")
-            self._resume(*found)
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            told, judged = self._pass(epoch), self._judged()
-            log.info("epoch %d of %d: loss %.4f, MRR %.4f", epoch, self.recipe.epochs, told, judged)
-            if judged > max((row[2] for row in self.history), default=-1.0):
-                self.best = self._weights()
-            self.history.append((epoch, told, judged, len(self.held)))
-            if state:
-                tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
-                checkpoint.save(state, tensors, {"history": self.history, "made_of": made_of})
+    def epoch(self, number: int) -> tuple[float, float, int]:
+        """Learn from all pairs and be judged: the numbers of the history."""
+        return self._pass(number), self._judged(), len(self.held)
 
     def _pass(self, epoch: int) -> float:
         """One pass over the training part; the mean loss of a comment."""
         self.model.train()
         total = 0.0
-        for at in batches(self.pairs.article[self.train], self.recipe, self.generator):
-            pairs = self.train[at]
+        for rows in batches(self.pairs.article[self.train], self.recipe, self.generator):
+            pairs = self.train[rows]
             wrong = self.negatives.drawn(self.pairs.article[pairs], self.recipe.negatives, self.generator)
-            value = loss(self._scores(pairs, wrong)).mean()
-            if not torch.isfinite(value):
-                raise BadInput(f"the loss is {value.item()} in epoch {epoch}: the learning rate is too high")
-            self.optimiser.zero_grad()
-            value.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-            self.optimiser.step()
-            total += value.item() * len(at)
+            total += loop.descend(loss(self._scores(pairs, wrong)).mean(), self.learner, epoch) * len(rows)
         return total / len(self.train)
 
     def _scores(self, pairs: IndexArray, others: IndexArray) -> Tensor:
@@ -331,14 +291,6 @@ class _Training:
             scores = self._scores(self.held[part], self.foreign[part]).cpu().numpy()
             ranks.append(1 + (scores[:, 1:] >= scores[:, :1]).sum(axis=1))
         return retrieval.mrr(np.concatenate(ranks))
-
-    def _weights(self) -> dict[str, Tensor]:
-        return {name: value.detach().clone().cpu() for name, value in self.model.state_dict().items()}
-
-    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
-        self.model.load_state_dict(now)
-        self.history = [(int(epoch), float(told), float(mrr), int(n)) for epoch, told, mrr, n in facts["history"]]
 
 
 def batches(articles: IndexArray, recipe: Recipe, generator: torch.Generator) -> Iterator[IndexArray]:

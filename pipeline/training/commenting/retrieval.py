@@ -28,9 +28,10 @@ from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
 from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, numbered
 from pipeline.training.commenting import relevance
-from pipeline.training.commenting.relevance import PROFILES, Fitted, Recipe, recipe_of
+from pipeline.training.commenting.relevance import PROFILES, Recipe, recipe_of
+from pipeline.training.loop import Fitted
 
-__all__ = ["PROFILES", "Commenter", "Fitted", "Recipe", "comment", "fit", "load", "recipe_of"]
+__all__ = ["PROFILES", "Commenter", "Recipe", "comment", "fit", "load", "recipe_of"]
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ The released code encodes every sentence at every step without gradient; as the 
 encoding each once gives the same numbers with a fifty-seventh of the encodes.
 """
 
-import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -15,7 +14,6 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
 from pipeline.models.impscore import (
     ALPHA,
     FEATURES,
@@ -30,11 +28,9 @@ from pipeline.models.impscore import (
     pragmatic_distance,
     ranking_loss,
 )
-from pipeline.training import checkpoint, recipes
+from pipeline.training import loop, recipes
 from pipeline.training.impscore.corpus import Corpus
 from pipeline.training.impscore.embedding import Embedding
-
-log = logging.getLogger(__name__)
 
 ROWS = 16_384  # embeddings looked at in one go when nothing is learnt
 
@@ -120,8 +116,7 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
             same model.
     """
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # dropout of a trained encoder draws from the global source
+    generator = loop.seed_all(recipe.seed)
     model = ImpScore(
         embedding.dim, recipe.features, generator, recipe.design, recipe.hidden, recipe.dropout, embedding.last
     ).to(embedding.device)
@@ -137,37 +132,24 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         ],
         weight_decay=recipe.weight_decay,
     )
-    best = {name: value.clone() for name, value in _weights(model, embedding).items()}
-    history: list[tuple[int, float, int]] = []
-    if state and (found := checkpoint.read(state)):
-        best, history = _resume(found, model, embedding, optimiser, generator)
-        log.info("training goes on after epoch %d", len(history))
-    for epoch in range(len(history) + 1, recipe.epochs + 1):
+    learner = loop.Learner(
+        optimiser=optimiser, generator=generator, weights=lambda: _weights(model, embedding),
+        restore=lambda weights: _restore(weights, model, embedding),
+    )  # fmt: skip
+
+    def epoch(number: int) -> tuple[float, int]:
         embedding.training(mode=True)
         model.train()
         for step in _steps(corpus, recipe, generator):
-            optimiser.zero_grad()
-            value = _loss(step, model, embedding, recipe)
-            if not torch.isfinite(value):
-                raise BadInput(
-                    f"the loss is {value.item()} in epoch {epoch}: the learning rate is too high for these pairs"
-                )
-            value.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            loop.descend(_loss(step, model, embedding, recipe), learner, number)
         embedding.training(mode=False)
         model.eval()
-        accuracy, count = _accuracy(corpus, model, embedding, recipe)
-        log.info("epoch %d of %d: validation accuracy %.4f", epoch, recipe.epochs, accuracy)
-        if accuracy > max((value for _, value, _ in history), default=-1.0):
-            best = {name: value.clone() for name, value in _weights(model, embedding).items()}
-        history.append((epoch, accuracy, count))
-        if state:
-            _keep(state, best, history, model, embedding, optimiser, generator)
-    _put(best, model, embedding)
-    schema = {"epoch": pl.Int64, "value": pl.Float64, "count": pl.Int64}
-    told = pl.DataFrame(history, schema=schema, orient="row")
-    best_epoch = max(history, key=lambda row: (row[1], -row[0]))[0] if history else 0
-    return Fitted(model.eval(), best, {**asdict(recipe), "best_epoch": best_epoch}, told)
+        return _accuracy(corpus, model, embedding, recipe)
+
+    outcome = loop.run(epoch, learner, loop.Judge(("value", "count"), by="value"), recipe.epochs, state)
+    _restore(outcome.weights, model, embedding)
+    facts = {**asdict(recipe), "best_epoch": outcome.best_epoch}
+    return Fitted(model.eval(), outcome.weights, facts, outcome.history)
 
 
 Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
@@ -250,24 +232,6 @@ def _weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
     return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
 
 
-def _put(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
+def _restore(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
     model.load_state_dict({name: weights[name] for name in model.state_dict()})
     embedding.load(weights)
-
-
-def _keep(
-    path: Path, best: dict[str, Tensor], history: list[tuple[int, float, int]], model: ImpScore, embedding: Embedding,
-    optimiser: torch.optim.Optimizer, generator: torch.Generator,
-) -> None:  # fmt: skip
-    tensors = checkpoint.of_training(best, _weights(model, embedding), optimiser, generator)
-    checkpoint.save(path, tensors, {"history": history})
-
-
-def _resume(
-    found: tuple[dict[str, Tensor], dict[str, Any]], model: ImpScore, embedding: Embedding,
-    optimiser: torch.optim.Optimizer, generator: torch.Generator,
-) -> tuple[dict[str, Tensor], list[tuple[int, float, int]]]:  # fmt: skip
-    tensors, facts = found
-    best, now = checkpoint.into_training(tensors, optimiser, generator)
-    _put(now, model, embedding)
-    return best, [(int(epoch), float(value), int(count)) for epoch, value, count in facts["history"]]

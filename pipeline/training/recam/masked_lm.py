@@ -5,16 +5,15 @@ pieces are. Of the pieces 15 % are to be guessed: 80 % of those are masked, 10 %
 (Devlin et al., 2019). The head is asked at those places alone.
 """
 
-import hashlib
 import json
-import logging
 import math
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +27,9 @@ from pipeline.errors import BadInput
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.private import make_draft
-from pipeline.training import checkpoint, recipes
-from pipeline.training.batches import by_length
-
-log = logging.getLogger(__name__)
+from pipeline.training import loop, recipes
+from pipeline.training.batches import by_length, in_order
+from pipeline.training.loop import Fitted
 
 FACTS = "undertone.json"  # beside the weights: how they came about
 _TEXTS = 1024  # texts cut in one go
@@ -77,17 +75,6 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     return recipe
 
 
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; architecture, tokenizer, encoder, encoder_revision, best_epoch
-    history: pl.DataFrame  # epoch, loss (nats a piece), cross_entropy and accuracy on held-out texts, count of pieces
-
-
-History = list[tuple[int, float, float, float, int]]
-
-
 def fit(
     texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
 ) -> Fitted:
@@ -107,8 +94,7 @@ def fit(
         BadInput: fewer than two texts, sequences longer than the encoder reads, the loss is no number, or `state` is of
             another training.
     """
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # a new head and dropout draw from the global source
+    generator = loop.seed_all(recipe.seed)
     found = models.opened(source, is_masked=True)
     pieces = models.pieces(models.pieces_of(found))
     rows, is_held = _sequences(list(dict.fromkeys(texts)), pieces, recipe)
@@ -119,8 +105,10 @@ def fit(
     if recipe.is_checkpointed:
         module.activation_checkpointing_enable({"use_reentrant": False})
     training = _Training(module.to(device), recipe, pieces, rows, is_held, generator)
-    training.run(state, _made_of(texts, recipe, found))
-    models.into(module, training.best)
+    judge = loop.Judge(("loss", "cross_entropy", "accuracy", "count"), by="cross_entropy", is_loss=True)
+    made_of = loop.fingerprint((asdict(recipe), found.revision), pl.DataFrame({"text": texts}))
+    outcome = loop.run(training.epoch, training.learner, judge, recipe.epochs, state, made_of)
+    models.into(module, outcome.weights)
     config = {
         **asdict(recipe),
         "kind": "masked_lm",
@@ -130,12 +118,9 @@ def fit(
         "tokenizer": _files(found.tokenizer),
         "texts": len(set(texts)),
         "pieces": int(sum(map(len, rows))),
-        "best_epoch": min(training.history, key=lambda row: (row[2], row[0]))[0],
+        "best_epoch": outcome.best_epoch,
     }
-    schema = {
-        "epoch": pl.Int64, "loss": pl.Float64, "cross_entropy": pl.Float64, "accuracy": pl.Float64, "count": pl.Int64,
-    }  # fmt: skip
-    return Fitted(models.weights(module), config, pl.DataFrame(training.history, schema=schema, orient="row"))
+    return Fitted(models.weights(module), config, outcome.history)
 
 
 def _sequences(texts: list[str], pieces: models.Pieces, recipe: Recipe) -> tuple[list[Tensor], npt.NDArray[np.bool_]]:
@@ -186,14 +171,6 @@ def masked(
     return torch.where(is_asked & (kind >= 0.8) & (kind < 0.9), drawn, shown), is_asked
 
 
-def _made_of(texts: Sequence[str], recipe: Recipe, found: models.Opened) -> str:
-    """SHA-256 of what a training is made of."""
-    key = hashlib.sha256(repr((asdict(recipe), found.revision)).encode())
-    for text in texts:
-        key.update(hashlib.sha256(text.encode()).digest())
-    return key.hexdigest()
-
-
 def optimiser_of(
     module: nn.Module, learning_rate: float, weight_decay: float, faster: float = 1.0, slow: Any = None
 ) -> torch.optim.Optimizer:
@@ -219,7 +196,7 @@ def paced(optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float
 
 
 class _Training:
-    """A model while it learns: its best weights so far, and the numbers of the epochs."""
+    """A model while it learns, and the sequences that it is judged by."""
 
     def __init__(
         self, module: Any, recipe: Recipe, pieces: models.Pieces, rows: list[Tensor],
@@ -228,29 +205,14 @@ class _Training:
         self.module, self.recipe, self.pieces, self.rows, self.generator = module, recipe, pieces, rows, generator
         self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
-        self.optimiser = optimiser_of(module, recipe.learning_rate, recipe.weight_decay)
-        self.best, self.history = learnt(module), History()
+        self.learner = loop.Learner(
+            optimiser=optimiser_of(module, recipe.learning_rate, recipe.weight_decay), generator=generator,
+            weights=partial(learnt, module), restore=partial(models.into, module), modules=[module], clip=recipe.clip,
+        )  # fmt: skip
 
-    def run(self, state: Path | None, made_of: str) -> None:
-        if state and (found := checkpoint.read(state)):
-            if found[1]["made_of"] != made_of:
-                raise BadInput(f"{state}: the state of a training on other texts, another recipe or another encoder")
-            self.best, now = checkpoint.into_training(found[0], self.optimiser, self.generator)
-            models.into(self.module, now)
-            self.history = [(int(e), float(a), float(b), float(c), int(n)) for e, a, b, c, n in found[1]["history"]]
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            loss, (entropy, accuracy, count) = self._pass(epoch), self._judged()
-            log.info(
-                "epoch %d of %d: loss %.4f, held out %.4f, accuracy %.4f", epoch, self.recipe.epochs, loss, entropy,
-                accuracy,
-            )  # fmt: skip
-            if entropy < min((row[2] for row in self.history), default=math.inf):
-                self.best = learnt(self.module)
-            self.history.append((epoch, loss, entropy, accuracy, count))
-            if state:
-                tensors = checkpoint.of_training(self.best, learnt(self.module), self.optimiser, self.generator)
-                checkpoint.save(state, tensors, {"history": self.history, "made_of": made_of})
+    def epoch(self, number: int) -> tuple[float, float, float, int]:
+        """Learn from all sequences and be judged: the numbers of the history."""
+        return self._pass(number), *self._judged()
 
     def _pass(self, epoch: int) -> float:
         """One pass over the training part; the mean cross entropy of a piece."""
@@ -261,15 +223,9 @@ class _Training:
             said, truth = self._asked(at, self.generator)
             if not len(truth):
                 continue
-            loss = cross_entropy(said, truth)
-            if not torch.isfinite(loss):
-                raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip)
-            paced(self.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
-            self.optimiser.step()
-            total, count = total + loss.item() * len(truth), count + len(truth)
+            paced(self.learner.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
+            loss = loop.descend(cross_entropy(said, truth), self.learner, epoch)
+            total, count = total + loss * len(truth), count + len(truth)
         return total / max(count, 1)
 
     def _asked(self, at: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -296,9 +252,8 @@ class _Training:
         """Cross entropy and accuracy of held-out texts, masked each time in the same places, and their number."""
         self.module.eval()
         generator, entropy, right, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
-        order = self.held[np.argsort(self.lengths[self.held], kind="stable")]
-        for start in range(0, len(order), self.recipe.batch):
-            said, truth = self._asked(order[start : start + self.recipe.batch], generator)
+        for rows in in_order(self.lengths, self.held, self.recipe.batch):
+            said, truth = self._asked(rows, generator)
             entropy += cross_entropy(said, truth, reduction="sum").item()
             right, count = right + int((said.argmax(dim=1) == truth).sum()), count + len(truth)
         return entropy / max(count, 1), right / max(count, 1), count

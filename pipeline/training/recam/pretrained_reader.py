@@ -9,19 +9,15 @@
     glosses                       `has_gloss` (Jiang et al., 2021)
     hypernyms                     `hypernyms` (section 4.2), see `training.recam.hypernyms`
 
-It is called as `training.recam.readers` is, so that callers treat both alike. A question is cut at its placeholder
-before it is cut into pieces, so that no tokenizer can glue the two.
+It is called as `training.recam.readers` is, so that callers treat both alike. What it reads is made in
+`pretrained_reading`.
 """
 
-import hashlib
-import logging
-import math
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,57 +31,20 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.models.recam.pretrained_reader import Batch, Over, Pieces, Pool, PretrainedReader, Shape, Style
-from pipeline.training import checkpoint, recipes
-from pipeline.training.batches import by_length
-from pipeline.training.recam import hypernyms, readers
-from pipeline.training.recam.masked_lm import Precision, learnt, optimiser_of, paced
+from pipeline.models.recam.pretrained_reader import Pieces, PretrainedReader, Shape
+from pipeline.training import loop, recipes
+from pipeline.training.batches import by_length, in_order
+from pipeline.training.loop import Fitted
+from pipeline.training.recam import hypernyms, pretrained_reading, readers
+from pipeline.training.recam.masked_lm import learnt, optimiser_of, paced
+from pipeline.training.recam.pretrained_reading import IndexArray, Inputs, Recipe
 
-log = logging.getLogger(__name__)
+__all__ = ["PROFILES", "Recipe", "Trained", "answer", "fit", "load", "loss_of", "recipe_of"]
 
 KIND = "pretrained_reader"
 ROWS = 1024  # items prepared in one go when nothing is learnt
-_OPTION = 16  # pieces of an option that are read
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 
 Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """The numbers of a training; the paper names the options and none of the numbers."""
-
-    style: Style = "filled"
-    pool: Pool = "option"  # of a filled question, the states that are scored
-    masks: Literal["one", "each"] = "one"  # for a placeholder, or for each piece of an option
-    passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `relevant`
-    window: int = 160  # pieces of the passage in a sequence
-    stride: int = 80  # pieces from a window's beginning to the next one's
-    windows: int = 1  # of a passage, at most
-    windows_by: Over = "max"
-    longest_question: int = 40  # pieces to either side of the placeholder
-    has_gloss: bool = False
-    longest_gloss: int = 32  # pieces
-    smoothing: float = 0.0  # share of the truth that is spread over all options
-    wrong: float = 0.0  # weight of the wrong answers; 0: they are not learnt
-    averaged: int = 0  # last epochs whose weights are averaged; 0: the best epoch is kept
-    hypernyms: float = 0.0  # chance of a noun to be replaced in the copies that items get; 0: there are none
-    tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
-    is_embedding_tuned: bool = False  # words' too
-    dropout: float = 0.1
-    precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
-    is_checkpointed: bool = False  # less memory on a GPU, a third more time
-    learning_rate: float = 5e-5
-    faster: float = 1.0  # so many times as fast learn the heads that are new
-    is_falling: bool = True  # the learning rate, to 0; else it stays, as for averaged weights
-    warmup: float = 0.1  # share of the steps in which the learning rate rises
-    weight_decay: float = 0.01
-    clip: float = 1.0  # longest gradient
-    batch: int = 16  # items
-    parts: int = 1  # a batch is computed in: gradients add up
-    epochs: int = 3
-    seed: int = 42
 
 
 PROFILES = {
@@ -134,163 +93,6 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     return recipe
 
 
-class _Inputs(NamedTuple):
-    """Pieces of some items."""
-
-    passages: list[list[int]]  # of each item, what is read of it
-    before: list[list[int]]  # of the question
-    after: list[list[int]]
-    options: list[list[list[int]]]  # [n, 5]
-    glosses: list[list[list[int]]]  # [n, 5]; empty for a reader that reads none
-    truth: Tensor  # [n]: place of the right option
-
-    def lengths(self) -> IndexArray:
-        """Pieces that are read of each passage."""
-        return np.fromiter(map(len, self.passages), np.int64, len(self.passages))
-
-
-def _inputs(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, told: Mapping[str, str]) -> _Inputs:
-    halves = []
-    for item, question in items.select("item_id", "question").iter_rows():
-        before, found, after = question.partition(cloze.PLACEHOLDER)
-        if not found:
-            raise BadInput(f"item {item}: field 'question' should hold {cloze.PLACEHOLDER}, found {question!r:.60}")
-        halves.append((before, after))
-    # a blank before an option belongs to it where blanks are parts of pieces
-    before = [ids[-recipe.longest_question :] for ids in pieces.cut([half.rstrip() for half, _ in halves])]
-    after = [ids[: recipe.longest_question] for ids in pieces.cut([half for _, half in halves])]
-    forms = [
-        [(" " if half[-1:].isspace() else "") + option.strip() for option in options]
-        for (half, _), options in zip(halves, items["options"], strict=True)
-    ]
-    known = _cut({form for row in forms for form in row}, pieces, _OPTION)
-    said = _cut(set(told.values()), pieces, recipe.longest_gloss) if recipe.has_gloss else {}
-    sentences = _cut_articles(items["article"].unique().to_list(), pieces)
-    room = recipe.window + (recipe.windows - 1) * recipe.stride
-    passages = [
-        relevant(sentences[article], left + right, room)
-        if recipe.passage == "relevant"
-        else [piece for sentence in sentences[article] for piece in sentence][:room]
-        for article, left, right in zip(items["article"], before, after, strict=True)
-    ]
-    return _Inputs(
-        passages, before, after, [[known[form] for form in row] for row in forms],
-        [[said[told[_form(option)]] for option in row] for row in items["options"]] if said else [],
-        torch.from_numpy(items["label"].to_numpy().copy()) if "label" in items.columns else torch.zeros(len(items)),
-    )  # fmt: skip
-
-
-def _form(word: str) -> str:
-    return word.strip().lower()
-
-
-def _cut(texts: set[str], pieces: Pieces, longest: int) -> dict[str, list[int]]:
-    """The first pieces of each text; a text without any is one mask."""
-    every = sorted(texts)
-    return {text: ids[:longest] or [pieces.mask] for text, ids in zip(every, pieces.cut(every), strict=True)}
-
-
-def _cut_articles(articles: list[str], pieces: Pieces) -> dict[str, list[list[int]]]:
-    """The pieces of each article by sentence."""
-    split = [[part for part in _SENTENCE.split(article) if part.strip()] for article in articles]
-    ids = iter(pieces.cut([part for parts in split for part in parts]))
-    return {article: [next(ids) for _ in parts] for article, parts in zip(articles, split, strict=True)}
-
-
-def relevant(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:
-    """The sentences of a passage that share most with a question, in their order, as many as there is room for.
-
-    A sentence counts Σ log(1 + n / df) over the distinct pieces it shares with the question, divided by the square root
-    of its length; n sentences, of which df hold the piece. Of equals the first one counts. The last one chosen is cut.
-    """
-    if sum(map(len, sentences)) <= room:
-        return [piece for sentence in sentences for piece in sentence]
-    asked = set(question)
-    held = [asked.intersection(sentence) for sentence in sentences]
-    df = Counter(piece for some in held for piece in some)
-    worth = [
-        sum(math.log1p(len(sentences) / df[piece]) for piece in sorted(some)) / math.sqrt(max(len(sentence), 1))
-        for some, sentence in zip(held, sentences, strict=True)
-    ]
-    chosen: dict[int, int] = {}
-    for at in sorted(range(len(sentences)), key=lambda at: (-worth[at], at)):
-        if room <= 0:
-            break
-        chosen[at] = min(len(sentences[at]), room)
-        room -= chosen[at]
-    return [piece for at in sorted(chosen) for piece in sentences[at][: chosen[at]]]
-
-
-def windows(length: int, recipe: Recipe) -> list[tuple[int, int]]:
-    """Where the windows of a passage begin and end; the last one ends where it does. Every piece is in one.
-
-    The passage has been cut to what `windows` of them hold.
-    """
-    last = max(length - recipe.window, 0)
-    starts = [*range(0, last, recipe.stride), last]
-    return [(start, min(start + recipe.window, length)) for start in starts]
-
-
-def _batch(inputs: _Inputs, at: Sequence[int], recipe: Recipe, pieces: Pieces) -> Batch:
-    """The sequences of some items."""
-    rows: list[tuple[list[int], int, int, int, int, list[bool]]] = []
-    for item, row in enumerate(at):
-        for start, end in windows(len(inputs.passages[row]), recipe):
-            passage = inputs.passages[row][start:end]
-            for stands, gloss, serves in _fillings(inputs, row, recipe, pieces):
-                first = [*pieces.before, *inputs.before[row]]
-                head = [*first, *stands, *inputs.after[row], *gloss, *pieces.between]
-                whole = [*head, *passage, *pieces.after]
-                rows.append((whole, len(head), len(first), len(stands), item, serves))
-    longest = max(len(whole) for whole, *_ in rows)
-    ids = torch.full((len(rows), longest), pieces.pad)
-    types = torch.full((len(rows), longest), pieces.types[1])
-    is_there = torch.zeros(len(rows), longest, dtype=torch.bool)
-    for number, (whole, length, *_) in enumerate(rows):
-        ids[number, : len(whole)] = torch.tensor(whole)
-        types[number, :length] = pieces.types[0]
-        is_there[number, : len(whole)] = True
-    _, _, starts, widths, items, serve = zip(*rows, strict=True)
-    is_masked = recipe.style == "masked"
-    options = [inputs.options[row] for row in at] if is_masked else []
-    glosses = [inputs.glosses[row] for row in at] if is_masked and inputs.glosses else []
-    return Batch(
-        ids, is_there, types, torch.tensor(starts), torch.tensor(widths), torch.tensor(items),
-        torch.tensor(serve), _padded(options), _padded(glosses),
-    )  # fmt: skip
-
-
-def _fillings(
-    inputs: _Inputs, row: int, recipe: Recipe, pieces: Pieces
-) -> Iterator[tuple[list[int], list[int], list[bool]]]:
-    """What stands in the placeholder, the gloss behind the question, and the options that it is for."""
-    options = inputs.options[row]
-    if recipe.style == "filled":
-        for place, option in enumerate(options):
-            gloss = [*pieces.between, *inputs.glosses[row][place]] if inputs.glosses else []
-            yield option, gloss, [other == place for other in range(len(options))]
-    elif recipe.masks == "one":
-        yield [pieces.mask], [], [True] * len(options)
-    else:
-        for count in sorted({len(option) for option in options}):
-            yield [pieces.mask] * count, [], [len(option) == count for option in options]
-
-
-def _padded(rows: list[list[list[int]]]) -> Tensor:
-    """[n, 5, k], padded with -1."""
-    longest = max((len(one) for row in rows for one in row), default=0)
-    filled = [[one + [-1] * (longest - len(one)) for one in row] for row in rows]
-    return torch.tensor(filled, dtype=torch.int64).reshape(len(rows), cloze.OPTIONS if rows else 0, longest)
-
-
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; encoder, encoder_revision, architecture, pieces, glosses, best_epoch
-    history: pl.DataFrame  # epoch, value (accuracy on the validation part), loss (an item of the training part), count
-
-
 def fit(
     items: pl.DataFrame,
     recipe: Recipe,
@@ -326,56 +128,34 @@ def fit(
     if recipe.hypernyms:
         more = hypernyms.augmented(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
         items = pl.concat([items, more])
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # new heads and dropout draw from the global source
-    found = models.opened(encoder, is_masked=recipe.style == "masked")
-    told_pieces = models.pieces_of(found)
-    pieces = models.pieces(told_pieces)
-    _check_length(recipe, pieces)
-    told = _told(items, glosses or {}, recipe)
-    model = _model(found.module, recipe).to(device)
+    generator = loop.seed_all(recipe.seed)
+    opened = models.opened(encoder, is_masked=recipe.style == "masked")
+    pieces_config = models.pieces_of(opened)
+    pieces = models.pieces(pieces_config)
+    pretrained_reading.check_length(recipe, pieces)
+    option_glosses = pretrained_reading.gloss_options(items, glosses or {}, recipe)
+    model = _model(opened.module, recipe).to(device)
     if recipe.is_checkpointed:
         model.transformer.activation_checkpointing_enable({"use_reentrant": False})
     is_held = (items["split"] == "validation").to_numpy()
-    inputs = _inputs(items, recipe, pieces, told)
+    inputs = pretrained_reading.read(items, recipe, pieces, option_glosses)
     training = _Training(model, recipe, inputs, pieces, np.flatnonzero(~is_held), np.flatnonzero(is_held), generator)
-    training.run(state, _made_of(items, recipe, found, told))
-    models.into(model, training.best)
+    # the learning rate falls over all epochs, so that their number is part of what the training is made of
+    made_of = loop.fingerprint((asdict(recipe), opened.revision, option_glosses), items)
+    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, made_of)
+    models.into(model, training.mean if recipe.averaged else outcome.weights)
     config = {
         **asdict(recipe),
         "kind": KIND,
-        "encoder": found.name,
-        "encoder_revision": found.revision,
-        "architecture": models.architecture(found.module),
-        "pieces": told_pieces,
-        "glosses": told,
-        "best_epoch": training.best_epoch,
-        "averaged_value": training.averaged_value,
+        "encoder": opened.name,
+        "encoder_revision": opened.revision,
+        "architecture": models.architecture(opened.module),
+        "pieces": pieces_config,
+        "glosses": option_glosses,
+        "best_epoch": None if recipe.averaged else outcome.best_epoch,  # none where several are averaged
+        "averaged_value": training.accuracy() if recipe.averaged else None,
     }
-    schema = {"epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64}
-    return Fitted(models.weights(model), config, pl.DataFrame(training.history, schema=schema, orient="row"))
-
-
-def _check_length(recipe: Recipe, pieces: Pieces) -> None:
-    """BadInput if the longest sequence is longer than the encoder reads."""
-    gloss = recipe.longest_gloss + len(pieces.between) if recipe.has_gloss and recipe.style == "filled" else 0
-    around = len(pieces.before) + len(pieces.between) + len(pieces.after)
-    longest = recipe.window + 2 * recipe.longest_question + _OPTION + gloss + around
-    if longest > pieces.longest:
-        raise BadInput(
-            f"the window of {recipe.window} pieces comes to {longest} with question, option"
-            f"{' and gloss' if gloss else ''}; the encoder reads {pieces.longest}: take a window of "
-            f"{max(pieces.longest - longest + recipe.window, 0)} at most"
-        )
-
-
-def _told(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, str]:
-    """The gloss of each option, which is itself where there is none; none at all for a reader that reads none."""
-    if not recipe.has_gloss:
-        return {}
-    words = sorted({_form(option) for options in items["options"] for option in options})
-    found = {word: glosses.get(word) or [word] for word in words}
-    return {word: gloss if isinstance(gloss, str) else " ".join(gloss) for word, gloss in found.items()}
+    return Fitted(models.weights(model), config, outcome.history)
 
 
 def _model(transformer: Any, recipe: Recipe) -> PretrainedReader:
@@ -391,57 +171,33 @@ def _model(transformer: Any, recipe: Recipe) -> PretrainedReader:
     return model
 
 
-def _made_of(items: pl.DataFrame, recipe: Recipe, found: models.Opened, told: object) -> str:
-    """SHA-256 of what a training is made of; of how many epochs, since the learning rate falls over all of them."""
-    key = hashlib.sha256(repr((asdict(recipe), found.revision, told)).encode())
-    for part in items.iter_slices(ROWS):
-        key.update(part.write_ndjson().encode())
-    return key.hexdigest()
-
-
 class _Training:
-    """A model while it learns: its best weights so far, the mean of its last ones, and the numbers of the epochs."""
+    """A model while it learns, the mean of its last weights, and the items that it is judged by."""
 
     def __init__(
-        self, model: PretrainedReader, recipe: Recipe, inputs: _Inputs, pieces: Pieces, train: IndexArray,
+        self, model: PretrainedReader, recipe: Recipe, inputs: Inputs, pieces: Pieces, train: IndexArray,
         held: IndexArray, generator: torch.Generator,
     ) -> None:  # fmt: skip
         self.model, self.recipe, self.inputs, self.pieces = model, recipe, inputs, pieces
         self.train, self.held, self.generator = train, held, generator
-        self.optimiser = optimiser_of(
-            model, recipe.learning_rate, recipe.weight_decay, recipe.faster, slow=model.transformer
-        )
-        self.best, self.history = learnt(model), list[tuple[int, float, float, int]]()
         self.mean: dict[str, Tensor] = {}
-        self.averaged_value: float | None = None
+        self.learner = loop.Learner(
+            optimiser=optimiser_of(
+                model, recipe.learning_rate, recipe.weight_decay, recipe.faster, slow=model.transformer
+            ),
+            generator=generator, weights=partial(learnt, model), restore=self._restore,
+            extra=lambda: {f"mean.{name}": value for name, value in self.mean.items()},
+        )  # fmt: skip
 
-    @property
-    def best_epoch(self) -> int | None:
-        """None where the weights of several are averaged."""
-        if self.recipe.averaged:
-            return None
-        return max(self.history, key=lambda row: (row[1], -row[0]))[0] if self.history else 0
+    def epoch(self, number: int) -> tuple[float, float, int]:
+        """Learn from all items and be judged: the numbers of the history."""
+        loss, value = self._pass(number), self.accuracy()
+        self._average(number - (self.recipe.epochs - self.recipe.averaged) - 1)
+        return value, loss, len(self.held)
 
-    def run(self, state: Path | None, made_of: str) -> None:
-        if state and (found := checkpoint.read(state)):
-            if found[1]["made_of"] != made_of:
-                raise BadInput(f"{state}: the state of a training on other items, another recipe or another encoder")
-            self._resume(*found)
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            loss, value = self._pass(epoch), self._accuracy()
-            log.info("epoch %d of %d: loss %.4f, accuracy %.4f", epoch, self.recipe.epochs, loss, value)
-            if value > max((row[1] for row in self.history), default=-1.0):
-                self.best = learnt(self.model)
-            self.history.append((epoch, value, loss, len(self.held)))
-            self._average(epoch - (self.recipe.epochs - self.recipe.averaged) - 1)
-            if state:
-                self._keep(state, made_of)
-        if self.recipe.averaged:
-            self.best = self.mean
-            models.into(self.model, self.mean)
-            self.averaged_value = self._accuracy()
-            log.info("the mean of the last %d epochs: accuracy %.4f", self.recipe.averaged, self.averaged_value)
+    def _restore(self, weights: dict[str, Tensor]) -> None:
+        self.mean = {name[5:]: weights.pop(name) for name in list(weights) if name.startswith("mean.")}
+        models.into(self.model, weights)
 
     @torch.no_grad()
     def _average(self, seen: int) -> None:
@@ -460,16 +216,16 @@ class _Training:
         total = 0.0
         batches = list(by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator))
         for number, at in enumerate(batches, (epoch - 1) * len(batches)):
-            self.optimiser.zero_grad()
+            self.learner.optimiser.zero_grad()
             for part in np.array_split(at, min(self.recipe.parts, len(at))):
                 loss = self._loss(part) * (len(part) / len(at))
-                if not torch.isfinite(loss):
-                    raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
+                loop.check_loss(loss.item(), epoch)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += loss.item() * len(at)
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-            paced(self.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup, self.recipe.is_falling)
-            self.optimiser.step()
+            steps = len(batches) * self.recipe.epochs
+            paced(self.learner.optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
+            self.learner.optimiser.step()
         return total / len(self.train)
 
     def _loss(self, at: IndexArray) -> Tensor:
@@ -477,23 +233,13 @@ class _Training:
         truth = self.inputs.truth[torch.from_numpy(at)].to(right.device)
         return loss_of(right, wrong, truth, self.recipe)
 
-    def _accuracy(self) -> float:
-        found = [
+    def accuracy(self) -> float:
+        """The share of right answers on the validation part."""
+        is_right = [
             said.argmax(dim=1) == self.inputs.truth[torch.from_numpy(at)]
             for at, said in _asked(self.model, self.inputs, self.held, self.recipe, self.pieces)
         ]
-        return float(torch.cat(found).float().mean())
-
-    def _keep(self, path: Path, made_of: str) -> None:
-        now = learnt(self.model) | {f"mean.{name}": value for name, value in self.mean.items()}
-        tensors = checkpoint.of_training(self.best, now, self.optimiser, self.generator)
-        checkpoint.save(path, tensors, {"history": self.history, "made_of": made_of})
-
-    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
-        self.mean = {name[5:]: now.pop(name) for name in list(now) if name.startswith("mean.")}
-        models.into(self.model, now)
-        self.history = [(int(epoch), float(value), float(loss), int(n)) for epoch, value, loss, n in facts["history"]]
+        return float(torch.cat(is_right).float().mean())
 
 
 def loss_of(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
@@ -515,24 +261,22 @@ def loss_of(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) 
 
 
 def _scores(
-    model: PretrainedReader, inputs: _Inputs, at: IndexArray, recipe: Recipe, pieces: Pieces
+    model: PretrainedReader, inputs: Inputs, at: IndexArray, recipe: Recipe, pieces: Pieces
 ) -> tuple[Tensor, Tensor | None]:
     device = next(model.parameters()).device
+    batch = pretrained_reading.make_batch(inputs, at.tolist(), recipe, pieces)
     with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=recipe.precision == "bfloat16"):
-        found: tuple[Tensor, Tensor | None] = model(_batch(inputs, at.tolist(), recipe, pieces).to(str(device)))
+        found: tuple[Tensor, Tensor | None] = model(batch.to(str(device)))
     return found
 
 
 @torch.no_grad()
 def _asked(
-    model: PretrainedReader, inputs: _Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
+    model: PretrainedReader, inputs: Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
 ) -> Iterator[tuple[IndexArray, Tensor]]:
     """Some rows and the log probabilities of their options [n, 5], until each row had its turn."""
     model.eval()
-    order = rows[np.argsort(inputs.lengths()[rows], kind="stable")]
-    size = max(1, recipe.batch // recipe.parts)
-    for start in range(0, len(order), size):
-        at = order[start : start + size]
+    for at in in_order(inputs.lengths(), rows, max(1, recipe.batch // recipe.parts)):
         yield at, models.ensembled(*_scores(model, inputs, at, recipe, pieces), recipe.wrong).cpu()
 
 
@@ -572,8 +316,8 @@ def answer(trained: Trained, items: pl.DataFrame, glosses: Mapping[str, Sequence
     out = np.empty((len(items), cloze.OPTIONS), np.float64)
     for start in range(0, len(items), ROWS):
         part = items[start : start + ROWS]
-        told = _told(part, glosses or {}, trained.recipe) | trained.glosses
-        inputs = _inputs(part, trained.recipe, trained.pieces, told)
+        told = pretrained_reading.gloss_options(part, glosses or {}, trained.recipe) | trained.glosses
+        inputs = pretrained_reading.read(part, trained.recipe, trained.pieces, told)
         for at, said in _asked(trained.model, inputs, np.arange(len(part)), trained.recipe, trained.pieces):
             out[start + at] = said.double().softmax(dim=1).numpy()
     return out

@@ -7,12 +7,10 @@ glosses and candidates have vectors of their own that begin as those and are tra
 What a reader reads is made in `reading`; one that is trained is asked by `asking`.
 """
 
-import hashlib
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,15 +21,14 @@ from torch.nn.functional import cross_entropy
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import checkpoint, recipes
+from pipeline.training import loop, recipes
 from pipeline.training.batches import by_length
+from pipeline.training.loop import Fitted
 from pipeline.training.recam import reading
-from pipeline.training.recam.answers import ROWS, Answerer, Floats, Trained, answer, asked, candidates, load
+from pipeline.training.recam.answers import Answerer, Floats, Trained, answer, asked, candidates, load
 from pipeline.training.recam.reading import Candidates, IndexArray, Inputs, Recipe
 
-__all__ = ["PROFILES", "SMALL", "Fitted", "Recipe", "Trained", "answer", "candidates", "fit", "load", "recipe_of"]
-
-log = logging.getLogger(__name__)
+__all__ = ["PROFILES", "SMALL", "Recipe", "Trained", "answer", "candidates", "fit", "load", "recipe_of"]
 
 PROFILES = {
     "gated": Recipe(),
@@ -61,14 +58,6 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     above_zero = {"clip", "learning_rate"}
     return recipes.changed(PROFILES, profile, changes, from_zero={"drawn", "vocabulary", "seed"}, above_zero=above_zero)
-
-
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; words, candidates, glosses, gloss_words, best_epoch
-    history: pl.DataFrame  # epoch, value (accuracy on the validation part), loss (an item of the training part), count
 
 
 def fit(
@@ -103,8 +92,7 @@ def fit(
             `state` is of another training.
     """
     items = parted(items, recipe)
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+    generator = loop.seed_all(recipe.seed)
     said = reading.said(items, recipe.over)
     known = sorted({*map(reading.form, candidates), *(word for row in said for word in row)})
     number = {word: row for row, word in enumerate(known)}
@@ -124,7 +112,9 @@ def fit(
     model = Answerer(recipe, table, answers, gloss_table if recipe.has_gloss else None).to(device)
     is_held = (items["split"] == "validation").to_numpy()
     training = _Training(model, recipe, inputs, np.flatnonzero(~is_held), np.flatnonzero(is_held), of_gloss, generator)
-    training.run(state, _made_of(items, recipe, vectors, known, told))
+    facts = (asdict(recipe) | {"epochs": None}, known, told, vectors.words)
+    made_of = loop.fingerprint(facts, vectors.vectors, items)
+    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, made_of)
     config = {
         **asdict(recipe),
         "kind": "reader",
@@ -132,10 +122,10 @@ def fit(
         "candidates": known,
         "glosses": told,
         "gloss_words": gloss_lexicon.words,
-        "best_epoch": training.best_epoch,
+        "best_epoch": outcome.best_epoch,
     }
-    schema = {"epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64}
-    return Fitted(training.best | training.fixed, config, pl.DataFrame(training.history, schema=schema, orient="row"))
+    frozen = {name: value.detach().cpu() for name, value in model.named_parameters() if not value.requires_grad}
+    return Fitted(outcome.weights | frozen, config, outcome.history)
 
 
 def parted(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
@@ -160,18 +150,8 @@ def parted(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
     return items
 
 
-def _made_of(items: pl.DataFrame, recipe: Recipe, vectors: WordVectors, known: list[str], told: object) -> str:
-    """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
-    facts = (asdict(recipe) | {"epochs": None}, known, told, vectors.words)
-    key = hashlib.sha256(repr(facts).encode())
-    key.update(np.ascontiguousarray(vectors.vectors).data)  # not tobytes(): all vectors of GloVe are 2.4 GB
-    for part in items.iter_slices(ROWS):
-        key.update(part.write_ndjson().encode())
-    return key.hexdigest()
-
-
 class _Training:
-    """A model while it learns: its best weights so far, and the numbers of the epochs."""
+    """A model while it learns, and the items that it is judged by."""
 
     def __init__(
         self, model: Answerer, recipe: Recipe, inputs: Inputs, train: IndexArray, held: IndexArray,
@@ -180,46 +160,24 @@ class _Training:
         self.model, self.recipe, self.inputs, self.generator = model, recipe, inputs, generator
         self.train, self.held, self.glosses = train, held, glosses
         learnt = [value for value in model.parameters() if value.requires_grad]
-        self.optimiser = torch.optim.Adam(learnt, lr=recipe.learning_rate)
-        self.fixed = {name: value.detach().cpu() for name, value in model.named_parameters() if not value.requires_grad}
-        self.best, self.history = self._weights(), list[tuple[int, float, float, int]]()
+        optimiser = torch.optim.Adam(learnt, lr=recipe.learning_rate)
+        self.learner = loop.learner_of(model, optimiser, generator, recipe.clip)
 
     @property
     def candidates(self) -> Candidates:
         return Candidates(self.model.answers, self.glosses)
 
-    @property
-    def best_epoch(self) -> int:
-        return max(self.history, key=lambda row: (row[1], -row[0]))[0] if self.history else 0
-
-    def run(self, state: Path | None, made_of: str) -> None:
-        if state and (found := checkpoint.read(state)):
-            if found[1]["made_of"] != made_of:
-                raise BadInput(f"{state}: the state of a training on other items, another recipe or other vectors")
-            self._resume(*found)
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            loss, value = self._pass(epoch), self._accuracy()
-            log.info("epoch %d of %d: loss %.4f, accuracy %.4f", epoch, self.recipe.epochs, loss, value)
-            if value > max((row[1] for row in self.history), default=-1.0):
-                self.best = self._weights()
-            self.history.append((epoch, value, loss, len(self.held)))
-            if state:
-                self._keep(state, made_of)
+    def epoch(self, number: int) -> tuple[float, float, int]:
+        """Learn from all items and be judged: the numbers of the history."""
+        loss, value = self._pass(number), self._accuracy()
+        return value, loss, len(self.held)
 
     def _pass(self, epoch: int) -> float:
         """One pass over the training part; the mean loss of an item, its negative log-likelihood (appendix D)."""
         self.model.train()
         total = 0.0
-        for at in by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
-            loss = self._loss(at)
-            if not torch.isfinite(loss):
-                raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-            self.optimiser.step()
-            total += loss.item() * len(at)
+        for rows in by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
+            total += loop.descend(self._loss(rows), self.learner, epoch) * len(rows)
         return total / len(self.train)
 
     def _loss(self, at: IndexArray) -> Tensor:
@@ -259,16 +217,3 @@ class _Training:
             for at, scores in asked(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
         ]
         return float(np.concatenate(found).mean())
-
-    def _weights(self) -> dict[str, Tensor]:
-        found = self.model.state_dict().items()
-        return {name: value.detach().clone().cpu() for name, value in found if name not in self.fixed}
-
-    def _keep(self, path: Path, made_of: str) -> None:
-        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
-        checkpoint.save(path, tensors, {"history": self.history, "made_of": made_of})
-
-    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
-        self.model.load_state_dict(now, strict=False)
-        self.history = [(int(epoch), float(value), float(loss), int(n)) for epoch, value, loss, n in facts["history"]]

@@ -5,15 +5,13 @@ layer, frozen. The paper states no hyperparameter; those of the profile `paper` 
 linear classifier of n-grams ends (`models.ngrams`): the LSTMs learn what that leaves.
 """
 
-import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor, nn
@@ -23,48 +21,30 @@ from pipeline.errors import BadInput
 from pipeline.metrics.classification import macro_f1
 from pipeline.models import ngrams
 from pipeline.models.encoder import Encoder
-from pipeline.models.subtext.recogniser import Comparison, Pooling, Shape, Subtext
-from pipeline.models.word_vectors import WordVectors, rows_of
-from pipeline.text import segment
-from pipeline.training import checkpoint, recipes
-from pipeline.training.batches import by_length
+from pipeline.models.subtext.recogniser import Shape, Subtext
+from pipeline.models.word_vectors import WordVectors
+from pipeline.training import loop, recipes
+from pipeline.training.batches import by_length, in_order
+from pipeline.training.loop import Fitted
+from pipeline.training.subtext.reading import Floats, IndexArray, Inputs, Reader, Recipe
 
-log = logging.getLogger(__name__)
+__all__ = [
+    "POSITIVE",
+    "PROFILES",
+    "Recipe",
+    "Trained",
+    "decide",
+    "fit",
+    "load",
+    "predict",
+    "probabilities",
+    "recipe_of",
+]
 
 POSITIVE = "1"  # the class of what contains subtext
 ROWS = 4096  # texts prepared in one go when nothing is learnt
 _CLIP = 5.0  # longest gradient of a member
 _LINEAR = ("rarity", "weights", "bias")
-
-Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """The numbers of a training."""
-
-    units: Literal["words", "characters", "pieces"] = "words"  # pieces: those of a transformer
-    tokenizer: Literal["jieba", "rjieba", "nltk"] = "jieba"
-    vocabulary: int = 20_000  # first words of the vectors that are kept beside those of the training texts
-    longest: int = 128  # tokens of a text that are read
-    hidden: int = 128
-    meaning: int = 64
-    pooling: Pooling = "last"
-    is_bidirectional: bool = False
-    comparison: Comparison = "linear"
-    has_context: bool = True  # without: every context is empty (ablation)
-    is_tuned: bool = False  # train the words' vectors along
-    ngrams: int = 0  # texts that an n-gram of the linear classifier stands in; 0: there is none, as in the paper
-    penalty: float = 0.5  # on its weights
-    members: int = 1  # recognisers trained side by side, whose probabilities are averaged
-    is_weighted: bool = False  # rare classes count more, so that each has the same weight
-    dropout: float = 0.0
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    batch: int = 64
-    epochs: int = 10
-    seed: int = 42
 
 
 PROFILES = {
@@ -91,81 +71,6 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     from_zero = {"vocabulary", "ngrams", "seed"}
     return recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
-
-
-class Reader:
-    """Makes tensors of texts: the same way when a recogniser learns and when it is asked."""
-
-    def __init__(
-        self, recipe: Recipe, words: Sequence[str], linear: ngrams.Ngrams | None, encoder: Encoder | None
-    ) -> None:
-        self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
-        self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
-        self.cut = segment.tokenizer(recipe.tokenizer).cut
-
-    def tokens(self, text: str) -> list[tuple[str, ...]]:
-        """The tokens of a text: words; or characters, each with the word it stands in."""
-        words = self.words_of(text)
-        if self.recipe.units == "words":
-            return [(word,) for word in words[: self.recipe.longest]]
-        pairs: list[tuple[str, ...]] = [
-            (letter, word) for word in words for letter in ([word] if segment.CODE.fullmatch(word) else word)
-        ]
-        return pairs[: self.recipe.longest]
-
-    def read(self, texts: Sequence[str], contexts: Sequence[str]) -> "Inputs":
-        """Everything of some texts that batches are made of."""
-        if not self.recipe.has_context:
-            contexts = [""] * len(texts)
-        distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
-        rows, extra = self._pieces(list(distinct)) if self.encoder else self._rows(list(distinct))
-        said = self.linear.logits(texts, contexts, self.words_of) if self.linear else None
-        return Inputs(rows, extra, [distinct[text] for text in texts], [distinct[text] for text in contexts], said)
-
-    def words_of(self, text: str) -> list[str]:
-        """The words of a text."""
-        return segment.words(text, self.cut)
-
-    def _rows(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
-        unknown: dict[str, int] = {}
-        found = []
-        for text in texts:
-            ids = [
-                [self.place.get(word) or len(self.words) + 1 + unknown.setdefault(word, len(unknown)) for word in token]
-                for token in self.tokens(text)
-            ]
-            channels = 1 if self.recipe.units == "words" else 2
-            found.append(torch.tensor(ids or [[0] * channels], dtype=torch.int64))
-        means = [rows_of(self.place, word) or [0] for word in unknown]
-        width = max(map(len, means), default=1)
-        return found, torch.tensor([mean + [0] * (width - len(mean)) for mean in means]).reshape(-1, width)
-
-    def _pieces(self, texts: list[str]) -> tuple[list[Tensor], None]:
-        assert self.encoder is not None
-        cut = self.encoder.module.tokenizer
-        ids = cut(texts, truncation=True, max_length=min(self.recipe.longest, self.encoder.module.max_seq_length))
-        return [torch.tensor(one, dtype=torch.int64).unsqueeze(1) + 1 for one in ids["input_ids"]], None
-
-
-class Inputs:
-    """Texts as rows of vectors, each distinct one once; which are sentences and which contexts; where logits begin."""
-
-    def __init__(
-        self, rows: list[Tensor], extra: Tensor | None, texts: list[int], contexts: list[int],
-        said: Floats | None,
-    ) -> None:  # fmt: skip
-        self.rows, self.extra = rows, extra
-        self.said = None if said is None else torch.from_numpy(said).float()
-        self.texts, self.contexts = np.array(texts, np.int64), np.array(contexts, np.int64)
-        self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def padded(self, rows: IndexArray) -> tuple[Tensor, Tensor]:
-        """Ids [n, t, channels], 0 where a text has ended, and lengths [n]."""
-        ids = nn.utils.rnn.pad_sequence([self.rows[row] for row in rows], batch_first=True)
-        return ids, torch.from_numpy(self.lengths[rows])
 
 
 class Recogniser(nn.Module):
@@ -208,14 +113,6 @@ class Recogniser(nn.Module):
         return states.float().cpu()
 
 
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; classes, words, temperature, best_epoch, encoder
-    history: pl.DataFrame  # epoch, value (macro F1 of the validation part), loss (a row of the training part), count
-
-
 def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None) -> Fitted:
     """Train on the `train` split, on a CPU, and keep the epoch with the best macro F1 on `validation` (errata E9).
 
@@ -246,8 +143,7 @@ def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, stat
         raise BadInput(f"the label {strange[0]!r} is in the validation part and not in the training part")
     if parts["validation"].is_empty():
         del parts["validation"]
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
+    generator = loop.seed_all(recipe.seed)
     words, table = ([], None) if isinstance(vectors, Encoder) else _table(parts["train"], recipe, vectors)
     reader = Reader(recipe, words, None, encoder)
     place = {label: number for number, label in enumerate(classes)}
@@ -257,8 +153,9 @@ def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, stat
     inputs["train"].said = unseen
     model = Recogniser(_shape(recipe, len(classes), table, encoder), recipe.members, table, encoder, recipe.is_tuned)
     training = _Training(model, recipe, inputs, truth, generator)
-    training.run(state)
-    tensors = training.best
+    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state)
+    training.learner.restore(outcome.weights)
+    tensors = outcome.weights
     if table is not None and not recipe.is_tuned:
         tensors["table"] = table
     if reader.linear:
@@ -270,13 +167,12 @@ def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, stat
         "shares": training.shares,
         "grams": reader.linear.grams if reader.linear else None,
         "words": words,
-        "best_epoch": training.best_epoch,
+        "best_epoch": outcome.best_epoch,
         "temperature": training.temperature(),
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
     }
-    schema = {"epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64}
-    return Fitted(tensors, config, pl.DataFrame(training.history, schema=schema, orient="row"))
+    return Fitted(tensors, config, outcome.history)
 
 
 def _table(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors) -> tuple[list[str], Tensor]:
@@ -313,7 +209,7 @@ def _shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder 
 
 
 class _Training:
-    """A model while it learns: its best weights so far, and the numbers of the epochs."""
+    """A model while it learns, and the rows that it is judged by."""
 
     def __init__(
         self, model: Recogniser, recipe: Recipe, inputs: dict[str, Inputs], truth: dict[str, IndexArray],
@@ -321,54 +217,34 @@ class _Training:
     ) -> None:  # fmt: skip
         self.model, self.recipe, self.inputs, self.truth, self.generator = model, recipe, inputs, truth, generator
         learnt = [value for value in model.parameters() if value.requires_grad]
-        self.optimiser = torch.optim.AdamW(learnt, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        optimiser = torch.optim.AdamW(learnt, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        learner = loop.learner_of(model, optimiser, generator, _CLIP)
+        self.learner = replace(learner, modules=list(model.members))
         counts = np.bincount(truth["train"])
         self.weights = torch.from_numpy(counts.sum() / (len(counts) * counts)).float() if recipe.is_weighted else None
         # who learns as if all classes were as frequent is told afterwards how frequent they are
         self.shares = (counts / counts.sum() if recipe.is_weighted else np.full(len(counts), 1 / len(counts))).tolist()
-        self.best, self.history = self._weights(), list[tuple[int, float, float, int]]()
 
     @property
     def judge(self) -> str:
         """The part that chooses the epoch."""
         return "validation" if "validation" in self.inputs else "train"
 
-    @property
-    def best_epoch(self) -> int:
-        return max(self.history, key=lambda row: (row[1], -row[0]))[0] if self.history else 0
-
-    def run(self, state: Path | None) -> None:
-        if state and (found := checkpoint.read(state)):
-            self._resume(*found)
-            log.info("training goes on after epoch %d", len(self.history))
-        for epoch in range(len(self.history) + 1, self.recipe.epochs + 1):
-            loss = self._pass(epoch)
-            predicted = _probabilities(self.model, self.inputs[self.judge]).argmax(axis=1)
-            value = macro_f1(self.truth[self.judge], predicted)
-            log.info("epoch %d of %d: loss %.4f, macro F1 %.4f", epoch, self.recipe.epochs, loss, value)
-            if value > max((row[1] for row in self.history), default=-1.0):
-                self.best = self._weights()
-            self.history.append((epoch, value, loss, len(predicted)))
-            if state:
-                self._keep(state)
-        self.model.load_state_dict(self.best, strict=False)  # vectors that were not trained are no part of it
+    def epoch(self, number: int) -> tuple[float, float, int]:
+        """Learn from all rows and be judged: the numbers of the history."""
+        loss = self._pass(number)
+        predicted = _probabilities(self.model, self.inputs[self.judge]).argmax(axis=1)
+        return macro_f1(self.truth[self.judge], predicted), loss, len(predicted)
 
     def _pass(self, epoch: int) -> float:
         """One pass over the training part; the mean loss of a row."""
         self.model.train()
         inputs, total = self.inputs["train"], 0.0
-        for at in by_length(inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator):
-            truth = torch.from_numpy(self.truth["train"][at])
-            logits = self.model(inputs, at)
-            loss = torch.stack([cross_entropy(each, truth, self.weights) for each in logits]).sum()
-            if not torch.isfinite(loss):
-                raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
-            self.optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            for member in self.model.members:
-                nn.utils.clip_grad_norm_(member.parameters(), _CLIP)
-            self.optimiser.step()
-            total += loss.item() * len(at) / self.recipe.members
+        for rows in by_length(inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator):
+            truth = torch.from_numpy(self.truth["train"][rows])
+            losses = [cross_entropy(logits, truth, self.weights) for logits in self.model(inputs, rows)]
+            loss = loop.descend(torch.stack(losses).sum(), self.learner, epoch)
+            total += loss * len(rows) / self.recipe.members
         return total / len(inputs)
 
     def temperature(self) -> float:
@@ -385,29 +261,13 @@ class _Training:
 
         return round(math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
 
-    def _weights(self) -> dict[str, Tensor]:
-        frozen = {name for name, value in self.model.named_parameters() if not value.requires_grad}
-        found = self.model.state_dict().items()
-        return {name: value.detach().clone() for name, value in found if name not in frozen}
-
-    def _keep(self, path: Path) -> None:
-        tensors = checkpoint.of_training(self.best, self._weights(), self.optimiser, self.generator)
-        checkpoint.save(path, tensors, {"history": self.history})
-
-    def _resume(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.best, now = checkpoint.into_training(tensors, self.optimiser, self.generator)
-        self.model.load_state_dict(now, strict=False)
-        self.history = [(int(epoch), float(f1), float(loss), int(n)) for epoch, f1, loss, n in facts["history"]]
-
 
 @torch.no_grad()
 def _probabilities(model: Recogniser, inputs: Inputs) -> Floats:
     """Mean of the members' probabilities, [n, classes]."""
     model.eval()
-    order = np.argsort(inputs.lengths[inputs.texts], kind="stable")
-    out = np.empty((len(order), model.classes), np.float64)
-    for at in range(0, len(order), 256):
-        rows = order[at : at + 256]
+    out = np.empty((len(inputs), model.classes), np.float64)
+    for rows in in_order(inputs.lengths[inputs.texts], np.arange(len(inputs)), 256):
         out[rows] = model(inputs, rows).double().softmax(dim=2).mean(dim=0).numpy()
     return out
 

@@ -1,7 +1,5 @@
 """Fine-tuning a sequence-to-sequence model to write what comments mean (CSD-03; the paper names no model)."""
 
-import hashlib
-import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,7 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.subtext.seq2seq import SOURCE, TARGET, Keep, Seq2Seq, sources
-from pipeline.training import checkpoint
-
-log = logging.getLogger(__name__)
+from pipeline.training import loop
 
 _UNSAID = -100  # a label that PyTorch's cross entropy passes over
 
@@ -43,9 +39,6 @@ class Fitted:
     history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a token)
 
 
-History = list[tuple[int, float, float]]
-
-
 def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None = None) -> Fitted:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
 
@@ -69,49 +62,39 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None =
     for field in ("text", "meaning"):
         if rows[field].null_count():
             raise BadInput(f"rows to train on: field {field!r} is null in {rows[field].null_count()} of {rows.height}")
-    generator = torch.Generator().manual_seed(recipe.seed)
-    torch.manual_seed(recipe.seed)  # dropout draws from the global source
-    module, made_of = model.module, _made_of(rows, model, recipe)
+    generator = loop.seed_all(recipe.seed)
+    module = model.module
     optimiser = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    best, history = _weights(module), History()
-    if state and (found := checkpoint.read(state)):
-        if found[1]["made_of"] != made_of:
-            raise BadInput(f"{state}: the state of a training on other rows, another model or another recipe")
-        best, history = _resume(*found, module, optimiser, generator)
-        log.info("training goes on after epoch %d", len(history))
-    for epoch in range(len(history) + 1, recipe.epochs + 1):
+    learner = loop.learner_of(module, optimiser, generator, recipe.clip)
+
+    def epoch(number: int) -> tuple[float, float]:
         shuffled = train[torch.randperm(train.height, generator=generator).tolist()]
-        told = _pass(shuffled, model, recipe, optimiser)
-        judged = _pass(held if held.height else train, model, recipe)
-        if not torch.isfinite(torch.tensor([told, judged])).all():
-            raise BadInput(f"the loss is {told} in epoch {epoch}: the learning rate is too high for these rows")
-        log.info("epoch %d of %d: validation loss %.4f", epoch, recipe.epochs, judged)
-        if judged < min((value for *_, value in history), default=float("inf")):
-            best = _weights(module)
-        history.append((epoch, told, judged))
-        if state:
-            _keep(state, best, history, made_of, module, optimiser, generator)
-    module.load_state_dict(best)
-    schema = {"epoch": pl.Int64, "train_loss": pl.Float64, "validation_loss": pl.Float64}
-    best_epoch = min(history, key=lambda row: (row[2], row[0]))[0] if history else 0
-    facts = {**asdict(recipe), "base": model.name, "base_revision": model.revision, "best_epoch": best_epoch}
+        train_loss = _pass(shuffled, model, recipe, learner, number)
+        loss = _pass(held if held.height else train, model, recipe)
+        loop.check_loss(loss, number)
+        return train_loss, loss
+
+    facts = (asdict(recipe) | {"epochs": None}, model.name, model.revision, module.config.to_json_string())
+    made_of = loop.fingerprint(facts, rows.select("text", "context", "meaning", "split"))
+    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, made_of)
+    module.load_state_dict(outcome.weights)
     module.eval()
-    return Fitted(model, facts, pl.DataFrame(history, schema=schema, orient="row"))
+    base = {"base": model.name, "base_revision": model.revision, "best_epoch": outcome.best_epoch}
+    return Fitted(model, asdict(recipe) | base, outcome.history)
 
 
-def _pass(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, optimiser: torch.optim.Optimizer | None = None) -> float:
-    """Mean loss a token of one pass over the rows, which are learnt from where there is an optimiser."""
-    module, total, count = model.module.train(optimiser is not None), 0.0, 0
+def _pass(
+    rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, learner: loop.Learner | None = None, epoch: int = 0
+) -> float:
+    """Mean loss a token of one pass over the rows, which are learnt from where there is a learner."""
+    module, total, count = model.module.train(learner is not None), 0.0, 0
     for part in rows.iter_slices(recipe.batch):
         labels = _labels(model, part["meaning"].to_list(), recipe.target)
         read = sources(model, part["text"].to_list(), part["context"].to_list(), recipe.source, recipe.keep)
-        with torch.set_grad_enabled(optimiser is not None):
+        with torch.set_grad_enabled(learner is not None):
             loss: Tensor = module(**read, labels=labels).loss
-        if optimiser:
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(module.parameters(), recipe.clip)
-            optimiser.step()
+        if learner:
+            loop.descend(loss, learner, epoch)
         size = int((labels != _UNSAID).sum())
         total, count = total + loss.item() * size, count + size
     return total / max(count, 1)
@@ -125,34 +108,3 @@ def _labels(model: Seq2Seq, meanings: list[str], longest: int) -> Tensor:
     filled = found["input_ids"].masked_fill(found["attention_mask"] == 0, _UNSAID)
     labels: Tensor = filled.to(model.device)
     return labels
-
-
-def _made_of(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> str:
-    """SHA-256 of what a training is made of; the number of epochs is none of it, so that it may go on."""
-    texts = rows.select("text", "context", "meaning", "split").write_ndjson()
-    facts = asdict(recipe) | {"epochs": None}
-    if recipe.keep == "end":
-        del facts["keep"]  # states that are older than the field go on
-    told = (facts, model.name, model.revision, model.module.config.to_json_string(), texts)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
-
-
-def _weights(module: torch.nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in module.state_dict().items()}
-
-
-def _keep(
-    path: Path, best: dict[str, Tensor], history: History, made_of: str, module: torch.nn.Module,
-    optimiser: torch.optim.Optimizer, generator: torch.Generator,
-) -> None:  # fmt: skip
-    tensors = checkpoint.of_training(best, module.state_dict(), optimiser, generator)
-    checkpoint.save(path, tensors, {"history": history, "made_of": made_of})
-
-
-def _resume(
-    tensors: dict[str, Tensor], facts: dict[str, Any], module: torch.nn.Module, optimiser: torch.optim.Optimizer,
-    generator: torch.Generator,
-) -> tuple[dict[str, Tensor], History]:  # fmt: skip
-    best, now = checkpoint.into_training(tensors, optimiser, generator)
-    module.load_state_dict(now)
-    return best, [(int(epoch), float(told), float(judged)) for epoch, told, judged in facts["history"]]

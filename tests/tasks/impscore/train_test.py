@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ from polars.testing import assert_frame_equal
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.impscore import in_force, pairs, scoring, train
-from pipeline.training import registry
+from pipeline.training import checkpoint, registry
 
 Enlist = Callable[..., str]
 
@@ -263,17 +264,15 @@ def test_groups_of_ones_own(imported: Path, tiny_encoder: Path, tmp_path: Path) 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after its second epoch, a training begun again goes on with the third and ends with the same model."""
-    from pipeline.training.impscore import fit as fitting
+    save, kept = checkpoint.save, []
 
-    keep, kept = fitting._keep, []
-
-    def killed(path: Path, best: object, history: list[object], *rest: object) -> None:
-        keep(path, best, history, *rest)  # type: ignore[arg-type]
-        kept.append(len(history))
+    def save_and_kill(path: Path, tensors: Any, facts: dict[str, Any]) -> None:
+        save(path, tensors, facts)
+        kept.append(len(facts["history"]))
         if kept == [1, 2]:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "_keep", killed)
+    monkeypatch.setattr(checkpoint, "save", save_and_kill)
     with pytest.raises(KeyboardInterrupt):
         trained(epochs=5, seed=9)
     again = trained(epochs=5, seed=9)

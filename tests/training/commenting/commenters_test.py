@@ -14,9 +14,11 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding
-from pipeline.training import checkpoint, registry
+from pipeline.training import loop, registry
 from pipeline.training.commenting import commenters
-from pipeline.training.commenting.commenters import PROFILES, Fitted, Recipe, fit, generate, load, perplexity, recipe_of
+from pipeline.training.commenting.commenters import PROFILES, Recipe, fit, generate, load, perplexity, recipe_of
+from pipeline.training.loop import Fitted
+from tests.support.killed import killed_after
 
 PAIRS = [
     ("新 地铁 今天 通车", "早班 车 六点 开出", "终于 不用 挤 公交 了"),
@@ -155,9 +157,10 @@ def test_words_of_long_comments_count_as_those_of_short_ones() -> None:
     found = fit(*some, replace(TINY, epochs=1), device="cpu")
     model = load(found.tensors, found.config, "cpu")
     pairs, still = commenters._pairs(*some, model), torch.optim.SGD(model.network.parameters(), lr=0.0)
+    learner = loop.learner_of(model.network, still, torch.Generator(), math.inf)
 
     def gradient(*at: int) -> torch.Tensor:
-        commenters._loss(model, pairs, [np.array(at)], optimiser=still)
+        commenters._loss(model, pairs, [np.array(at)], learner=learner)
         return torch.cat([value.grad.flatten() for value in model.network.parameters() if value.grad is not None])
 
     assert torch.allclose(gradient(0) + gradient(1), 2 * gradient(0, 1), atol=1e-6)
@@ -176,27 +179,18 @@ def test_perplexity_is_of_words_and_ends(learnt: Fitted) -> None:
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
-def test_resuming_equals_not_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+def test_resuming_equals_not_stopping(tmp_path: Path, profile: str) -> None:
     """Killed after an epoch and begun anew, with dropout, it ends with the same bits as one that was not."""
     setting = PROFILES[profile]
     recipe = replace(BRIEF, source=setting.source, has_attention=setting.has_attention)
-    whole, state, save = fit(*data(validation=2), recipe, device="cpu"), tmp_path / "state", checkpoint.save
-
-    def killed(*args: Any) -> None:
-        save(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save", killed)
-    with pytest.raises(KeyboardInterrupt):
+    whole, state = fit(*data(validation=2), recipe, device="cpu"), tmp_path / "state"
+    with killed_after(1):
         fit(*data(validation=2), recipe, state, device="cpu")
-    monkeypatch.setattr(checkpoint, "save", save)
     torch.manual_seed(99)
     assert equal(fit(*data(validation=2), recipe, state, device="cpu"), whole)
     assert equal(fit(*data(validation=2), recipe, state, device="cpu"), whole)  # nothing is left to do
     assert not equal(fit(*data(validation=2), replace(recipe, seed=7), device="cpu"), whole)
-    with pytest.raises(
-        BadInput, match="state: the state of a training on other articles or comments, or another recipe"
-    ):
+    with pytest.raises(BadInput, match="state: the state of a training on other data"):
         fit(*data(validation=3), recipe, state, device="cpu")
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.training.commenting import relevance
-from pipeline.training.commenting.relevance import Fitted, Recipe, batches, chance, fit, loss, recipe_of
+from pipeline.training.commenting.relevance import Recipe, batches, chance, fit, loss, recipe_of
+from pipeline.training.loop import Fitted
 
 WORDS = pl.List(pl.String)
 ARTICLES = {"article_id": pl.String, "title": WORDS, "content": WORDS, "split": pl.String}
@@ -100,30 +101,9 @@ def test_a_state_of_something_else_is_refused(tmp_path: Path, change: str) -> No
     articles, comments = topics(3)
     state, brief = tmp_path / "state.safetensors", replace(BRIEF, epochs=1, foreign=2)
     fit(articles, comments, brief, state)
-    with pytest.raises(BadInput, match=r"state\.safetensors: the state of a training on other rows or another recipe"):
+    with pytest.raises(BadInput, match=r"state\.safetensors: the state of a training on other data"):
         fit(articles, comments[1:] if change == "rows" else comments,
             replace(brief, negatives=2) if change == "recipe" else brief, state)  # fmt: skip
-
-
-def test_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of mean reciprocal ranks .2, .9, .4, .9 the second epoch is kept: the first best, and its weights."""
-    found = []
-    for told in ([0.2, 0.9, 0.4, 0.9], [0.2, 0.9]):
-        values = iter(told)
-        monkeypatch.setattr(relevance._Training, "_judged", lambda _, values=values: next(values))
-        found.append(fit(*topics(3), replace(BRIEF, epochs=len(told), foreign=2)))
-        assert found[-1].config["best_epoch"] == 2
-    assert equal(found[0].tensors, found[1].tensors)
-
-
-def test_the_best_epoch_outlasts_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the epochs after it are worse, the one before the interruption is kept."""
-    values = iter([0.9, 0.9, 0.2])
-    monkeypatch.setattr(relevance._Training, "_judged", lambda _: next(values))
-    state, one = tmp_path / "state.safetensors", replace(BRIEF, epochs=1, foreign=2)
-    first = fit(*topics(3), one)
-    fit(*topics(3), one, state)
-    assert equal(fit(*topics(3), replace(one, epochs=2), state).tensors, first.tensors)
 
 
 def test_a_comment_that_tells_nothing_is_last() -> None:

@@ -13,7 +13,8 @@ from pipeline.models.commenting import similar_articles
 from pipeline.models.commenting.relevance import numbered
 from pipeline.training import registry
 from pipeline.training.commenting import relevance, retrieval
-from pipeline.training.commenting.retrieval import Commenter, Fitted, comment, fit, load
+from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
+from pipeline.training.loop import Fitted
 from tests.training.commenting.relevance_test import ARTICLES, BRIEF, COMMENTS, SMALL, topics
 
 HOSTILE = "=1+1 <b>'\"; DROP {0} %s\u0000\n\u202e🌧️"

@@ -1,6 +1,5 @@
 """Fitting ImpScore: it learns, it repeats to the bit, it keeps the best epoch, it goes on where it was stopped."""
 
-import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore.corpus import Corpus, corpus
 from pipeline.training.impscore.embedding import Embedding, Frozen, Tuned
 from pipeline.training.impscore.fit import Fitted, Recipe, fit, recipe_of
+from tests.support.killed import killed_after
 
 Embed = Callable[[Corpus], Frozen]
 
@@ -202,36 +202,6 @@ def test_best_epoch_is_kept(fitted: Fitted, pairs: pl.DataFrame, frozen: Embed) 
     assert (i[:, :1] > i[:, 1:]).double().mean().item() == fitted.history["value"].max()
 
 
-def test_an_epoch_that_gets_worse_is_not_kept(
-    pairs: pl.DataFrame, frozen: Embed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of validation accuracies .2, .9, .4, .9 the second epoch is kept: the first best, and its weights."""
-    seen: list[torch.Tensor] = []
-
-    def canned(_: object, model: Any, *__: object) -> tuple[float, int]:
-        seen.append(model.semantic.detach().clone())
-        return [0.2, 0.9, 0.4, 0.9][len(seen) - 1], 4
-
-    monkeypatch.setattr(impscore, "_accuracy", canned)
-    whole = corpus(pairs)
-    found = fit(whole, frozen(whole), replace(SMALL, epochs=4))
-    assert found.recipe["best_epoch"] == 2
-    assert found.history["value"].to_list() == [0.2, 0.9, 0.4, 0.9]
-    assert torch.equal(found.tensors["semantic"], seen[1])
-    assert torch.equal(found.model.semantic, seen[1])
-    assert not torch.equal(seen[1], seen[3])
-
-
-def test_a_model_that_is_never_right_is_kept_too(pairs: pl.DataFrame, frozen: Embed) -> None:
-    """Accuracy 0 in every epoch keeps the first one; no epoch at all keeps the initial weights."""
-    whole = corpus(pairs.with_columns(explicit="implicit", negative="implicit"))  # no sentence is above itself
-    found = fit(whole, frozen(whole), replace(SMALL, epochs=2))
-    assert (found.history["value"].to_list(), found.recipe["best_epoch"]) == ([0.0, 0.0], 1)
-    none = fit(whole, frozen(whole), replace(SMALL, epochs=0))
-    assert (none.history.height, none.recipe["best_epoch"]) == (0, 0)
-    assert none.tensors.keys() == {"pragmatic", "semantic", "transform"}
-
-
 def test_without_a_validation_part_the_training_part_decides(pairs: pl.DataFrame, frozen: Embed) -> None:
     """Where nothing is kept for validation, the accuracy on all 24 training triples chooses the epoch."""
     whole = corpus(pairs.filter(pl.col("split") == "train"))
@@ -354,35 +324,16 @@ def test_loss_of_groups_by_hand() -> None:
         assert found.item() == pytest.approx(ranking + apart, abs=1e-6)
 
 
-class Stop(BaseException):
-    """What ends a training from outside."""
-
-
-def interrupted(whole: Corpus, make: Callable[[], Embedding], recipe: Recipe, state: Path, after: int) -> None:
-    """A training that ends with the given epoch's state written."""
-    keep = impscore._keep
-    with pytest.MonkeyPatch.context() as patch:
-
-        def killed(path: Path, best: Any, history: list[Any], *rest: Any) -> None:
-            keep(path, best, history, *rest)
-            if len(history) == after:
-                raise Stop
-
-        patch.setattr(impscore, "_keep", killed)
-        with pytest.raises(Stop):
-            fit(whole, make(), recipe, state)
-
-
 @pytest.mark.parametrize("deep", [{}, {"hidden": 8, "dropout": 0.5}], ids=["paper", "deep"])
-@pytest.mark.parametrize("after", [1, 2, 3, 4])
-def test_goes_on_after_any_epoch(
-    groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, after: int, deep: dict[str, Any]
+def test_goes_on_where_it_was_stopped(
+    groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, deep: dict[str, Any]
 ) -> None:
-    """Ended after any of four epochs and begun again, training comes to the same bits, numbers and best epoch."""
+    """Killed after two of four epochs and begun again, training comes to the same bits, numbers and best epoch."""
     whole = corpus(pairs, groups)
     recipe = replace(SMALL, epochs=4, group_sharpness=8.0, group_batch=4, weight_decay=1e-3, **deep)
     straight = fit(whole, frozen(whole), recipe, tmp_path / "other.safetensors")
-    interrupted(whole, lambda: frozen(whole), recipe, tmp_path / "state.safetensors", after)
+    with killed_after(2):
+        fit(whole, frozen(whole), recipe, tmp_path / "state.safetensors")
     torch.manual_seed(99)  # whatever happens between the two
     resumed = fit(whole, frozen(whole), recipe, tmp_path / "state.safetensors")
     assert equal(resumed.tensors, straight.tensors)
@@ -403,11 +354,11 @@ def test_goes_on_when_the_encoder_is_trained(
 
     straight = fit(whole, embedding(), recipe)
     assert any(name.startswith("encoder.") for name in straight.tensors)
-    for after in (1, 2, 3):
-        interrupted(whole, embedding, recipe, tmp_path / f"{after}.safetensors", after)
-        resumed = fit(whole, embedding(), recipe, tmp_path / f"{after}.safetensors")
-        assert equal(resumed.tensors, straight.tensors), after
-        assert resumed.history.equals(straight.history)
+    with killed_after(1):
+        fit(whole, embedding(), recipe, tmp_path / "state")
+    resumed = fit(whole, embedding(), recipe, tmp_path / "state")
+    assert equal(resumed.tensors, straight.tensors)
+    assert resumed.history.equals(straight.history)
 
 
 def test_ended_within_an_epoch(
@@ -421,11 +372,11 @@ def test_ended_within_an_epoch(
     def killed(*given: Any) -> Any:
         made.append(1)
         if len(made) == 8:  # three batches an epoch
-            raise Stop
+            raise KeyboardInterrupt
         return loss(*given)
 
     monkeypatch.setattr(impscore, "_loss", killed)
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         fit(whole, frozen(whole), recipe, tmp_path / "state")
     made.clear()
     monkeypatch.setattr(impscore, "_loss", lambda *given: made.append(1) or loss(*given))
@@ -456,15 +407,6 @@ def test_batches_of_a_trained_encoder(pairs: pl.DataFrame) -> None:
     """A trained encoder takes smaller batches: 24 triples in steps of 7 are four."""
     made = list(impscore._steps(corpus(pairs), Recipe(tune="full", tune_batch=7), torch.Generator()))
     assert [len(step) for step in made] == [7, 7, 7, 3] == [min(7, 24 - 7 * i) for i in range(math.ceil(24 / 7))]
-
-
-def test_progress_is_told(pairs: pl.DataFrame, frozen: Embed, caplog: pytest.LogCaptureFixture) -> None:
-    """Each epoch leaves a line in the log with its accuracy."""
-    whole = corpus(pairs)
-    with caplog.at_level(logging.INFO, logger=impscore.__name__):
-        fit(whole, frozen(whole), replace(SMALL, epochs=2))
-    said = [record.message for record in caplog.records if record.name == impscore.__name__]
-    assert [line[:33] for line in said] == [f"epoch {n} of 2: validation accuracy" for n in (1, 2)]
 
 
 @pytest.mark.parametrize(

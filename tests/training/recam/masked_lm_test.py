@@ -11,9 +11,10 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.training import checkpoint
+from pipeline.training.loop import Fitted
 from pipeline.training.recam import masked_lm
-from pipeline.training.recam.masked_lm import PROFILES, Fitted, Recipe, fit, load, masked, recipe_of, write
+from pipeline.training.recam.masked_lm import PROFILES, Recipe, fit, load, masked, recipe_of, write
+from tests.support.killed import killed_after
 
 TEXTS = [f"{who} see {what} nice day at the door" for who in ("i", "we", "you", "they", "he", "she")
          for what in ("a", "the", "this", "that", "some", "it")]  # fmt: skip
@@ -94,24 +95,15 @@ def test_two_trainings_are_equal_to_the_bit(tiny_folder: Path, fitted: Fitted) -
     assert not equal(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, fitted.tensors)
 
 
-def test_goes_on_where_it_was_stopped(
-    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitted: Fitted
-) -> None:
+def test_goes_on_where_it_was_stopped(tiny_folder: Path, tmp_path: Path, fitted: Fitted) -> None:
     """A training killed after its first epoch and started again ends with the same bits as one that was not."""
-    state, save = tmp_path / "state", checkpoint.save
-
-    def killed(*args: Any) -> None:
-        save(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save", killed)
-    with pytest.raises(KeyboardInterrupt):
+    state = tmp_path / "state"
+    with killed_after(1):
         fit(TEXTS, SMALL, tiny_folder, state)
-    monkeypatch.setattr(checkpoint, "save", save)
     resumed = fit(TEXTS, SMALL, tiny_folder, state)
     assert equal(resumed.tensors, fitted.tensors)
     assert resumed.history.equals(fitted.history)
-    with pytest.raises(BadInput, match="a training on other texts"):
+    with pytest.raises(BadInput, match="a training on other data"):
         fit(TEXTS[1:], SMALL, tiny_folder, state)
 
 

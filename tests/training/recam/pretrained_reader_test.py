@@ -17,10 +17,13 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam import items as cloze
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.text import wordnet
-from pipeline.training import checkpoint, registry
+from pipeline.training import registry
+from pipeline.training.loop import Fitted
 from pipeline.training.recam import hypernyms, masked_lm
 from pipeline.training.recam import pretrained_reader as readers
-from pipeline.training.recam.pretrained_reader import PROFILES, Fitted, Recipe, answer, fit, load, loss_of, recipe_of
+from pipeline.training.recam import pretrained_reading as reading
+from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, fit, load, loss_of, recipe_of
+from tests.support.killed import killed_after
 
 READINGS = {"soup": "salty", "door": "cold", "work": "late"}
 OTHERS = ["nice", "calm"]  # of calm the tiny vocabulary has the letters alone
@@ -82,26 +85,18 @@ def test_items_are_learnt_by_heart(items: pl.DataFrame, tiny_folder: Path, style
 
 @pytest.mark.parametrize("changes", [{}, EVERY, {"style": "masked"}, {"style": "masked", "masks": "each", **EVERY}])
 def test_goes_on_where_it_was_stopped(
-    items: pl.DataFrame, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    items: pl.DataFrame, tiny_folder: Path, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """Trained twice the bits are equal, and those of a training killed after its first epoch and started again too."""
     recipe, state = replace(TINY, **changes), tmp_path / "state"
     whole = fit(items, recipe, tiny_folder, glosses=GLOSSES)
-    save = checkpoint.save
-
-    def killed(*args: Any) -> None:
-        save(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with killed_after(1):
         fit(items, recipe, tiny_folder, state, glosses=GLOSSES)
-    monkeypatch.setattr(checkpoint, "save", save)
     resumed = fit(items, recipe, tiny_folder, state, glosses=GLOSSES)
     assert equal(resumed.tensors, whole.tensors)
     assert resumed.history.equals(whole.history)
     assert resumed.config == whole.config
-    with pytest.raises(BadInput, match="a training on other items"):
+    with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, tiny_folder, state, glosses=GLOSSES)
 
 
@@ -166,9 +161,9 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
     """Filled: an option and its gloss in each of five; masked: one mask for all, or as many as pieces; then padding."""
 
     def read(recipe: Recipe) -> tuple[list[str], models.Batch]:
-        told = readers._told(items, GLOSSES, recipe)
-        inputs = readers._inputs(items[:1], recipe, pieces, told)
-        batch = readers._batch(inputs, [0], recipe, pieces)
+        told = reading.gloss_options(items, GLOSSES, recipe)
+        inputs = reading.read(items[:1], recipe, pieces, told)
+        batch = reading.make_batch(inputs, [0], recipe, pieces)
         texts = [
             pieces.tokenizer.decode(ids[there].tolist(), skip_special_tokens=False)
             for ids, there in zip(batch.ids, batch.is_there, strict=True)
@@ -198,7 +193,7 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
 def test_windows_cover_every_piece(length: int, window: int, stride: int) -> None:
     """Each piece is in a window, none is longer than it may be, all begin a stride apart but the last."""
     recipe = replace(TINY, window=window, stride=min(stride, window))
-    found = readers.windows(length, recipe)
+    found = reading.windows(length, recipe)
     assert {place for start, end in found for place in range(start, end)} == set(range(length))
     assert all(end - start <= window for start, end in found)
     starts = [start for start, _ in found]
@@ -210,7 +205,7 @@ def test_a_long_passage_is_read_in_windows(items: pl.DataFrame, tiny_folder: Pat
     """An option's score is the highest of its windows', or their mean: those are scored one by one here."""
     recipe = replace(TINY, window=4, stride=3, windows=2, windows_by=over)
     trained = loaded(fit(items, replace(recipe, epochs=1), tiny_folder))
-    inputs = readers._inputs(items[:1], recipe, trained.pieces, {})
+    inputs = reading.read(items[:1], recipe, trained.pieces, {})
     assert len(inputs.passages[0]) == 7  # of eight: so many two windows hold
     with torch.no_grad():
         both = readers._scores(trained.model, inputs, np.array([0]), recipe, trained.pieces)[0][0]
@@ -227,11 +222,11 @@ def test_a_long_passage_is_read_in_windows(items: pl.DataFrame, tiny_folder: Pat
 def test_the_most_relevant_sentences_are_read() -> None:
     """Of four sentences those that share rare pieces with the question come first, in the passage's order."""
     sentences = [[1, 2, 3, 4], [5, 6, 7, 1], [8, 9, 1, 2], [1, 2, 3, 4]]
-    assert readers.relevant(sentences, [5, 9], 16) == [piece for sentence in sentences for piece in sentence]
-    assert readers.relevant(sentences, [5, 9], 8) == [5, 6, 7, 1, 8, 9, 1, 2]
-    assert readers.relevant(sentences, [1, 9], 6) == [1, 2, 8, 9, 1, 2]  # the first of equals, cut
-    assert readers.relevant(sentences, [], 5) == [1, 2, 3, 4, 5]
-    assert readers.relevant([], [1], 5) == []
+    assert reading.relevant(sentences, [5, 9], 16) == [piece for sentence in sentences for piece in sentence]
+    assert reading.relevant(sentences, [5, 9], 8) == [5, 6, 7, 1, 8, 9, 1, 2]
+    assert reading.relevant(sentences, [1, 9], 6) == [1, 2, 8, 9, 1, 2]  # the first of equals, cut
+    assert reading.relevant(sentences, [], 5) == [1, 2, 3, 4, 5]
+    assert reading.relevant([], [1], 5) == []
 
 
 def test_label_smoothing_and_wrong_answers_by_hand() -> None:
@@ -266,21 +261,6 @@ def test_weights_are_averaged_over_the_last_epochs(
         assert value.shape == found.tensors[name].shape
     assert found.config["best_epoch"] is None
     assert 0 <= found.config["averaged_value"] <= 1
-
-
-def test_the_best_epoch_is_kept(items: pl.DataFrame, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of accuracies .2, .9, .4, .9 the second epoch is kept: the first best, and its weights."""
-    after: list[dict[str, torch.Tensor]] = []
-    values = iter([0.2, 0.9, 0.4, 0.9])
-
-    def told(self: Any) -> float:
-        after.append(masked_lm.learnt(self.model))
-        return next(values)
-
-    monkeypatch.setattr(readers._Training, "_accuracy", told)
-    found = fit(items, replace(TINY, epochs=4), tiny_folder)
-    assert found.config["best_epoch"] == 2
-    assert all(torch.equal(found.tensors[name], value) for name, value in after[1].items())
 
 
 def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, fitted: Fitted) -> None:
@@ -349,11 +329,11 @@ def test_hypernyms_are_wordnets() -> None:
 def test_long_questions_are_cut_around_the_placeholder(pieces: models.Pieces, items: pl.DataFrame) -> None:
     """Of a question the pieces next to the placeholder are read; letters glued to it do not hide it."""
     question = "day " * 9 + "[@placeholder]s " + "soup " * 9
-    inputs = readers._inputs(items[:1].with_columns(question=pl.lit(question)), TINY, pieces, {})
+    inputs = reading.read(items[:1].with_columns(question=pl.lit(question)), TINY, pieces, {})
     assert pieces.tokenizer.decode(inputs.before[0]) == "day day day day ["
     assert pieces.tokenizer.decode(inputs.after[0]) == "] s soup soup soup"
     with pytest.raises(BadInput, match="item i0: field 'question' should hold @placeholder, found 'none'"):
-        readers._inputs(items[:1].with_columns(question=pl.lit("none")), TINY, pieces, {})
+        reading.read(items[:1].with_columns(question=pl.lit("none")), TINY, pieces, {})
 
 
 def test_hostile_texts_are_read_as_any_other(fitted: Fitted, items: pl.DataFrame) -> None:
@@ -371,7 +351,7 @@ def test_hostile_texts_are_read_as_any_other(fitted: Fitted, items: pl.DataFrame
 def test_profiles_are_within_what_is_checked(profile: str) -> None:
     """Each profile is one that a user could have asked for, and fits into the 512 pieces of most encoders."""
     assert recipe_of(profile, **asdict(PROFILES[profile])) == PROFILES[profile]
-    readers._check_length(PROFILES[profile], models.Pieces(None, [1], [2], [2], [0, 1], 3, 0, 512))  # type: ignore[arg-type]
+    reading.check_length(PROFILES[profile], models.Pieces(None, [1], [2], [2], [0, 1], 3, 0, 512))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

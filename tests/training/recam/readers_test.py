@@ -13,9 +13,11 @@ import torch
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import checkpoint, registry
+from pipeline.training import registry
+from pipeline.training.loop import Fitted
 from pipeline.training.recam import answers, readers
-from pipeline.training.recam.readers import PROFILES, SMALL, Fitted, Recipe, answer, candidates, fit, load, recipe_of
+from pipeline.training.recam.readers import PROFILES, SMALL, Recipe, answer, candidates, fit, load, recipe_of
+from tests.support.killed import killed_after
 
 READINGS = {"rain": "wet", "sun": "dry", "snow": "cold"}
 OTHERS = ["calm", "odd"]
@@ -134,25 +136,17 @@ def test_two_trainings_are_equal_to_the_bit(items: pl.DataFrame, vectors: WordVe
 
 @pytest.mark.parametrize("changes", [{}, {"has_gloss": True, "is_tuned": True, "over": "vocabulary", "drawn": 2}])
 def test_goes_on_where_it_was_stopped(
-    items: pl.DataFrame, vectors: WordVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    items: pl.DataFrame, vectors: WordVectors, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """A training killed after its first epoch and started again ends with the same bits as one that was not."""
     recipe, state = replace(TINY, **changes), tmp_path / "state"
     whole = fit(items, recipe, vectors, glosses=GLOSSES)
-    save = checkpoint.save
-
-    def killed(*args: Any) -> None:
-        save(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with killed_after(1):
         fit(items, recipe, vectors, state, glosses=GLOSSES)
-    monkeypatch.setattr(checkpoint, "save", save)
     resumed = fit(items, recipe, vectors, state, glosses=GLOSSES)
     assert equal(resumed.tensors, whole.tensors)
     assert resumed.history.equals(whole.history)
-    with pytest.raises(BadInput, match="a training on other items"):
+    with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, vectors, state, glosses=GLOSSES)
 
 
@@ -217,18 +211,6 @@ def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors:
     assert (found["split"] == "validation").sum() == 2
     assert readers.parted(by_heart(items), TINY).equals(by_heart(items))
     assert fit(twice, replace(TINY, epochs=1), vectors).history["count"].to_list() == [2]
-
-
-def test_the_best_epoch_is_kept(items: pl.DataFrame, vectors: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of accuracies .2, .9, .4, .9 the second epoch is kept: the first best, and its weights."""
-    for told in ([0.2, 0.9, 0.4, 0.9], [0.2, 0.9]):
-        values = iter(told)
-        monkeypatch.setattr(readers._Training, "_accuracy", lambda _, values=values: next(values))
-        found = fit(items, replace(TINY, epochs=len(told)), vectors)
-        assert found.config["best_epoch"] == 2
-        if len(told) == 4:
-            four = found
-    assert equal(four.tensors, found.tensors)
 
 
 def test_only_what_is_trained_changes(items: pl.DataFrame, vectors: WordVectors) -> None:

@@ -15,9 +15,11 @@ from pipeline.metrics.classification import macro_f1
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import checkpoint, registry
+from pipeline.training import registry
+from pipeline.training.loop import Fitted
 from pipeline.training.subtext import recogniser
-from pipeline.training.subtext.recogniser import Fitted, Recipe, fit, load, predict, probabilities, recipe_of
+from pipeline.training.subtext.recogniser import Recipe, fit, load, predict, probabilities, recipe_of
+from tests.support.killed import killed_after
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]
 CONTEXTS = ["他又迟到了两小时", "他提前十分钟到了", "外面下着暴雨", "我们聊聊周末"]
@@ -143,21 +145,13 @@ def test_two_trainings_are_equal_to_the_bit(parted: pl.DataFrame, vectors: WordV
 
 @pytest.mark.parametrize("is_tuned", [False, True])
 def test_goes_on_where_it_was_stopped(
-    parted: pl.DataFrame, vectors: WordVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_tuned: bool
+    parted: pl.DataFrame, vectors: WordVectors, tmp_path: Path, is_tuned: bool
 ) -> None:
     """A training killed after its first epoch and started again ends with the same bits as one that was not."""
     recipe, state = replace(TINY, is_tuned=is_tuned), tmp_path / "state"
     whole = fit(parted, recipe, vectors)
-    save = checkpoint.save
-
-    def killed(*args: Any) -> None:
-        save(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(checkpoint, "save", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with killed_after(1):
         fit(parted, recipe, vectors, state)
-    monkeypatch.setattr(checkpoint, "save", save)
     resumed = fit(parted, recipe, vectors, state)
     assert equal(resumed.tensors, whole.tensors)
     assert resumed.config == whole.config
@@ -175,21 +169,6 @@ def test_a_model_that_was_kept_gives_the_same_scores(fitted: Fitted, parted: pl.
     )
     assert np.array_equal(one, other)
     assert one.sum(axis=1) == pytest.approx(np.ones(len(new)))
-
-
-def test_best_epoch_is_kept(parted: pl.DataFrame, vectors: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of validation macro F1s .2, .9, .4, .9 the second epoch is kept: the first best, and its weights."""
-    values = iter([0.2, 0.9, 0.4, 0.9])
-    monkeypatch.setattr(recogniser, "macro_f1", lambda *_: next(values))
-    found = fit(parted, replace(TINY, epochs=4), vectors)
-    monkeypatch.undo()
-    assert found.config["best_epoch"] == 2
-    assert found.history["value"].to_list() == [0.2, 0.9, 0.4, 0.9]
-    monkeypatch.setattr(recogniser, "macro_f1", lambda *_: 0.5)  # keeps the first
-    assert not equal(fit(parted, replace(TINY, epochs=1), vectors).tensors, found.tensors)
-    values = iter([0.2, 0.9])
-    monkeypatch.setattr(recogniser, "macro_f1", lambda *_: next(values))
-    assert equal(fit(parted, replace(TINY, epochs=2), vectors).tensors, found.tensors)
 
 
 def test_scores_do_not_depend_on_company(fitted: Fitted, parted: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

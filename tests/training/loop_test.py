@@ -1,0 +1,150 @@
+"""The loop of every training: the best epoch is kept, and a killed training ends as one that was not."""
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from pipeline.errors import BadInput
+from pipeline.training import loop
+from pipeline.training.loop import ACCURACY, LOSSES, Judge, Outcome, fingerprint, run
+from tests.support.killed import killed_after
+
+
+class Line:
+    """A line through noisy points: weights, dropout and noise draw from both sources of chance."""
+
+    def __init__(self, clip: float = math.inf) -> None:
+        self.generator = loop.seed_all(7)
+        self.module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout(0.5), torch.nn.Linear(3, 1))
+        self.module[0].bias.requires_grad_(requires_grad=False)
+        optimiser = torch.optim.Adam([value for value in self.module.parameters() if value.requires_grad], lr=0.1)
+        self.learner = loop.learner_of(self.module, optimiser, self.generator, clip)
+
+    def descend(self, number: int) -> float:
+        """One step on points that are drawn."""
+        points = torch.rand(8, 2, generator=self.generator)
+        return loop.descend((self.module(points).squeeze() - points.sum(dim=1)).square().mean(), self.learner, number)
+
+
+def train(judge: Judge, values: Sequence[float], state: Path | None = None, made_of: str | None = None) -> Outcome:
+    """Train for as many epochs as there are values, which are what the judge goes by."""
+    line = Line()
+
+    def epoch(number: int) -> tuple[float, ...]:
+        loss, value = line.descend(number), values[number - 1]
+        return (value, loss, 8) if judge is ACCURACY else (loss, value)
+
+    return run(epoch, line.learner, judge, len(values), state, made_of)
+
+
+def equal(one: Outcome, other: Outcome) -> bool:
+    """The same bits, epoch and numbers."""
+    same = all(torch.equal(value, other.weights[name]) for name, value in one.weights.items())
+    return same and one.best_epoch == other.best_epoch and one.history.equals(other.history)
+
+
+@pytest.mark.parametrize(
+    ("judge", "values", "best"),
+    [
+        (ACCURACY, [0.2, 0.9, 0.4, 0.9], 2),
+        (ACCURACY, [0.0, 0.0], 1),
+        (LOSSES, [0.9, 0.2, 0.4, 0.2], 2),
+    ],
+)
+def test_the_first_of_the_best_epochs_is_kept(judge: Judge, values: list[float], best: int) -> None:
+    """The highest accuracy or the least loss decides, and the weights are those after that epoch."""
+    outcome = train(judge, values)
+    assert outcome.best_epoch == best
+    assert outcome.history[judge.by].equals(pl.Series(judge.by, values), check_names=False)
+    stopped = train(judge, values[:best])
+    assert all(torch.equal(value, stopped.weights[name]) for name, value in outcome.weights.items())
+
+
+def test_without_an_epoch_the_weights_are_those_at_the_beginning() -> None:
+    """Nothing is learnt, no epoch is the best, and the history has its columns all the same."""
+    outcome = train(ACCURACY, [])
+    assert torch.equal(outcome.weights["0.weight"], Line().module[0].weight)
+    assert outcome.best_epoch == 0
+    assert dict(outcome.history.schema) == {
+        "epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_killed_training_ends_as_one_that_was_not(tmp_path: Path, after: int) -> None:
+    """Killed after any epoch it comes to the same bits, whatever was drawn since; a best epoch before it is kept."""
+    values = [0.2, 0.9, 0.4, 0.5]
+    whole = train(ACCURACY, values)
+    with killed_after(after):
+        train(ACCURACY, values, tmp_path / "state", "these")
+    torch.manual_seed(99)
+    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), whole)
+    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), whole)  # nothing is left to do
+    with pytest.raises(BadInput, match="state: the state of a training on other data"):
+        train(ACCURACY, values, tmp_path / "state", "others")
+
+
+def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> None:
+    """A state holds the extra tensors of now, which `restore` gets together with the newest weights."""
+    weights, restored = {"w": torch.zeros(1, requires_grad=True)}, []
+    learner = loop.Learner(
+        optimiser=torch.optim.SGD(weights.values(), lr=1.0), generator=torch.Generator(), weights=lambda: weights,
+        restore=restored.append, extra=lambda: {"mean.w": torch.full((1,), 5.0)},
+    )  # fmt: skip
+
+    def epoch(number: int) -> tuple[float, float]:
+        return loop.descend(weights["w"].sum(), learner, number), float(number)
+
+    run(epoch, learner, LOSSES, 2, tmp_path / "state")
+    run(epoch, learner, LOSSES, 2, tmp_path / "state")
+    assert {name: value.item() for name, value in restored[0].items()} == {"w": -2.0, "mean.w": 5.0}
+
+
+def test_frozen_parameters_are_not_kept() -> None:
+    """Of a module what learns is kept, and put back without the rest."""
+    line = Line()
+    assert set(line.learner.weights()) == {"0.weight", "2.weight", "2.bias"}
+    line.learner.restore({"2.bias": torch.full((1,), 3.0)})
+    assert line.module[2].bias.item() == 3.0
+
+
+def test_gradients_are_clipped() -> None:
+    """The gradient of each module is as long as the learner allows at most; the loss before the step is given."""
+    line = Line(clip=1e-3)
+    assert line.descend(1) > 0
+    learnt = [value.grad for value in line.module.parameters() if value.grad is not None]
+    assert torch.cat([value.flatten() for value in learnt]).norm().item() == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_ends_the_training(loss: float) -> None:
+    """It says in which epoch, and what to change; no step is taken."""
+    line = Line()
+    with pytest.raises(BadInput, match=f"the loss is {loss} in epoch 3: the learning rate is too high"):
+        loop.descend(line.module[2].bias.sum() * 0 + loss, line.learner, 3)
+    assert line.module[2].bias.grad is None
+
+
+def test_a_fingerprint_is_of_all_that_is_given() -> None:
+    """Facts, rows in their order, and arrays count; how rows lie in memory does not."""
+    rows, array = pl.DataFrame({"text": ["a", "b", "c"]}), np.arange(6.0).reshape(2, 3)
+    prints = [
+        fingerprint(1, rows, array), fingerprint(2, rows, array), fingerprint(1, rows[::-1], array),
+        fingerprint(1, rows), fingerprint(1, rows, array + 1),
+    ]  # fmt: skip
+    assert len(set(prints)) == len(prints)
+    assert fingerprint(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == prints[0]
+
+
+def test_each_epoch_leaves_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """With its number, how many there are, and its numbers."""
+    with caplog.at_level(logging.INFO, logger=loop.__name__):
+        train(ACCURACY, [0.5, 0.25])
+    lines = [record.message for record in caplog.records]
+    assert [line[:32] for line in lines] == ["epoch 1 of 2: value 0.5000, loss", "epoch 2 of 2: value 0.2500, loss"]
