@@ -120,15 +120,15 @@ def commenting() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ trained.system }}")
     def generate(trained: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks.commenting import commenters
+        from pipeline.tasks.commenting import generated
 
-        return commenters.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
+        return generated.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
 
     @task
     def real(made: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks.commenting import commenters
+        from pipeline.tasks.commenting import generated
 
-        return commenters.generate(day, commenters.HUMAN, run_id=run_id)
+        return generated.generate(day, generated.HUMAN, run_id=run_id)
 
     @task(queue="gpu", pool="gpu")
     def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:

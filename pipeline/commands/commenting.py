@@ -85,13 +85,13 @@ def generate(
 
     Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
-    from pipeline.tasks.commenting import commenters
+    from pipeline.tasks.commenting import generated, writing
 
     when, made = day or today(), []
     ref = str(pretrained) if pretrained else None
-    for name in [commenters.PRETRAINED] if ref else system or commenters.in_force(when):
+    for name in [writing.PRETRAINED] if ref else system or generated.in_force(when):
         with console.working(f"{name} is commenting"):
-            count = again(partial(commenters.generate, when, name, ref=ref, run_id=this_run()))
+            count = again(partial(generated.generate, when, name, ref=ref, run_id=this_run()))
         made.append({"system": name, "comments": count})
     show(pl.DataFrame(made), as_json)
 
@@ -316,14 +316,14 @@ def comment(
     Examples: `undertone comment --model model/ --title "新桥通车" --content "……"`; `undertone comment --file a.csv
     -o c.csv --method sample --count 3`
     """
-    from pipeline.tasks.commenting import commenters
+    from pipeline.tasks.commenting import writing
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
     writer = table_writer(out) if out else None
-    rows = commenters.read_articles(file) if file else pl.DataFrame({"title": [title], "content": [content]})
-    decoding = commenters.decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
-    said = commenters.comment(rows, model, system=system, decoding=decoding, best=count)
+    rows = writing.read_articles(file) if file else pl.DataFrame({"title": [title], "content": [content]})
+    decoding = writing.decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
+    said = writing.comment(rows, model, system=system, decoding=decoding, best=count)
     if writer:
         with writer:
             writer.write(said)

@@ -4,6 +4,7 @@ Chinese words are many and comments make up more, so a word without a vector of 
 vectors, where those are known.
 """
 
+import hashlib
 import tempfile
 from collections.abc import Collection, Mapping
 from itertools import takewhile
@@ -24,6 +25,13 @@ class WordVectors(NamedTuple):
 
     words: list[str]
     vectors: Vectors
+
+    @property
+    def revision(self) -> str:
+        """SHA-256 of words and vectors."""
+        digest = hashlib.sha256("\n".join(self.words).encode())
+        digest.update(np.ascontiguousarray(self.vectors).data)  # not tobytes(): all vectors of GloVe are 2.4 GB
+        return digest.hexdigest()
 
 
 def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> WordVectors:

@@ -85,8 +85,8 @@ def commenting(do: Do) -> None:
     numbers = {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}}
     for system in COMMENTERS:
         model_id = do("commenting.commenters.train", DAY, system, changes=numbers[system], run_id=RUN)
-        do("commenting.commenters.generate", DAY, system, ref=model_id, run_id=RUN)
-    do("commenting.commenters.generate", DAY, "human", run_id=RUN)
+        do("commenting.generated.generate", DAY, system, ref=model_id, run_id=RUN)
+    do("commenting.generated.generate", DAY, "human", run_id=RUN)
     for kind in ("references", "candidates"):
         do("commenting.grades.give", kind, DAY, "simulated", run_id=RUN)
         do("commenting.grades.look", kind, "simulated", run_id=RUN)
@@ -130,8 +130,7 @@ def recam(do: Do, folder: Path) -> None:
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [
-        {"study": "data_sets", **do("studies.rows.data_set", source, DAY)}
-        for source in do("studies.rows.sources")
+        {"study": "data_sets", **do("studies.rows.data_set", source, DAY)} for source in do("studies.rows.sources")
     ]
     do("studies.rows.publish_all", staged, DAY, RUN)
     do("studies.page.write", DAY)

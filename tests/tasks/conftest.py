@@ -7,16 +7,18 @@ import csv
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks.commenting import commenters, grades
 from pipeline.tasks.commenting import corpus as threads
+from pipeline.tasks.commenting import generated, grades
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force, pairs, train
 from pipeline.tasks.labelling import csd
+from pipeline.tasks.record import model_registry
 from tests.support.filled import filled
 
 DAY = sample.DAY
@@ -98,7 +100,7 @@ def corpus(corpus_stock: tuple[Path, Path], home: Path, monkeypatch: pytest.Monk
 @pytest.fixture
 def graded(corpus: Path) -> Path:
     """The sample's corpus with real comments beside, all graded by the sample's own grades."""
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     rows = ["thread_id,comment_id,rater_id,grade"]
     for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
         article = json.loads(line)
@@ -131,11 +133,9 @@ def enlist(tiny_folder: Path) -> Enlist:
     """Put a model with random weights into the registry and the table: for a day, from a seed; gives its id."""
     import torch
 
-    from pipeline import settings
     from pipeline.models.encoder import load
     from pipeline.models.impscore import ImpScore
     from pipeline.tables import empty
-    from pipeline.training import registry
 
     def keep(day: str, seed: int, *, is_promoted: bool = True) -> str:
         encoder = load(str(tiny_folder), device="cpu")
@@ -147,10 +147,9 @@ def enlist(tiny_folder: Path) -> Enlist:
             "kind": in_force.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
         }  # fmt: skip
         tensors = {f"any.{name}": value for name, value in model.state_dict().items()}
-        model_id = registry.keep(settings.models(), tensors, config)
         numbers = empty("evaluations").drop("kind", "day", "model_id")
-        train.publish(day, model_id, config, numbers, "test", is_promoted=is_promoted)
-        return model_id
+        trained = train.describe_model(tensors, config, numbers)
+        return model_registry.register(replace(trained, is_promoted=is_promoted), day, "test")
 
     return keep
 

@@ -14,6 +14,7 @@ from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.record import day_texts, runs
 from pipeline.text import segment
+from pipeline.text.language import language
 from pipeline.text.segment import Tokenizer
 
 ORIGIN = "commenting"
@@ -96,6 +97,11 @@ def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.
     """Words of texts, each cut as its language wants it."""
     found = [segment.words(text, by[lang].cut) for text, lang in zip(said, langs, strict=True)]
     return pl.Series(found, dtype=pl.List(pl.String))
+
+
+def words_of(rows: pl.DataFrame, column: str) -> pl.Series:
+    """Words of a column of texts, each cut as its language wants it."""
+    return words(rows[column], rows.select(language(column)).to_series(), tokenizers()).alias(column)
 
 
 def comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:

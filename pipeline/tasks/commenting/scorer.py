@@ -1,6 +1,5 @@
 """The scorer of comments as tasks: grades or upvotes to a model, a model to scores of any corpus (AAC-34)."""
 
-import json
 import logging
 import math
 from collections.abc import Mapping
@@ -14,11 +13,11 @@ from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draws
 from pipeline.io.rows import chunks
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.commenting.correlations import LEAST
 from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record.model_registry import Trained, scalars
 
 if TYPE_CHECKING:
     from pipeline.training.commenting.quality import Scorer
@@ -122,8 +121,8 @@ def of_tables(kind: str) -> pl.DataFrame:
 
 def fitted(
     rows: pl.DataFrame, kind: str, profile: str | None = None, changes: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
-    """Tensors, configuration and numbers (rows of `evaluations` without their keys) of a scorer."""
+) -> Trained:
+    """A scorer and its numbers; promoted unless it could not be measured."""
     from pipeline.training.commenting import quality
 
     recipe = quality.recipe_of(profile or _profile(kind), **(changes or {}))
@@ -132,7 +131,11 @@ def fitted(
     done = quality.fit(rows, recipe, _encoder() if recipe.has_embedding else None, settings.scratch("embeddings"))
     data_hash = model_registry.hash_of(rows.select(_ROWS))
     config = {**done.config, "kind": kind, "data_hash": data_hash}
-    return done.tensors, config, numbers(rows, kind, _loaded(done.tensors, config))
+    evaluations = numbers(rows, kind, _loaded(done.tensors, config))
+    return Trained(
+        kind=kind, tensors=done.tensors, config=config, evaluations=evaluations, is_promoted=not evaluations.is_empty(),
+        texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]), summary=scalars(config),
+    )  # fmt: skip
 
 
 def _profile(kind: str) -> str:
@@ -194,18 +197,7 @@ def train_file(
     rows: pl.DataFrame, kind: str, out: Path, profile: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
     """Train into a folder; the model's numbers."""
-    from pipeline.training import registry
-
-    registry.writable(out)
-    tensors, config, found = fitted(rows, kind, profile, changes)
-    registry.write(out, tensors, config)
-    model_registry.learned_in_folder(kind, out, _texts_of(rows))
-    return found
-
-
-def _texts_of(rows: pl.DataFrame) -> pl.Series:
-    """All texts that a scorer reads: comments, with the titles and bodies of their articles."""
-    return pl.concat([rows[name].alias("text") for name in ("text", "title", "content")])
+    return model_registry.train_into(out, lambda: fitted(rows, kind, profile, changes))[1]
 
 
 def train(
@@ -215,23 +207,7 @@ def train(
 
     But not one that could not be measured, as there are too few articles for a test part.
     """
-    from pipeline.training import registry
-
-    parse_day(day)
-    began = runs.start()
-    rows = of_tables(kind)
-    tensors, config, found = fitted(rows, kind, profile, changes)
-    model_id = registry.keep(settings.models(), tensors, config)
-    told = {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
-    about = {
-        "encoder": config.get("encoder") or "none", "encoder_revision": config.get("encoder_revision") or "none",
-        "config": json.dumps(told, sort_keys=True), "data_hash": config["data_hash"], "completion_models": [],
-    }  # fmt: skip
-    promoted = bool(found.height)
-    model_registry.put(
-        kind, day, model_id, about, found, run_id, is_promoted=promoted, texts=_texts_of(rows), since=began
-    )
-    return model_id
+    return model_registry.train(day, lambda: fitted(of_tables(kind), kind, profile, changes), run_id)
 
 
 def train_if_graded(day: str, run_id: str = "cli") -> str | None:

@@ -1,27 +1,22 @@
 """ImpScore as tasks: pairs and graded groups to a model, its numbers into `evaluations`; which model is in force."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
-from pipeline import __version__, sample, settings, warehouse
+from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.splits import SEED, SPLIT_OF
 from pipeline.score.signature import ANY
-from pipeline.slices import parse_day
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.impscore import pairs as pairs_of
-from pipeline.tasks.record import model_registry, runs
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.model_registry import Trained
 
 PROFILE = "undertone"
 SHOWN = {
@@ -30,14 +25,6 @@ SHOWN = {
 }  # fmt: skip
 
 Done = Callable[[int], None]
-
-
-class Trained(NamedTuple):
-    """A model that is not kept yet: tensors, configuration, rows of `evaluations` without their keys."""
-
-    tensors: "dict[str, Tensor]"
-    config: dict[str, Any]
-    evaluations: pl.DataFrame
 
 
 def shipped_groups(lang: str) -> pl.DataFrame:
@@ -62,24 +49,18 @@ def train(
     Returns:
         The model's id.
     """
-    from pipeline.training import registry
 
-    parse_day(day)
-    began = runs.start()
-    rows = pairs_of.every()
-    if not rows.height:
-        raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
-    answered_by = _answered_by(rows)
-    groups = {lang: shipped_groups(lang) for lang in sample.GROUPS}
-    found = fitted(rows, groups, profile, changes, done)
-    found.config["completion_models"] = answered_by
-    model_id = registry.keep(settings.models(), found.tensors, found.config)
-    is_for_trying = set(answered_by) == {sample.MODEL}
-    is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in found.config["heads"].values())
-    is_promoted = is_bounded and (promote or not is_for_trying)
-    texts = _texts_of(rows)
-    publish(day, model_id, found.config, found.evaluations, run_id, is_promoted=is_promoted, texts=texts, since=began)
-    return model_id
+    def fit() -> Trained:
+        rows = pairs_of.every()
+        if not rows.height:
+            raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
+        groups = {lang: shipped_groups(lang) for lang in sample.GROUPS}
+        trained = fitted(rows, groups, profile, changes, done, _answered_by(rows))
+        is_for_trying = set(trained.completion_models) == {sample.MODEL}
+        is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
+        return replace(trained, is_promoted=is_bounded and (promote or not is_for_trying))
+
+    return model_registry.train(day, fit, run_id)
 
 
 def train_file(
@@ -94,16 +75,13 @@ def train_file(
 
     Groups of one's own replace the shipped ones of their language.
     """
-    from pipeline.training import registry
 
-    registry.writable(out)
-    by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS} | own_groups(groups or ())
-    found = fitted(rows, by_lang, profile, changes, done)
-    if rows["completion_id"].null_count() < rows.height:
-        found.config["completion_models"] = _answered_by(rows)
-    model_id = registry.write(out, found.tensors, found.config)
-    model_registry.learned_in_folder(in_force.KIND, out, _texts_of(rows))
-    return model_id, found.evaluations
+    def fit() -> Trained:
+        by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS} | own_groups(groups or ())
+        answered_by = _answered_by(rows) if rows["completion_id"].null_count() < rows.height else []
+        return fitted(rows, by_lang, profile, changes, done, answered_by)
+
+    return model_registry.train_into(out, fit)
 
 
 def _texts_of(rows: pl.DataFrame) -> pl.Series:
@@ -190,10 +168,12 @@ def fitted(
     profile: str = PROFILE,
     changes: Mapping[str, Any] | None = None,
     done: Done = lambda _: None,
+    completion_models: Sequence[str] = (),
 ) -> Trained:
     """Fit a model on rows of `pairs` and, where the profile learns from them, on graded groups by language.
 
-    One head for every language; a head a language where groups are learnt from.
+    One head for every language; a head a language where groups are learnt from. `completion_models` are the language
+    models that answered some of the pairs.
     """
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import evaluation, fit, heads
@@ -210,17 +190,32 @@ def fitted(
         own = replace(recipe, tune="none") if of_name == "characters" else recipe  # which has nothing to train
         encoder = encoders.load(of_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
         mine = pairs.filter(_belongs(name, sorted(used)))
-        what = [data_hash, name, encoder.revision, encoder.precision, asdict(own), __version__]
-        key = hashlib.sha256(json.dumps(what).encode()).hexdigest()
-        state = settings.scratch("training") / f"{key}.safetensors"
+        state = model_registry.state_of(data_hash, name, encoder.revision, encoder.precision, asdict(own))
         made[name] = heads.fit(mine, used.get(name), own, encoder, settings.scratch("embeddings"), state, done)
     config = {
         "kind": in_force.KIND, "profile": profile, "data_hash": data_hash, "pairs_hash": hash_of(pairs),
-        "completion_models": [],
+        "completion_models": list(completion_models),
         "heads": {name: head.config for name, head in made.items()},
     }  # fmt: skip
     tensors = {f"{name}.{key}": value for name, head in made.items() for key, value in head.tensors.items()}
-    return Trained(tensors, config, evaluation.evaluations(pairs, list(made.items()), recipe.seed))
+    return describe_model(
+        tensors, config, evaluation.evaluations(pairs, list(made.items()), recipe.seed), _texts_of(pairs)
+    )
+
+
+def describe_model(
+    tensors: dict[str, Any], config: dict[str, Any], evaluations: pl.DataFrame, texts: pl.Series | None = None
+) -> Trained:
+    """A model with what the tables say of it: its encoders and the recipe of each head."""
+    heads = config["heads"]
+    names, revisions = (
+        ", ".join(sorted({head[key] for head in heads.values()})) for key in ("encoder", "encoder_revision")
+    )
+    return Trained(
+        kind=in_force.KIND, tensors=tensors, config=config, evaluations=evaluations, texts=texts, encoder=names,
+        summary={name: head["recipe"] for name, head in heads.items()}, encoder_revision=revisions,
+        completion_models=config["completion_models"],
+    )  # fmt: skip
 
 
 def encoder_for(head: str) -> str:
@@ -244,20 +239,3 @@ def hash_of(*frames: pl.DataFrame) -> str:
         lines = frame.select(pl.concat_str(pl.all().cast(pl.String), separator="\t", ignore_nulls=True)).to_series()
         digest.update("\n".join(lines).encode())
     return digest.hexdigest()
-
-
-def publish(
-    day: str, model_id: str, config: dict[str, Any], evaluations: pl.DataFrame, run_id: str, *, is_promoted: bool,
-    texts: pl.Series | None = None, since: runs.Start | None = None,
-) -> None:  # fmt: skip
-    """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its day."""
-    heads = config["heads"].values()
-    about = {
-        "encoder": ", ".join(sorted({h["encoder"] for h in heads})),
-        "encoder_revision": ", ".join(sorted({h["encoder_revision"] for h in heads})),
-        "config": json.dumps({name: h["recipe"] for name, h in config["heads"].items()}, sort_keys=True),
-        "data_hash": config["data_hash"], "completion_models": config["completion_models"],
-    }  # fmt: skip
-    model_registry.put(
-        in_force.KIND, day, model_id, about, evaluations, run_id, is_promoted=is_promoted, texts=texts, since=since
-    )

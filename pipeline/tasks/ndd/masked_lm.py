@@ -165,16 +165,14 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
     cross entropy in `evaluations`.
     """
     from pipeline.models.ndd import count_lm
-    from pipeline.training import registry
 
-    began, texts = runs.start(), corpus(lang, day)
+    started, texts = runs.start(), corpus(lang, day)
     is_held = draws(texts) < HELD_OUT
     try:
         model = count_lm.fit(cut(texts.filter(~is_held), lang))
     except BadInput:  # there is no word
         return None
     held, words = list(cut(texts.filter(is_held), lang)), int(model.left[:, -1].sum())
-    model_id = registry.keep(settings.models(), model.tensors(), model.config())
     numbers = [{"metric": "word_count", "split": "train", "value": float(words), "pair_count": int((~is_held).sum())}]
     if any(held):
         told = count_lm.cross_entropy(model, held)
@@ -183,15 +181,12 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
             for name, value in (("cross_entropy", told.nats), ("accuracy", told.accuracy))
         ]
     rows = model_registry.numbers(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
-    about = {
-        "encoder": COUNT, "encoder_revision": "none",
-        "data_hash": model_registry.hash_of(texts.to_frame("text")),
-        "config": json.dumps({"vocabulary": len(model.words), "pruned": model.pruned}, sort_keys=True),
-        "completion_models": [],
-    }  # fmt: skip
-    learned = texts.filter(~is_held)
-    model_registry.put(kind_of(lang), day, model_id, about, rows, run_id, is_promoted=True, texts=learned, since=began)
-    return model_id
+    trained = model_registry.Trained(
+        kind=kind_of(lang), tensors=model.tensors(), config=model.config(), evaluations=rows,
+        texts=texts.filter(~is_held), summary={"vocabulary": len(model.words), "pruned": model.pruned},
+        data_hash=model_registry.hash_of(texts.to_frame("text")), encoder=COUNT,
+    )  # fmt: skip
+    return model_registry.register(trained, day, run_id, started)
 
 
 def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str | None]:
@@ -236,9 +231,7 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     recipe = masked_lm.recipe_of(profile, **(changes or {}))
     source = start or settings.encoder()
-    seen = hashlib.sha256(json.dumps([asdict(recipe), source, __version__, *texts]).encode())
-    state = settings.scratch("training") / f"{seen.hexdigest()}.safetensors"
-    done = masked_lm.fit(texts, recipe, source, state, device())
+    done = masked_lm.fit(texts, recipe, source, model_registry.state_of(asdict(recipe), source, *texts), device())
     masked_lm.write(out, done)
     model_registry.learned_in_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
     return done.history

@@ -12,8 +12,8 @@ import polars as pl
 
 from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
-from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.model_registry import Trained
 from pipeline.text import concreteness
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def train_file(
     from pipeline.training import registry
 
     registry.writable(out)
-    tensors, config, measured = _fitted(rated, vectors, profile, changes, splits)
-    registry.write(out, tensors, config)
+    trained, measured = _fitted(rated, vectors, profile, changes, splits)
+    model_registry.train_into(out, lambda: trained)
     return measured
 
 
@@ -63,33 +63,14 @@ def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | N
 
     Its numbers in `evaluations` are the mean over ten random splits and the splits themselves (`subset` split:1 …).
     """
-    from pipeline.training import registry
-
-    parse_day(day)
-    began = runs.start()
-    rated = rated or ratings()
-    tensors, config, measured = _fitted(rated, vectors, PROFILE, {}, SPLITS)
-    model_id = registry.keep(settings.models(), tensors, config)
-    about = {
-        "encoder": config["encoder"] or "word vectors",
-        "encoder_revision": config["encoder_revision"] or config["vectors"],
-        "config": json.dumps({"ratings": config["ratings"], "profile": PROFILE}, sort_keys=True),
-        "data_hash": rated.revision, "completion_models": [],
-    }  # fmt: skip
-    each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
-    mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
-    found = pl.concat([mean, each]).with_columns(
-        metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)
-    )
-    model_registry.put(
-        KIND, day, model_id, about, model_registry.numbers(found), run_id, is_promoted=True, texts=None, since=began
-    )
-    return model_id
+    words = rated or ratings()
+    return model_registry.train(day, lambda: _fitted(words, vectors, PROFILE, {}, SPLITS)[0], run_id)
 
 
 def _fitted(
     rated: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
-) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
+) -> tuple[Trained, pl.DataFrame]:
+    """A scorer, and its numbers on each split."""
     from pipeline.training.recam import abstractness
 
     recipe = abstractness.recipe_of(profile, **(changes or {}))
@@ -98,8 +79,28 @@ def _fitted(
     done = abstractness.fit(rated, source, recipe)
     left_out.record_rows("ratings", dict(rated.dropped["reason"].value_counts().iter_rows()))
     left_out.record_rows("train", {"no_vector": done.dropped.height})
-    told = {"profile": profile, "no_vector": done.dropped.height, "vectors": _hash(vectors) if vectors else None}
-    return done.tensors, {**done.config, **told}, measured
+    config = {
+        **done.config, "profile": profile, "no_vector": done.dropped.height,
+        "vectors": _hash(vectors) if vectors else None,
+    }  # fmt: skip
+    trained = Trained(
+        kind=KIND, tensors=done.tensors, config=config, evaluations=_evaluations(measured), texts=None,
+        summary={"ratings": config["ratings"], "profile": profile}, data_hash=rated.revision,
+        encoder="word vectors", encoder_revision=config["vectors"],
+    )  # fmt: skip
+    return trained, measured
+
+
+def _evaluations(measured: pl.DataFrame) -> pl.DataFrame:
+    """Pearson's r of each split and its mean over them, as rows of `evaluations` without their keys."""
+    if measured.is_empty():
+        return model_registry.numbers(pl.DataFrame(schema={"metric": pl.String}))
+    each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
+    mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
+    rows = pl.concat([mean, each])
+    return model_registry.numbers(
+        rows.with_columns(metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64))
+    )
 
 
 def standing(vectors: Path | None = None) -> Path:

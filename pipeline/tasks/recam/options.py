@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import polars as pl
 
-from pipeline import __version__, settings, slices, warehouse
+from pipeline import settings, slices, warehouse
 from pipeline.errors import BadInput
 from pipeline.examples.recam import balance, building, choices
 from pipeline.metrics.recam import retrieval
@@ -100,10 +100,8 @@ def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataF
     answers = rows["answer"].unique().sort().to_list()
     source = readers.vectors(readers.texts_of(rows), targets.path_of(how.vectors))
     told = readers.glosses(answers) if recipe.has_gloss else None
-    seen = json.dumps(
-        [readers.hash_of(rows), asdict(recipe), job["fold"], how.vectors, settings.encoder(), __version__]
-    )
-    state = settings.scratch("training") / f"{hashlib.sha256(seen.encode()).hexdigest()}.safetensors"
+    facts = (readers.hash_of(rows), asdict(recipe), job["fold"], how.vectors, settings.encoder())
+    state = model_registry.state_of(*facts)
     done = training.fit(rest, recipe, source, state, glosses=told, candidates=answers, device=readers.device())
     found = training.candidates(training.load(done.tensors, done.config, readers.device()), mine, DEPTH)
     listed = found.select("item_id", word="candidates", reader=pl.lit(job["reader"])).explode("word")

@@ -1,7 +1,6 @@
 """Readers of cloze items as tasks: items to a model, a model to its accuracy on either subtask (REC-17 to REC-31)."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record.model_registry import Trained
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,29 +146,33 @@ def device() -> str:
 
 
 def fitted(
-    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None
-) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
-    """Tensors, configuration and the epochs' numbers (rows of `evaluations` without their keys) of a reader.
+    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None,
+    subtask: str | None = None,
+) -> Trained:  # fmt: skip
+    """A reader, with the epochs' numbers and those on the test part, where there is one.
 
     Args:
         rows: item_id, article, question, options, label; split, where there is one.
         profile: one of `profiles`.
         changes: to its numbers.
         path: of word vectors, for those readers that have some; or the folder or name of an encoder, for the others.
+        subtask: whose reader it is in the tables.
     """
     module = module_of(profile)
     recipe = module.recipe_of(profile, **(changes or {}))
-    told = glosses(rows["options"].explode().to_list()) if recipe.has_gloss else None
+    option_glosses = glosses(rows["options"].explode().to_list()) if recipe.has_gloss else None
     source, name = _source(module, rows, path)
-    seen = json.dumps([hash_of(rows), asdict(recipe), name, __version__])
-    state = settings.scratch("training") / f"{hashlib.sha256(seen.encode()).hexdigest()}.safetensors"
-    done = module.fit(rows, recipe, source, state, glosses=told, device=device())
+    state = model_registry.state_of(hash_of(rows), asdict(recipe), name)
+    done = module.fit(rows, recipe, source, state, glosses=option_glosses, device=device())
     config = {**done.config, "profile": profile, "data_hash": hash_of(rows), "source": name}
-    epochs = done.history.select(
-        "epoch", "value", metric=pl.lit("accuracy"), split=pl.lit("validation"), subset=pl.lit("epochs"),
-        pair_count="count",
+    tested = rows.filter(pl.col("split") == "test") if "split" in rows.columns else rows.clear()
+    return Trained(
+        kind=kind(subtask) if subtask else config["kind"], tensors=done.tensors, config=config, texts=_learned(rows),
+        evaluations=model_registry.epochs(done.history, {"value": ("accuracy", "validation")}),
+        evaluate=(lambda model: numbers(tested, model)) if tested.height else None,
+        summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
+        encoder="word vectors", encoder_revision=name,
     )  # fmt: skip
-    return done.tensors, config, model_registry.numbers(epochs)
 
 
 def _source(module: ModuleType, rows: pl.DataFrame, path: Path | None) -> tuple[Any, str]:
@@ -178,9 +182,7 @@ def _source(module: ModuleType, rows: pl.DataFrame, path: Path | None) -> tuple[
     if module is not readers:
         return (str(path) if path else settings.encoder()), (path.name if path else settings.encoder())
     found = vectors(texts_of(rows), path)
-    digest = hashlib.sha256("\n".join(found.words).encode())
-    digest.update(found.vectors.tobytes())
-    return found, f"{path.name if path else settings.encoder()} {digest.hexdigest()[:12]}"
+    return found, f"{path.name if path else settings.encoder()} {found.revision[:12]}"
 
 
 def hash_of(rows: pl.DataFrame) -> str:
@@ -195,15 +197,7 @@ def train_file(
     path: Path | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """Train into a folder; its numbers on the rows' own parts, those of validation where there is no test part."""
-    from pipeline.training import registry
-
-    registry.writable(out)
-    tensors, config, epochs = fitted(rows, profile, changes, path)
-    registry.write(out, tensors, config)
-    model_registry.learned_in_folder(config["kind"], out, _learned(rows))
-    if "split" not in rows.columns or not (rows["split"] == "test").any():
-        return epochs
-    return pl.concat([epochs, numbers(rows.filter(pl.col("split") == "test"), registry.read(out))])
+    return model_registry.train_into(out, lambda: fitted(rows, profile, changes, path))[1]
 
 
 def train(
@@ -211,26 +205,7 @@ def train(
     path: Path | None = None, run_id: str = "cli",
 ) -> str:  # fmt: skip
     """Train on the items of a subtask into the registry, in force from that day on; the model's id."""
-    from pipeline.training import registry
-
-    parse_day(day)
-    began = runs.start()
-    rows = items(subtask)
-    tensors, config, epochs = fitted(rows, profile, changes, path)
-    model_id = registry.keep(settings.models(), tensors, config)
-    at_home = numbers(rows.filter(pl.col("split") == "test"), registry.fetch(settings.models(), model_id))
-    recipe = {name: config[name] for name in module_of(profile).Recipe.__slots__}
-    about = {
-        "encoder": config.get("encoder") or "word vectors",
-        "encoder_revision": config.get("encoder_revision") or config["source"],
-        "config": json.dumps({"profile": profile, **recipe}, sort_keys=True),
-        "data_hash": config["data_hash"], "completion_models": [],
-    }  # fmt: skip
-    found = pl.concat([epochs, at_home])
-    model_registry.put(
-        kind(subtask), day, model_id, about, found, run_id, is_promoted=True, texts=_learned(rows), since=began
-    )  # fmt: skip
-    return model_id
+    return model_registry.train(day, lambda: fitted(items(subtask), profile, changes, path, subtask), run_id)
 
 
 def cross(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:

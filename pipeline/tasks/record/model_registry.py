@@ -1,8 +1,10 @@
 """Models in the tables: which there are, what they are worth, and which of a kind is in force for a day."""
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,48 +18,102 @@ from pipeline.tables import ERASED, TABLES
 from pipeline.tasks.record import runs
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from pipeline.training.registry import Model
 
 DECIMALS = 6
 _ROWS = 10_000  # written out at once
 
 
-def put(
-    kind: str, day: str, model_id: str, about: Mapping[str, Any], evaluations: pl.DataFrame, run_id: str, *,
-    is_promoted: bool, texts: pl.Series | None, since: runs.Start | None = None,
-) -> None:  # fmt: skip
-    """Put a model into `models` and its numbers into `evaluations`; promoted, it is the one of its kind and day.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A model that is not kept yet, and what the tables say of it."""
 
-    Args:
-        kind: of model.
-        day: it was trained for.
-        model_id: its content hash.
-        about: encoder, encoder_revision, config, data_hash, completion_models.
-        evaluations: rows of the table without kind, day and model_id.
-        run_id: of Airflow.
-        is_promoted: whether days are scored by it.
-        texts: it was trained on, one a row; None where they are nobody's, such as rated words.
-        since: when the training began.
+    kind: str
+    tensors: "dict[str, Tensor]"
+    config: dict[str, Any]  # of its folder
+    evaluations: pl.DataFrame  # rows of the table without kind, day and model_id
+    texts: pl.Series | None  # it was trained on, one a row; None where they are nobody's, such as rated words
+    summary: Mapping[str, Any]  # what `models` shows of the configuration
+    data_hash: str | None = None  # where it is not one of the configuration
+    encoder: str = "none"  # shown where the configuration names none
+    encoder_revision: str = "none"
+    completion_models: Sequence[str] = ()
+    is_promoted: bool = True  # days are scored by it
+    evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the model as it was kept
+
+    def row(self) -> dict[str, Any]:
+        """Its row of `models` without kind, day and model_id."""
+        return {
+            "encoder": self.config.get("encoder") or self.encoder,
+            "encoder_revision": self.config.get("encoder_revision") or self.encoder_revision,
+            "config": json.dumps(self.summary, sort_keys=True), "data_hash": self.data_hash or self.config["data_hash"],
+            "completion_models": list(self.completion_models), "is_promoted": self.is_promoted,
+            "code_version": __version__,
+        }  # fmt: skip
+
+    def evaluations_in(self, folder: Path) -> pl.DataFrame:
+        """All evaluations of the model, which was kept in a folder."""
+        from pipeline.training import registry
+
+        more = [self.evaluate(registry.read(folder))] if self.evaluate else []
+        return pl.concat([self.evaluations, *more])
+
+
+def train(day: str, fit: Callable[[], Trained], run_id: str) -> str:
+    """Train a model into the registry and the tables, in force from a day on where it is promoted; its id."""
+    parse_day(day)
+    started = runs.start()
+    return register(fit(), day, run_id, started)
+
+
+def train_into(out: Path, fit: Callable[[], Trained]) -> tuple[str, pl.DataFrame]:
+    """Train a model into a folder, which holds nothing or another model; its id and its evaluations."""
+    from pipeline.training import registry
+
+    registry.writable(out)
+    trained = fit()
+    model_id = registry.write(out, trained.tensors, trained.config)
+    if trained.texts is not None:
+        learned_in_folder(trained.kind, out, trained.texts)
+    return model_id, trained.evaluations_in(out)
+
+
+def register(trained: Trained, day: str, run_id: str, started: runs.Start | None = None) -> str:
+    """Keep a model in the registry, and replace its row of `models` and its evaluations of a day; its id.
+
+    A promoted model takes the place of that which was promoted for the same kind and day.
     """
-    if texts is not None:
-        learned(kind, model_id, texts, run_id)  # first: no model is in force of which this is not known
-    where = warehouse.slice_of(kind=kind, day=day)
-    stamp = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
-    warehouse.overwrite("evaluations", {**where, "model_id": model_id}, evaluations.with_columns(**stamp), run_id)
-    facts = {**about, "is_promoted": is_promoted, "code_version": __version__}
-    row = pl.DataFrame(
-        [facts], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
-    ).with_columns(**stamp).select(TABLES["models"].schema.column_names())  # fmt: skip
+    from pipeline.training import registry
 
-    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        others = present.filter(pl.col("model_id") != model_id)
-        if is_promoted:
+    kind, model_id = trained.kind, registry.keep(settings.models(), trained.tensors, trained.config)
+    evaluations = trained.evaluations_in(settings.models() / model_id)
+    if trained.texts is not None:
+        learned(kind, model_id, trained.texts, run_id)  # first: no model is in force of which this is not known
+    partition = warehouse.slice_of(kind=kind, day=day)
+    key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
+    warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
+    row = pl.DataFrame(
+        [trained.row()], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
+    ).with_columns(**key).select(TABLES["models"].schema.column_names())  # fmt: skip
+
+    def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
+        others = current.filter(pl.col("model_id") != model_id)
+        if trained.is_promoted:
             others = others.with_columns(is_promoted=pl.lit(value=False))
         return pl.concat([others.select(row.columns), row.lazy()])
 
-    warehouse.replace("models", where, with_others, run_id)
+    warehouse.replace("models", partition, with_other_models, run_id)
     count = evaluations.height + 1  # the model's own row
-    runs.tell(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, since)
+    runs.tell(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, started)
+    return model_id
+
+
+def state_of(*facts: object) -> Path:
+    """The file of a training's state, named by what the training is made of."""
+    key = hashlib.sha256(json.dumps([*facts, __version__]).encode())
+    return settings.scratch("training") / f"{key.hexdigest()}.safetensors"
 
 
 def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
@@ -136,6 +192,27 @@ def numbers(found: pl.DataFrame) -> pl.DataFrame:
         .select(pl.col(name).cast(kind) for name, kind in schema.items())
         .with_columns(pl.col("value", "baseline").round(DECIMALS))
     )
+
+
+def scalars(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a configuration is a number, a word or a truth value."""
+    return {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
+
+
+def epochs(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
+    """Numbers of a training's epochs as rows of `evaluations` without kind, day and model_id.
+
+    Args:
+        history: epoch, count, and some of the columns.
+        columns: metric and split of each.
+    """
+    rows = [
+        history.select(
+            "epoch", value=name, metric=pl.lit(metric), split=pl.lit(split), subset=pl.lit("epochs"), pair_count="count"
+        ).drop_nulls("value")
+        for name, (metric, split) in columns.items() if name in history.columns
+    ]  # fmt: skip
+    return numbers(pl.concat(rows))
 
 
 def hash_of(*frames: pl.DataFrame) -> str:

@@ -1,9 +1,8 @@
 """The subtext recogniser as tasks: labelled comments to a model, a model to scores (CSD-02, CSD-28 to CSD-31)."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.record import day_texts as texts
 from pipeline.tasks.record import model_registry, runs
@@ -95,8 +93,8 @@ def fitted(
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
     others: Sequence[str] = (),
-) -> tuple[dict[str, Any], dict[str, Any], pl.DataFrame]:
-    """Tensors, configuration and numbers (rows of `evaluations` without their keys) of a recogniser.
+) -> model_registry.Trained:
+    """A recogniser of labelled comments, and its numbers.
 
     Args:
         rows: text, context, label, split.
@@ -120,16 +118,19 @@ def fitted(
     else:
         source = vectors(rows, path, recipe.tokenizer, others)
     data_hash = hash_of(rows)
-    seen = hashlib.sha256(f"{data_hash} {asdict(recipe)} {__version__}".encode())
-    if recipe.units == "pieces":
-        seen.update(source.revision.encode())
-    else:
-        seen.update("\n".join(source.words).encode())
-        seen.update(source.vectors.tobytes())
-    done = recogniser.fit(rows, recipe, source, settings.scratch("training") / f"{seen.hexdigest()}.safetensors")
+    state = model_registry.state_of(data_hash, asdict(recipe), source.revision)
+    done = recogniser.fit(rows, recipe, source, state)
     config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     trained = recogniser.load(done.tensors, config, source if recipe.units == "pieces" else None)
-    return done.tensors, config, pl.concat([_of_epochs(done.history), numbers(rows, trained)])
+    epochs = model_registry.epochs(done.history, {"value": ("macro_f1", "validation")})
+    unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
+    return model_registry.Trained(
+        kind=KIND, tensors=done.tensors, config=config,
+        evaluations=pl.concat([epochs, numbers(rows, trained)]),
+        texts=pl.concat([rows["text"], rows["context"].alias("text"), *unlabelled]),
+        summary={name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)},
+        encoder="word vectors", encoder_revision="of the model",
+    )  # fmt: skip
 
 
 def hash_of(rows: pl.DataFrame) -> str:
@@ -143,13 +144,7 @@ def train_file(
     path: Path | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """Train into a folder; the model's numbers."""
-    from pipeline.training import registry
-
-    registry.writable(out)
-    tensors, config, found = fitted(rows, profile, changes, path)
-    registry.write(out, tensors, config)
-    model_registry.learned_in_folder(KIND, out, _texts_of(rows))
-    return found
+    return model_registry.train_into(out, lambda: fitted(rows, profile, changes, path))[1]
 
 
 def train(
@@ -160,34 +155,15 @@ def train(
 
     But not one of labels that were made up: it is kept and says nothing about comments.
     """
-    from pipeline.training import registry
-    from pipeline.training.subtext import recogniser
 
-    parse_day(day)
-    began = runs.start()
-    comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
-    rows = released(release)
-    tensors, config, found = fitted(rows, profile, changes, others=comments)
-    model_id = registry.keep(settings.models(), tensors, config)
-    about = {
-        "encoder": config["encoder"] or "word vectors",
-        "encoder_revision": config["encoder_revision"] or "of the model",
-        "config": json.dumps(
-            {name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)} | {"release": release},
-            sort_keys=True,
-        ),
-        "data_hash": config["data_hash"], "completion_models": [],
-    }  # fmt: skip
-    is_made_up = rows["item_id"].is_in(simulated().implode()).any()
-    unlabelled = [] if config["encoder"] else [pl.Series("text", comments, dtype=pl.String)]  # word vectors read all
-    texts = pl.concat([_texts_of(rows), *unlabelled])
-    model_registry.put(KIND, day, model_id, about, found, run_id, is_promoted=not is_made_up, texts=texts, since=began)
-    return model_id
+    def fit() -> model_registry.Trained:
+        comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
+        rows = released(release)
+        trained = fitted(rows, profile, changes, others=comments)
+        is_made_up = rows["item_id"].is_in(simulated().implode()).any()
+        return replace(trained, summary={**trained.summary, "release": release}, is_promoted=not is_made_up)
 
-
-def _texts_of(rows: pl.DataFrame) -> pl.Series:
-    """All texts that a recogniser reads."""
-    return pl.concat([rows["text"], rows["context"].alias("text")])
+    return model_registry.train(day, fit, run_id)
 
 
 def opened(ref: str | None = None, day: str | None = None) -> "Model":
@@ -256,15 +232,6 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
                 value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
                 found.append({**row, "metric": f"{name}_baseline", "value": value})
     return model_registry.numbers(pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64)))
-
-
-def _of_epochs(history: pl.DataFrame) -> pl.DataFrame:
-    split = pl.lit("validation")
-    return model_registry.numbers(
-        history.select(
-            "epoch", "value", metric=pl.lit("macro_f1"), split=split, subset=pl.lit("epochs"), pair_count="count"
-        )
-    )
 
 
 def overview(found: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.commenting import commenters
+from pipeline.tasks.commenting import commenters, generated, writing
 from pipeline.tasks.commenting import corpus as threads
 from pipeline.tasks.record import model_registry
 
@@ -29,7 +29,7 @@ def test_a_commenter_comments_on_the_test_articles(corpus: Path, system: str) ->
     assert model_registry.model_for(commenters.kind(system), DAY) == model_id
     rows = {}
     for turn in range(2):
-        assert commenters.generate(DAY, system) == 6
+        assert generated.generate(DAY, system) == 6
         rows[turn] = warehouse.scan("generated_comments").collect().sort("generated_id")
     assert rows[0].equals(rows[1])
     tested = warehouse.scan("threads", pl.col("split") == "test").collect()
@@ -44,7 +44,7 @@ def test_a_commenter_comments_on_the_test_articles(corpus: Path, system: str) ->
 def test_what_is_retrieved_was_said_elsewhere(corpus: Path) -> None:
     """A retrieved comment is one of a training article, word for word."""
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
-    commenters.generate(DAY, "ir_tc")
+    generated.generate(DAY, "ir_tc")
     found = warehouse.scan("generated_comments").select("found_in", "text").collect()
     learnt = threads.thread_comments("train").select(
         pl.concat_str("source", "thread_id", "comment_id", separator="/"), "text"
@@ -54,7 +54,7 @@ def test_what_is_retrieved_was_said_elsewhere(corpus: Path) -> None:
 
 def test_real_comments_stand_beside(corpus: Path) -> None:
     """Of each test article the one real comment that is no reference is there as `human`."""
-    assert commenters.generate(DAY, commenters.HUMAN) == 6
+    assert generated.generate(DAY, generated.HUMAN) == 6
     rows = warehouse.scan("generated_comments").collect()
     assert rows["model_id"].null_count() == 6
     apart = warehouse.scan("reference_comments", pl.col("role") == "candidate").collect()
@@ -64,11 +64,11 @@ def test_real_comments_stand_beside(corpus: Path) -> None:
 
 def test_an_article_without_a_comment_is_told_of(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
-    none = pl.DataFrame(schema=commenters.MADE)
+    none = pl.DataFrame(schema=writing.MADE)
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
-    monkeypatch.setattr(commenters, "_retrieved", lambda *_: none)
-    assert commenters.generate(DAY, "ir_tc") == 0
-    gone = warehouse.scan("dropped", pl.col("step") == commenters.STEP).collect()
+    monkeypatch.setattr(writing, "_retrieved", lambda *_: none)
+    assert generated.generate(DAY, "ir_tc") == 0
+    gone = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
     assert gone["reason"].to_list() == ["no_comment"] * 6
 
 
@@ -80,7 +80,7 @@ def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
     found = commenters.train_file("seq2seq", data, tmp_path / "model", WRITER)
     assert {("loss", "train"), ("loss", "validation")} == set(found.select("metric", "split").iter_rows())
     rows = pl.DataFrame({"title": ["新桥今天通车", "A new bridge"], "content": ["桥长三公里", None], "id": [7, 8]})
-    said = commenters.comment(rows, str(tmp_path / "model"), best=2, decoding=commenters.decoding(best=2, longest=5))
+    said = writing.comment(rows, str(tmp_path / "model"), best=2, decoding=writing.decoding(best=2, longest=5))
     assert said["id"].to_list() == [7, 7, 8, 8]
     assert said.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
 
@@ -96,24 +96,24 @@ def test_a_pretrained_model_is_fitted_and_comments(corpus: Path, tmp_path: Path)
     history = commenters.fit_pretrained(few, tmp_path / "model", str(tmp_path / "start"), {"epochs": 1, "source": 32})
     assert history["epoch"].to_list() == [1]
     rows = pl.DataFrame({"title": ["公交改线", "新桥"], "content": [None, "桥长三公里"]})
-    how = commenters.decoding(method="sample", best=2, longest=6)
-    said = commenters.comment(rows, str(tmp_path / "model"), decoding=how, best=2)
+    how = writing.decoding(method="sample", best=2, longest=6)
+    said = writing.comment(rows, str(tmp_path / "model"), decoding=how, best=2)
     assert said.height == 4
     assert said.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
-    assert said.equals(commenters.comment(rows, str(tmp_path / "model"), decoding=how, best=2))
-    short = commenters.decoding(method="sample", longest=6)
-    assert commenters.generate(DAY, "pretrained", ref=str(tmp_path / "model"), decoding=short) == 6
+    assert said.equals(writing.comment(rows, str(tmp_path / "model"), decoding=how, best=2))
+    short = writing.decoding(method="sample", longest=6)
+    assert generated.generate(DAY, "pretrained", ref=str(tmp_path / "model"), decoding=short) == 6
     made = warehouse.scan("generated_comments").collect()
     assert set(made["system"]) == {"pretrained"}
     assert made["model_id"].n_unique() == 1
     with pytest.raises(BadInput, match="say which"):
-        commenters.generate(DAY, "pretrained")
+        generated.generate(DAY, "pretrained")
 
 
 def test_words_are_put_together_as_their_language_has_it() -> None:
     """Chinese words stand without blanks, Latin ones and numbers with."""
-    assert commenters.joined(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
-    assert commenters.joined(["so", "far", "away"], "en") == "so far away"
+    assert writing.joined(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
+    assert writing.joined(["so", "far", "away"], "en") == "so far away"
 
 
 def test_a_file_without_comments_is_refused(tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_a_file_without_comments_is_refused(tmp_path: Path) -> None:
 def test_no_model_is_missing(corpus: Path) -> None:
     """Without a model in force the message says how to train one; a name nobody knows is refused."""
     with pytest.raises(Missing, match="undertone train commenter"):
-        commenters.generate(DAY, "att")
+        generated.generate(DAY, "att")
     with pytest.raises(BadInput, match="no commenter 'gpt'; there are ir_t, ir_tc, seq2seq, att, att_tc"):
-        commenters.generate(DAY, "gpt")
+        generated.generate(DAY, "gpt")

@@ -9,8 +9,8 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import Missing
 from pipeline.tables import empty
-from pipeline.tasks.commenting import commenters, overlap
 from pipeline.tasks.commenting import corpus as threads
+from pipeline.tasks.commenting import generated, overlap
 from pipeline.tasks.commenting.corpus import Rules
 from pipeline.tasks.daily import collect, tokenize
 
@@ -109,14 +109,14 @@ def test_a_source_that_is_gone_leaves_nothing(corpus: Path) -> None:
     tokenize.run(DAY)
     threads.build(DAY, Rules(share=0.25))
     assert set(table("threads")["source"]) == {"sample_news", "other_news"}
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     for name in ("articles", "comments"):
         warehouse.overwrite(name, warehouse.slice_of(source="sample_news"), empty(name))
     threads.build(DAY, Rules(share=0.25))
     assert set(table("threads")["source"]) == {"other_news"}
     assert table("reference_comments").height == 0
     with pytest.raises(Missing, match="no articles of test"):
-        commenters.generate(DAY, commenters.HUMAN)
+        generated.generate(DAY, generated.HUMAN)
     assert table("generated_comments").height == 0
 
 

@@ -12,7 +12,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import scoring, weights
-from pipeline.tasks.commenting import commenters, correlations, overlap
+from pipeline.tasks.commenting import correlations, generated, overlap
 
 DAY = sample.DAY
 
@@ -44,7 +44,7 @@ def test_metrics_are_held_against_people(graded: Path) -> None:
 
 def test_without_grades_there_are_the_plain_metrics(corpus: Path) -> None:
     """Nobody graded: there are scores without weights, no correlations, and no error."""
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     overlap.measure(DAY)
     assert warehouse.scan("metric_scores").collect()["is_weighted"].any() is False
     assert correlations.correlations(DAY) == 0

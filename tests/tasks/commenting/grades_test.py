@@ -9,7 +9,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import quality, task_files
-from pipeline.tasks.commenting import commenters, grades
+from pipeline.tasks.commenting import generated, grades
 from pipeline.tasks.daily import collect
 
 DAY = sample.DAY
@@ -84,7 +84,7 @@ def test_what_commenters_made_is_graded(corpus: Path) -> None:
     """Generated comments are tasks with their articles; raters are not told who made them (AAC-26)."""
     with pytest.raises(Missing, match="undertone commenting generate"):
         grades.give("candidates", DAY, "files")
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     assert grades.give("candidates", DAY, "files") == 6
     told = next(task_files.tasks_rows(grades.tasks_of("candidates"), form=quality.FORM))
     assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
@@ -155,10 +155,10 @@ def test_a_sheet_of_what_has_changed_is_taken(given: Path) -> None:
 
 def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
     """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     grades.give("candidates", DAY, "simulated")
     grades.look("candidates", "simulated")
-    where = warehouse.slice_of(source="sample_news", system=commenters.HUMAN)
+    where = warehouse.slice_of(source="sample_news", system=generated.HUMAN)
     some = warehouse.scan("generated_comments").head(4).collect()
     warehouse.overwrite("generated_comments", where, some)
     assert warehouse.run_check("grades_have_comments")

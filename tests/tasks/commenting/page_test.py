@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline import sample
-from pipeline.tasks.commenting import commenters, correlations, grades, overlap, page
+from pipeline.tasks.commenting import correlations, generated, grades, overlap, page
 
 DAY = sample.DAY
 
@@ -13,7 +13,7 @@ def test_the_page_shows_what_there_is(corpus: Path) -> None:
     early = Path(page.write(DAY)).read_text(encoding="utf-8")
     assert "What the corpus is made of" in early
     assert "Whether metrics grade as people do" not in early
-    commenters.generate(DAY, commenters.HUMAN)
+    generated.generate(DAY, generated.HUMAN)
     for kind in grades.KINDS:
         grades.give(kind, DAY, "simulated")
         grades.look(kind, "simulated")
