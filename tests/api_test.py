@@ -1,0 +1,40 @@
+"""The public functions: what their docstrings show, and what `import pipeline` costs."""
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeline
+from pipeline import api
+
+
+@pytest.mark.parametrize("name", pipeline.__all__)
+def test_docstrings_show_what_functions_give(name: str, tables: Path) -> None:
+    """Each public function has an example, and gives what the example shows."""
+    function = getattr(pipeline, name)
+    assert function is getattr(api, name)
+    [example] = doctest.DocTestFinder(recurse=False).find(function, name, globs={})
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_import_is_light() -> None:
+    """`import pipeline` imports nothing but itself until a function is used, and names its functions."""
+    code = "import sys, pipeline; print(*sorted(m for m in sys.modules if m.startswith(('pipeline', 'polars'))))"
+    code += "; assert set(pipeline.__all__) <= set(dir(pipeline))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["pipeline"]
+
+
+def test_unknown_name() -> None:
+    """What is no public function is an AttributeError, as of any module."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(pipeline, "nothing")  # noqa: B009 - mypy knows that there is none
+
+
+def test_types_are_published() -> None:
+    """The package says that it has types."""
+    assert (Path(pipeline.__file__).parent / "py.typed").is_file()
