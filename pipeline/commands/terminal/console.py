@@ -25,7 +25,7 @@ err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() el
 
 _IS_TAKEN: list[bool] = []  # whether the JSON of this command has what was left out
 
-LINE_EVERY = 10.0  # seconds between progress lines where nobody watches
+LINE_EVERY = 60.0  # seconds between progress lines where nobody watches
 
 
 def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
@@ -99,26 +99,40 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     Without a total the bar only shows that work goes on, and how much is done.
     """
     if err.is_terminal:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich import progress as rich
+        from rich.text import Text
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err, transient=True) as bar:
+        class Rate(rich.ProgressColumn):
+            def render(self, task: rich.Task) -> Text:
+                return Text(f"{task.speed or 0:,.1f}/s")
+
+        named = rich.TextColumn("{task.description}")
+        columns = (named, rich.BarColumn(), rich.MofNCompleteColumn(), Rate(), rich.TimeRemainingColumn())
+        with rich.Progress(*columns, console=err, transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda count: bar.advance(task, count)
         return
-    start = said = time.monotonic()
+    started_at = printed_at = time.monotonic()
     done = 0
 
     def advance(count: int) -> None:
-        nonlocal done, said
+        nonlocal done, printed_at
         done += count
-        if time.monotonic() - said > LINE_EVERY:
-            said = time.monotonic()
-            say(f"{what}: {done:,}{f' of {total:,}' if total else ''}, {said - start:.0f} s")
+        if time.monotonic() - printed_at > LINE_EVERY:
+            printed_at = time.monotonic()
+            say(f"{what}: {_progress_line(done, total, printed_at - started_at)}")
 
     yield advance
-    if time.monotonic() - start > 2:
-        say(f"{what}: {done:,} done in {time.monotonic() - start:.1f} s")
+    if time.monotonic() - started_at > 2:
+        say(f"{what}: {done:,} done in {time.monotonic() - started_at:.1f} s")
+
+
+def _progress_line(done: int, total: int | None, seconds: float) -> str:
+    """How much is done, how fast it goes, and how long the rest takes at that rate."""
+    if not total:
+        return f"{done:,}, {done / seconds:,.1f} a second"
+    rest = f", about {seconds * (total - done) / done:,.0f} s to go" if done else ""
+    return f"{done:,} of {total:,}, {done / seconds:,.1f} a second{rest}"
 
 
 @contextmanager
