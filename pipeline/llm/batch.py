@@ -7,7 +7,6 @@ provider's list of batches is searched for our id in `metadata`. Answers go into
 """
 
 import json
-import os
 import tempfile
 import time
 import uuid
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Retry
+from pipeline.io.atomic import replace_file
 from pipeline.llm.client import blamed
 from pipeline.llm.ledger import answers, cost, owners
 from pipeline.llm.ledger.answers import BATCH, Call
@@ -91,10 +91,8 @@ def collect(
 def export(path: Path, requests: Iterable[Request], engine: sa.Engine, output_tokens: int | None = None) -> int:
     """Write what the ledger has no answer to as a batch file, to be carried by hand; return the number of lines."""
     unanswered = _unanswered(requests, engine)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with fresh.open("wb") as file:
+    with replace_file(path) as draft, draft.open("wb") as file:
         file.writelines(_line(key, request, output_tokens) for key, request in unanswered.items())
-    fresh.replace(path)
     return len(unanswered)
 
 

@@ -6,13 +6,14 @@ that stand in at least five sentences of the training part of the shipped graded
 each n-gram counted once a text, length 1). With a Chinese or multilingual encoder, set UNDERTONE_ENCODER instead.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from pipeline.io.hashes import hash_file
 
 NAME = "characters"
 LIST = Path(__file__).with_name("characters_zh.tsv")
@@ -37,7 +38,7 @@ def known() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
 @lru_cache(maxsize=1)
 def revision() -> str:
     """SHA-256 of the list."""
-    return hashlib.sha256(LIST.read_bytes()).hexdigest()
+    return hash_file(LIST)
 
 
 def vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:

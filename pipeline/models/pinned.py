@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.io.hashes import hash_file
 
 READ = (".safetensors", ".json", ".txt", ".model")  # weights, configurations, vocabularies
 
@@ -90,11 +91,15 @@ def _git_hash(path: Path) -> str:
     return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
-@lru_cache(maxsize=64)
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file, read again only when it was written to."""
+    status = path.stat()
+    return _hash_of_state(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
+    return hash_file(path)
 
 
 def folder_hash(folder: Path) -> str:

@@ -5,12 +5,12 @@ What is in memory at a time is a chunk while the file is made, and afterwards th
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.io.atomic import replace_file
 from pipeline.models.encoder import Encoder, Vectors, encode
 
 CHUNK = 8192  # texts encoded between two writes
@@ -42,15 +42,12 @@ def embedded(
 
 
 def _make(path: Path, encoder: Encoder, texts: Sequence[str], done: Callable[[int], None]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(prefix=".draft-", dir=path.parent, delete=False) as file:
-        draft = Path(file.name)
-    rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
     # long and short texts apart, so that each chunk can be cut into batches of equal lengths
     order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-    for start in range(0, len(order), CHUNK):
-        chunk = order[start : start + CHUNK]
-        rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
-    rows.flush()
-    del rows
-    draft.replace(path)
+    with replace_file(path) as draft:
+        rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
+        for start in range(0, len(order), CHUNK):
+            chunk = order[start : start + CHUNK]
+            rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
+        rows.flush()
+        del rows

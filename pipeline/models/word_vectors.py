@@ -5,7 +5,6 @@ vectors, where those are known.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Collection, Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput
+from pipeline.io.atomic import replace_file
 from pipeline.io.lines import lines
 
 Vectors = npt.NDArray[np.float32]
@@ -93,11 +93,9 @@ def write(path: Path, found: WordVectors) -> None:
     for word in found.words:
         if not word.strip(" ") or len(f"{word}.".splitlines()) > 1:
             raise BadInput(f"{path}: {word!r:.40} cannot be a word of the format")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix=".draft-", dir=path.parent, delete=False) as file:
+    with replace_file(path) as draft, draft.open("w", encoding="utf-8") as file:
         for word, vector in zip(found.words, found.vectors, strict=True):
             file.write(f"{word} {' '.join(map(str, vector))}\n")
-    Path(file.name).replace(path)
 
 
 def rows_of(place: Mapping[str, int], word: str) -> list[int]:

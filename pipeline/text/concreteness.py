@@ -7,7 +7,6 @@ it is a file that the user gives. What is shipped is a list of our own on the sa
 """
 
 import csv
-import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_file
 from pipeline.io.lines import lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
@@ -136,7 +136,7 @@ def _ratings(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, flo
     ratings = kept["rating"].to_numpy()
     low, high = float(ratings.min()), float(ratings.max())
     score = pl.Series((ratings - low) / (high - low))  # by polars the greatest may become 1 - 1e-16
-    revision = hashlib.sha256(path.read_bytes()).hexdigest()
+    revision = hash_file(path)
     return Ratings(path.name, revision, low, high, kept.select("word", "rating", score=score), dropped.sort("line"))
 
 

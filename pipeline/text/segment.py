@@ -4,7 +4,6 @@ The Rust twin of jieba is an option, named in what it makes: it cuts 0.25% of se
 Emoji codes ([doge]) and typed tokens ([URL]) stay whole, since they carry tone. Blanks are no tokens.
 """
 
-import hashlib
 import re
 from collections.abc import Callable
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput, Missing
+from pipeline.io.hashes import hash_file
 
 CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -85,7 +85,7 @@ def _jieba() -> Tokenizer:
     jieba.setLogLevel("WARNING")  # its chatter about the cache goes to standard error
     jieba.initialize()
     dictionary = Path(jieba.__file__).parent / "dict.txt"
-    digest = hashlib.sha256(dictionary.read_bytes()).hexdigest()[:12]
+    digest = hash_file(dictionary)[:12]
     return Tokenizer("jieba", version("jieba"), f"{digest}/hmm", jieba.lcut)
 
 

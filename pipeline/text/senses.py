@@ -12,7 +12,6 @@ candidates of all targets counts what the context marked, whatever its length.
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -23,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput, Missing
-from pipeline.private import make_draft
+from pipeline.io.atomic import new_folder
 from pipeline.text import wordnet
 
 Ints = npt.NDArray[np.integer]
@@ -133,17 +132,10 @@ def build(folder: Path) -> None:
         return
     arrays = _arrays()
     header = {"format": _FORMAT, "wordnet": wordnet.version(), "synsets": len(arrays["synsets"])}
-    draft = make_draft(folder.parent)
-    try:
+    with new_folder(folder, may_exist=True) as draft:
         for name in _ARRAYS:
             np.save(draft / f"{name}.npy", arrays[name], allow_pickle=False)
         (draft / "header.json").write_text(json.dumps(header), encoding="utf-8")
-        draft.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # otherwise another process wrote it first
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _arrays() -> dict[str, npt.NDArray[Any]]:

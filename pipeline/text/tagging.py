@@ -11,11 +11,9 @@ keeps don't whole, which no treebank does, and a code in brackets is not kept wh
 ("he saw [the] door").
 """
 
-import hashlib
 import json
 import random
 import re
-import tempfile
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput, Missing
+from pipeline.io.atomic import write_text
+from pipeline.io.hashes import hash_file
 from pipeline.io.lines import json_object, lines, whole
 from pipeline.text import wordnet
 
@@ -175,15 +175,11 @@ def _perceptron_tags(learnt: dict[str, Any]) -> Callable[[Sequence[str]], list[s
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return hash_file(path)[:12]
 
 
 def _write(path: Path, learnt: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix=".draft-", dir=path.parent, delete=False) as file:
-        json.dump(learnt, file, ensure_ascii=False)  # unsorted: sums of weights go by their order
-    Path(file.name).replace(path)
+    write_text(path, json.dumps(learnt, ensure_ascii=False))  # unsorted: sums of weights go by their order
 
 
 def _kept(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.errors import BadInput, Missing
+from pipeline.io.atomic import new_folder
 
 POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}  # in the order in which WordNet lists them
 NONSPECIFIC = 6  # levels below it (section 3.3)
@@ -217,18 +218,10 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
         if lacking := [name for name in (*FILES, "lexnames") if not (place / name).is_file()]:
             raise BadInput(f"{place}: is there but lacks {', '.join(lacking)}; remove it or choose another folder")
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=place.parent) as folder:
-        draft = Path(folder) / "wordnet"
-        draft.mkdir()
+    with new_folder(place, may_exist=True) as draft, tempfile.TemporaryDirectory() as folder:
         _collect([_opened(source, Path(folder) / str(i)) for i, source in enumerate(sources)], draft)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")
-        try:
-            draft.rename(place)
-        except OSError:
-            if not place.is_dir():  # otherwise another process laid it out first
-                raise
     return place
 
 

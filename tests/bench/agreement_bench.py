@@ -16,7 +16,8 @@ from sklearn.metrics import cohen_kappa_score
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from pipeline.metrics.labelling.agreement import MEASURES, cohen_kappa, fleiss_kappa, interval
+from pipeline.metrics.labelling.agreement import cohen_kappa, fleiss_kappa, interval
+from pipeline.metrics.labelling.measures import MEASURES
 from tests.bench.run import against, cpu
 
 LABELS = 1_000_000

@@ -43,7 +43,7 @@ def layered() -> Encoder:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Nothing remembered of encoders and files, before and after."""
-    caches: list[Any] = [load, pinned.file_hash]
+    caches: list[Any] = [load]
     for cache in caches:
         cache.cache_clear()
     yield

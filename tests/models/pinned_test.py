@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import constants, errors
 
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.models.pinned import file_hash, folder_hash, located
+from pipeline.models.pinned import folder_hash, located
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = f"somebody/small@{COMMIT}"
@@ -32,7 +32,6 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             blob = told.stdout.decode().strip()
         (place / "blobs" / blob).write_bytes(content)
         (folder / name).symlink_to(Path("../../blobs") / blob)
-    file_hash.cache_clear()
     return folder
 
 

@@ -35,7 +35,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def files(folder: Path) -> list[str]:
     """Endings of the files that lie there."""
-    return sorted("draft" if path.name.startswith(".draft-") else path.suffix for path in folder.iterdir())
+    return sorted(path.suffix for path in folder.iterdir())
 
 
 def test_made_once_and_mapped(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
@@ -72,10 +72,10 @@ def test_other_texts_orders_and_poolings_are_other_files(tmp_path: Path, tiny_fo
     assert files(tmp_path) == [".npy"] * 6
 
 
-def test_a_draft_is_never_read(
+def test_an_attempt_that_failed_leaves_nothing(
     tmp_path: Path, encoder: Encoder, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an attempt left that was killed half-way is not taken for embeddings; the next attempt makes all rows."""
+    """What an attempt wrote that was stopped half-way is not taken for embeddings; the next attempt makes all rows."""
     whole = vectors.encode
 
     def killed(*given: Any) -> Any:
@@ -86,11 +86,11 @@ def test_a_draft_is_never_read(
     monkeypatch.setattr(vectors, "encode", killed)
     with pytest.raises(KeyboardInterrupt):
         embedded(tmp_path, encoder, TEXTS)
-    assert files(tmp_path) == ["draft"]
+    assert files(tmp_path) == []
     monkeypatch.setattr(vectors, "encode", whole)
     found = embedded(tmp_path, encoder, TEXTS)
     assert np.abs(found - encode(encoder, TEXTS)).max() < 1e-6
-    assert files(tmp_path) == [".npy", "draft"]
+    assert files(tmp_path) == [".npy"]
 
 
 def test_no_texts(tmp_path: Path, encoder: Encoder) -> None:

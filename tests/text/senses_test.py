@@ -132,18 +132,6 @@ def test_a_store_that_is_there_is_left(store: senses.Store, tmp_path: Path) -> N
     assert list((tmp_path / "ours").iterdir()) == []
 
 
-def test_a_failed_build_leaves_nothing(store: senses.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full in the middle leaves no folder and no draft."""
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="No space"):
-        senses.build(tmp_path / "a" / "store")
-    assert list((tmp_path / "a").iterdir()) == []
-
-
 def test_a_missing_store_says_how_to_make_it(tmp_path: Path) -> None:
     """No folder is Missing, and the message names `build`."""
     with pytest.raises(Missing, match=r"senses\.build"):

@@ -6,13 +6,13 @@ are the same word but for capitals; the dev and test files have none.
 """
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.atomic import write_text
 from pipeline.io.lines import json_lines
 
 PLACEHOLDER = "@placeholder"
@@ -88,10 +88,7 @@ def write(path: Path, items: pl.DataFrame) -> None:
         if len({option.strip().lower() for option in _item(entry, where)["options"]}) < OPTIONS:
             raise BadInput(f"{where}: field 'options' should hold different words, found {row['options']}")
         lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix=".draft-", dir=path.parent, delete=False) as file:
-        file.writelines(lines)
-    Path(file.name).replace(path)
+    write_text(path, "".join(lines))
 
 
 def answers() -> pl.Expr:

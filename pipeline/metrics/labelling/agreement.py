@@ -2,38 +2,34 @@
 
 For grades there is Cohen's weighted kappa (commenting, section 3; AAC-09).
 
-Labels are whole numbers from 0, [items, raters], -1 where a label is missing. Each measure is a formula on sums over
-items, so items that were labelled alike are counted once, and a thousand resamples of a million labels are one matrix
-product.
+Labels are whole numbers from 0, [items, raters], -1 where a label is missing.
 
 TAE takes three raters of a first round and the label that a fourth decided on (CSD-15), who saw theirs: he is not
 independent of them. That is why kappa is told of the three as well as of all four, as the paper has it (CSD-16).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS
+from pipeline.metrics.labelling.measures import (
+    MISSING,
+    Codes,
+    Floats,
+    agr_rad,
+    check_codes,
+    count_classes,
+    count_patterns,
+    tae_of,
+    take_apart,
+)
 from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tails
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.signedinteger]
-
-MISSING = -1
 RESAMPLES = 1000
 SEED = 42
-
-
-class _Parts(NamedTuple):
-    """A measure taken apart."""
-
-    features: Floats  # [patterns, m]: what an item labelled so adds to the sums
-    value: Callable[[Floats], Floats]  # sums [..., m] to the measure [...]
 
 
 def fleiss_kappa(codes: Codes) -> float:
@@ -123,15 +119,10 @@ class Records(NamedTuple):
 
 def tae_records(first: Codes, second: Codes) -> Records:
     """agr, rad and TAE of each item (CSD-18, CSD-19); arguments as for `tae`."""
-    codes = _checked(np.column_stack([first, second]))
-    agr, rad = _agr_rad(codes, _classes(codes))
+    codes = check_codes(np.column_stack([first, second]))
+    agr, rad = agr_rad(codes, count_classes(codes))
     agr, rad = (np.where((codes >= 0).all(axis=1), part, np.nan) for part in (agr, rad))
     return Records(agr, rad, tae_of(agr, rad))
-
-
-def tae_of(agr: Floats, rad: Floats) -> Floats:
-    """Equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
-    return np.asarray((np.exp(agr - rad) - np.exp(-1)) / (np.e - np.exp(-1)))
 
 
 class Bounds(NamedTuple):
@@ -183,8 +174,8 @@ def interval(
         confidence: share of the resamples between the ends.
         seed: the same seed gives the same ends.
     """
-    patterns, counts = _patterns(_checked(codes))
-    parts = _parts(measure, patterns)
+    patterns, counts = count_patterns(check_codes(codes))
+    parts = take_apart(measure, patterns)
     value = float(parts.value(counts @ parts.features))
     if np.isnan(value):
         return Interval(value, np.nan, np.nan, resamples)
@@ -280,181 +271,7 @@ def _row(field: str, labels: pl.DataFrame, resamples: int, seed: int) -> list[st
     return [*found, tae_bounds(len(RATERS), classes).low]
 
 
-def _checked(codes: Codes) -> Codes:
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(f"expected whole numbers [items, two raters or more], got {codes.dtype} {list(codes.shape)}")
-    if codes.min(initial=0) < MISSING:
-        raise ValueError(f"expected codes from 0, and {MISSING} for a missing label, got {codes.min()}")
-    return codes
-
-
-def _classes(codes: Codes) -> int:
-    return int(codes.max(initial=0)) + 1
-
-
-def _patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
-    """The distinct rows, in a fixed order, and how often each occurs."""
-    base = _classes(codes) + 1
-    if base ** codes.shape[1] >= 2**63:  # too many for one number a row
-        found, counts = np.unique(codes, axis=0, return_counts=True)
-        return found, counts
-    number = np.zeros(len(codes), np.int64)
-    for column in codes.T:
-        number = number * base + (column.astype(np.int64) + 1)
-    _, at, counts = np.unique(number, return_index=True, return_counts=True)
-    return codes[at], counts
-
-
-def _parts(measure: str, patterns: Codes) -> _Parts:
-    if measure not in MEASURES:
-        raise ValueError(f"no measure {measure!r}; there are {', '.join(MEASURES)}")
-    return MEASURES[measure](patterns, _classes(patterns))
-
-
 def _measured(measure: str, codes: Codes) -> float:
-    patterns, counts = _patterns(_checked(codes))
-    parts = _parts(measure, patterns)
+    patterns, counts = count_patterns(check_codes(codes))
+    parts = take_apart(measure, patterns)
     return float(parts.value(counts @ parts.features))
-
-
-def _divided(above: Floats, below: Floats) -> Floats:
-    """NaN where `below` is 0: there is nothing to measure."""
-    nothing = np.full(np.broadcast_shapes(np.shape(above), np.shape(below)), np.nan)
-    return np.asarray(np.divide(above, below, out=nothing, where=np.asarray(below) != 0))
-
-
-def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
-    return _divided(observed - expected, 1 - expected)
-
-
-def _counted(codes: Codes, classes: int) -> Floats:
-    """[patterns, classes]: how many raters gave each class."""
-    counts = np.zeros((len(codes), classes))
-    for column in codes.T:
-        counts += column[:, None] == np.arange(classes)
-    return counts
-
-
-def _whole(codes: Codes) -> Floats:
-    """[patterns, 1]: 1 where no label is missing, else 0."""
-    return np.asarray(np.all(codes >= 0, axis=1, keepdims=True), np.float64)
-
-
-def _fleiss(codes: Codes, classes: int) -> _Parts:
-    raters = codes.shape[1]
-    counts = _counted(codes, classes)
-    alike = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
-
-    def value(sums: Floats) -> Floats:
-        items = sums[..., 0]
-        shares = _divided(sums[..., 2:], raters * items[..., None])
-        return _beyond_chance(_divided(sums[..., 1], items), (shares**2).sum(axis=-1))
-
-    return _Parts(np.column_stack([np.ones(len(codes)), alike, counts]) * _whole(codes), value)
-
-
-def _cohen(codes: Codes, classes: int) -> _Parts:
-    pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
-    features = []
-    for i, j in pairs:
-        one, other = (codes[:, [at]] for at in (i, j))
-        gave = [one == np.arange(classes), other == np.arange(classes)]
-        features.append(np.hstack([np.ones_like(one), one == other, *gave]) * ((one >= 0) & (other >= 0)))
-
-    def value(sums: Floats) -> Floats:
-        by_pair = sums.reshape(*sums.shape[:-1], len(pairs), 2 + 2 * classes)
-        items = by_pair[..., 0]
-        shares = _divided(by_pair[..., 2:], items[..., None])
-        expected = (shares[..., :classes] * shares[..., classes:]).sum(axis=-1)
-        kappas = _beyond_chance(_divided(by_pair[..., 1], items), expected)
-        return np.asarray(kappas.mean(axis=-1))
-
-    return _Parts(np.hstack(features).astype(np.float64), value)
-
-
-def _weighted(weights: str) -> Callable[[Codes, int], _Parts]:
-    power = {"linear": 1, "quadratic": 2}[weights]
-
-    def parts(codes: Codes, classes: int) -> _Parts:
-        raters = codes.shape[1]
-        first, second = np.triu_indices(raters, 1)
-        grades = np.arange(float(classes))
-        distance = np.abs(grades[:, None] - grades) ** power
-        both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-        apart = (np.where(both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
-        shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
-        gave = ((codes[:, :, None] == np.arange(classes)) & shared).reshape(len(codes), raters * classes)
-
-        def value(sums: Floats) -> Floats:
-            counts = sums[..., 1 + len(first) :].reshape(*sums.shape[:-1], raters, classes)
-            shares = np.nan_to_num(_divided(counts, counts.sum(axis=-1, keepdims=True)))  # of who graded nothing: 0
-            chance = shares @ distance @ np.swapaxes(shares, -1, -2)
-            return 1 - _divided(sums[..., 0], (sums[..., 1 : 1 + len(first)] * chance[..., first, second]).sum(axis=-1))
-
-        return _Parts(np.column_stack([apart, both, gave]).astype(np.float64), value)
-
-    return parts
-
-
-def _alpha(level: str) -> Callable[[Codes, int], _Parts]:
-    def parts(codes: Codes, classes: int) -> _Parts:
-        counts = _counted(codes, classes)
-        given = counts.sum(axis=1)[:, None, None]
-        pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(classes)
-        coincidences = np.where(given > 1, pairs / np.maximum(given - 1, 1), 0)
-
-        def value(sums: Floats) -> Floats:
-            together = sums.reshape(*sums.shape[:-1], classes, classes)
-            each = together.sum(axis=-1)
-            if level == "nominal":
-                distance = 1 - np.eye(classes)
-            else:  # ordinal distances are differences of mid-ranks
-                place = np.cumsum(each, axis=-1) - each / 2 if level == "ordinal" else np.arange(float(classes))
-                distance = (place[..., :, None] - place[..., None, :]) ** 2
-            observed = (together * distance).sum(axis=(-2, -1)) * (each.sum(axis=-1) - 1)
-            expected = (each[..., :, None] * each[..., None, :] * distance).sum(axis=(-2, -1))
-            return 1 - _divided(observed, expected)
-
-        return _Parts(coincidences.reshape(len(codes), classes**2), value)
-
-    return parts
-
-
-def _agr_rad(codes: Codes, classes: int) -> tuple[Floats, Floats]:
-    """Both ratios of each row, the last column being the second round."""
-    first, second = codes[:, :-1], codes[:, -1:]
-    gave = _counted(first, classes) > 0
-    others = (gave & (second != np.arange(classes))).sum(axis=1)
-    return (first == second).mean(axis=1), others / (others + 1)
-
-
-def _tae(codes: Codes, classes: int) -> _Parts:
-    agr, rad = _agr_rad(codes, classes)
-
-    def value(sums: Floats) -> Floats:
-        return tae_of(_divided(sums[..., 1], sums[..., 0]), _divided(sums[..., 2], sums[..., 0]))
-
-    return _Parts(np.column_stack([np.ones(len(codes)), agr, rad]) * _whole(codes), value)
-
-
-def _tae_mean_of_records(codes: Codes, classes: int) -> _Parts:
-    each = tae_of(*_agr_rad(codes, classes))
-    return _Parts(
-        np.column_stack([np.ones(len(codes)), each]) * _whole(codes),
-        lambda sums: _divided(sums[..., 1], sums[..., 0]),
-    )
-
-
-MEASURES: dict[str, Callable[[Codes, int], _Parts]] = {
-    "fleiss_kappa": _fleiss,
-    "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _weighted("linear"),
-    "weighted_kappa_quadratic": _weighted("quadratic"),
-    "alpha_nominal": _alpha("nominal"),
-    "alpha_ordinal": _alpha("ordinal"),
-    "alpha_interval": _alpha("interval"),
-    "tae": _tae,
-    "tae_mean_of_records": _tae_mean_of_records,
-}
-"""What `interval` can tell the interval of."""

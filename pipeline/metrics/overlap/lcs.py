@@ -6,6 +6,7 @@ the candidate has up to 64 tokens, a Python integer in an array of objects where
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,8 @@ def _by_width(batch: Batch) -> Iterator[tuple[Batch, npt.NDArray[np.bool_], npt.
             continue
         pairs = segments[batch.owner]
         tokens = np.repeat(pairs, ref_sizes)
-        part = batch._replace(
+        part = replace(
+            batch,
             words=batch.words[np.repeat(segments, sizes)],
             ends=np.concatenate([[0], np.cumsum(sizes[segments])]),
             ref_words=batch.ref_words[tokens],

@@ -11,6 +11,7 @@ METEORs differ by tens of points (nltk#2655: 0.42 and 0.68 for one pair), so the
 import heapq
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -225,7 +226,7 @@ def _common_bigrams(batch: Batch) -> Floats:
     # numbered anew, for products of them to stay small
     numbers = np.unique(np.concatenate(texts), return_inverse=True)[1]
     mine, theirs = np.split(numbers, [len(texts[0])])
-    bigrams = batch._replace(words=mine, ends=ends[0], ref_words=theirs, ref_ends=ends[1])
+    bigrams = replace(batch, words=mine, ends=ends[0], ref_words=theirs, ref_ends=ends[1])
     return _pairs(bigrams, greedy(bigrams)).matches
 
 

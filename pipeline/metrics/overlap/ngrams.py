@@ -1,13 +1,14 @@
 """n-grams that candidates share with their references, found once a batch for all metrics that count them."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.metrics.overlap.segments import Batch, Ints, left, owners
+
+USUAL = 4  # words of the longest n-gram that metrics ask for by default
 
 
 class Grams(NamedTuple):
@@ -22,16 +23,10 @@ class Grams(NamedTuple):
 
 
 def matches(batch: Batch, order: int) -> list[Grams]:
-    """n-grams for n of 1 to `order`. Those of the last batch are kept, as BLEU-1 to 4 and CIDEr ask for the same."""
-    made, more = _matched(batch)
-    made.extend(islice(more, max(0, order - len(made))))
-    return made[:order]
-
-
-@lru_cache(maxsize=1)
-def _matched(batch: Batch) -> tuple[list[Grams], Iterator[Grams]]:
-    """What has been found of a batch, and what finds the next."""
-    return [], _orders(batch)
+    """n-grams for n of 1 to `order`; a batch keeps those of its own, as BLEU-1 to 4 and CIDEr ask for the same."""
+    if len(batch.grams) < order:
+        batch.grams[:] = islice(_orders(batch), max(order, USUAL))
+    return batch.grams[:order]
 
 
 def _orders(batch: Batch) -> Iterator[Grams]:

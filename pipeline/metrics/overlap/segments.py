@@ -7,6 +7,7 @@ section 4). Out: batches, in which a token is a number that holds for this batch
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, count, zip_longest
 from numbers import Real
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ Tokens = Sequence[str]
 SIZE = 512  # segments of a batch
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Batch:
     """n candidates of W tokens with m references of R tokens; `words[ends[i]:ends[i + 1]]` is candidate i."""
 
     words: Ints  # [W] tokens of all candidates, one candidate after another
@@ -32,14 +34,7 @@ class Batch(NamedTuple):
     owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
     weights: npt.NDArray[np.float64]  # [m] s_j
     types: list[str]  # the token of each number
-
-    def __eq__(self, other: object) -> bool:
-        """Only itself, as what was found in a batch is kept by it."""
-        return self is other
-
-    def __hash__(self) -> int:
-        """By identity."""
-        return id(self)
+    grams: list[Any] = field(default_factory=list, init=False)  # what `ngrams.matches` made, for the next who asks
 
 
 class _Row(NamedTuple):
@@ -172,10 +167,10 @@ def _not_text(rows: list[_Row]) -> BadInput:
         fields: dict[str, Iterable[object]] = {
             "candidate": row.candidate, "references": chain.from_iterable(row.references)
         }  # fmt: skip
-        for field, tokens in fields.items():
+        for name, tokens in fields.items():
             for token in tokens:
                 if not isinstance(token, str):
-                    return BadInput(f"row {row.number}, {field}: expected tokens that are text, found {_shown(token)}")
+                    return BadInput(f"row {row.number}, {name}: expected tokens that are text, found {_shown(token)}")
     raise AssertionError("every token is text")
 
 

@@ -17,7 +17,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +40,6 @@ KIND = "count"
 VOCABULARY = 8192
 LIMIT = 4_000_000  # rows of `both`, of 16 bytes each, from which rare contexts are left out
 _ROWS, _NUMBERS = 256, 1 << 21  # distributions made at a time, and how many numbers they are at most: 16 MB
-_HELD = 4  # times as many are kept, as float32
 _NONE = -1  # no neighbour is known
 
 
@@ -72,7 +71,7 @@ class CountLM:
     """A `MaskedModel` of counts; its distributions are over `words` and, last, all other words as one.
 
     Numbers in the tables are those of `words`; the next one stands for other words, the one after it for a sentence's
-    end, which is a neighbour and never predicted. A model keeps some distributions (32 MB), so only one thread may ask.
+    end, which is a neighbour and never predicted.
     """
 
     words: list[str]  # the frequent ones first
@@ -82,7 +81,6 @@ class CountLM:
     is_folded: bool = False
     cache: float = 0.0
     pruned: int = 0  # contexts left out of `both`
-    _held: dict[tuple[int, int], int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.cache < 1:
@@ -107,8 +105,7 @@ class CountLM:
         """Log probabilities of the vocabulary where one word is masked, a batch at a time.
 
         At place -1 stands what is likely before the first word, told from that word alone: P(w | behind). At place n
-        what is likely behind the last of n, P(w | before). Equal contexts are computed once a batch, and not again
-        while they are kept.
+        what is likely behind the last of n, P(w | before). Equal contexts are computed once a batch.
 
         Args:
             sentences: each of its words.
@@ -128,8 +125,8 @@ class CountLM:
         for start in range(0, len(order), self._step):
             rows = order[start : start + self._step]
             contexts, which = np.unique(np.stack([before, behind], axis=1)[rows], axis=0, return_inverse=True)
-            said = self._buffer[self._kept(contexts)[which.reshape(-1)]]
-            yield rows, self._mixed(said, text, owner[rows], place[rows]) if self.cache else said
+            chances = torch.from_numpy(self._dense(*contexts.T)).float()[which.reshape(-1)]
+            yield rows, self._mixed(chances, text, owner[rows], place[rows]) if self.cache else chances.log_()
 
     def unchanged(self, sentences: Sequence[Sentence], one: Ints, other: Ints) -> npt.NDArray[np.bool_]:
         """Whether what stands around two places is the same, so that the distributions are: [m].
@@ -228,28 +225,7 @@ class CountLM:
     def _step(self) -> int:
         return max(1, min(_ROWS, _NUMBERS // self.size))
 
-    @cached_property
-    def _buffer(self) -> Tensor:
-        return torch.empty(_HELD * self._step, self.size)
-
-    def _kept(self, contexts: Ints) -> Ints:
-        """Rows of the buffer that hold log probabilities, with a cache probabilities, of contexts [k, 2].
-
-        When it is full it is emptied.
-        """
-        keys = [(before, behind) for before, behind in contexts.tolist()]
-        absent = [key for key in keys if key not in self._held]
-        if len(self._held) + len(absent) > len(self._buffer):
-            self._held.clear()
-            absent = keys
-        if absent:
-            found = torch.from_numpy(self._dense(*np.array(absent, np.int64).T)).float()
-            first, last = len(self._held), len(self._held) + len(absent)
-            self._buffer[first:last] = found if self.cache else found.log_()
-            self._held.update(zip(absent, range(first, last), strict=True))
-        return np.array([self._held[key] for key in keys], np.int64)
-
-    def _mixed(self, said: Tensor, text: _Text, owner: Ints, place: Ints) -> Tensor:
+    def _mixed(self, chances: Tensor, text: _Text, owner: Ints, place: Ints) -> Tensor:
         """The logarithm of probabilities mixed with the distribution of each sentence's other words, if it has some."""
         from scipy.sparse import csr_matrix
 
@@ -261,7 +237,7 @@ class CountLM:
         words = text.ids[text.start[owner[ask]] + 1 + at]
         others = csr_matrix((self.cache / count[ask], (ask, words)), (len(owner), self.size), np.float32).toarray()
         rest = np.where(count > 0, 1 - self.cache, 1).astype(np.float32)
-        return said.mul_(torch.from_numpy(rest)[:, None]).add_(torch.from_numpy(others)).log_()
+        return chances.mul_(torch.from_numpy(rest)[:, None]).add_(torch.from_numpy(others)).log_()
 
 
 _TABLES = {"left": 3, "right": 3, "both": 4}

@@ -6,7 +6,6 @@ makes of a word as a sentence, beside the mean of its pieces' input embeddings; 
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import torch
 from torch.nn.functional import embedding_bag
 
 from pipeline.errors import BadInput
+from pipeline.io.atomic import replace_file
 from pipeline.models.encoder import Encoder, Vectors, encode
 from pipeline.models.word_vectors import WordVectors
 
@@ -154,10 +154,8 @@ def kept(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
         found = word_vectors(encoder, distinct)
         place = dict(zip(found.words, found.vectors, strict=True))
         nothing = np.zeros(found.vectors.shape[1], np.float32)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(prefix=".draft-", dir=folder, delete=False) as file:
-            np.save(file, np.array([place.get(word, nothing) for word in distinct], np.float32), allow_pickle=False)
-        Path(file.name).replace(path)
+        with replace_file(path) as draft:
+            np.save(draft, np.array([place.get(word, nothing) for word in distinct], np.float32), allow_pickle=False)
     os.utime(path)  # in use: not to be swept as old
     rows = np.load(path, allow_pickle=False)
     is_known = rows.any(axis=1)

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput, refuse_damage
+from pipeline.io.atomic import new_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
 from pipeline.models.pinned import REMEDY, folder_hash, located
-from pipeline.private import make_draft
 
 Keep = Literal["end", "start"]
 
@@ -134,12 +134,12 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder}: is there already; choose another folder")
-    draft = make_draft(folder.parent)
     _quiet()
-    model.module.save_pretrained(draft)
-    model.tokenizer.save_pretrained(draft)
-    (draft / "facts.json").write_text(json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1), encoding="utf-8")
-    draft.rename(folder)
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
+    with new_folder(folder) as draft:
+        model.module.save_pretrained(draft)
+        model.tokenizer.save_pretrained(draft)
+        (draft / "facts.json").write_text(text, encoding="utf-8")
     return folder_hash(folder)
 
 

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from pipeline import settings
 from pipeline.collect.clean import normalised
 from pipeline.errors import Retry
+from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parsed
 from pipeline.llm.ledger import answers
 from pipeline.tasks.erasure.pages import cut, cut_text, has_mark, is_meant
@@ -123,9 +124,8 @@ def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
     if content is None or not count:  # it may stand where no record is, such as beside the cells of a sheet
         path.unlink(missing_ok=True)
         return max(count, 1)
-    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    draft.write_bytes(content)
-    draft.replace(path)
+    with replace_file(path) as draft:
+        draft.write_bytes(content)
     return count
 
 

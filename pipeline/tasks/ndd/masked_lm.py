@@ -64,7 +64,8 @@ def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cac
         from pipeline.models.ndd.count_lm import with_cache
 
         return Opened(with_cache(model, cache) if cache else model, model_id)
-    loaded = _transformer(str(folder) if folder.is_dir() else ref, masks or "one", settings.precision(), device())
+    path, state = (str(folder), _state(folder)) if folder.is_dir() else (ref, ())
+    loaded = _transformer(path, masks or "one", settings.precision(), device(), state)
     return Opened(loaded, loaded.revision + (f"-{masks}" if masks else ""))
 
 
@@ -74,13 +75,19 @@ def is_counts(found: Opened) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _transformer(ref: str, masks: Any, precision: str, where: str) -> Any:
+def _transformer(ref: str, masks: Any, precision: str, where: str, _state: object) -> Any:
     from pipeline.models.ndd import masked_lm
 
     try:
         return masked_lm.load(ref, masks=masks, precision=precision, device=where)
     except OSError as why:  # as transformers says that it cannot be fetched, at length
         raise Missing(f"no model {ref!r} at hand; fetch it once with HF_HUB_OFFLINE=0, or give a folder") from why
+
+
+def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Names, sizes and times of a folder's files: a model that was replaced is loaded again."""
+    files = sorted((path.name, path.stat()) for path in folder.iterdir() if path.is_file())
+    return tuple((name, status.st_size, status.st_mtime_ns) for name, status in files)
 
 
 def _path(ref: str) -> Path:

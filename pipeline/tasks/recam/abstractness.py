@@ -12,6 +12,7 @@ import polars as pl
 
 from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_file
 from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.model_registry import Trained
 from pipeline.text import concreteness
@@ -179,8 +180,7 @@ def source_of(vectors: Path | None = None) -> "Source":
 
 def _hash(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(path)
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
 

@@ -1,7 +1,6 @@
 """All steps of building cloze items in one process: of the tables, or of a file without them (ReCAM, section 3)."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from pipeline import __version__, left_out
 from pipeline.errors import BadInput
 from pipeline.examples.recam import building, choices
 from pipeline.examples.recam import items as examples
-from pipeline.private import make_draft
+from pipeline.io.atomic import new_folder
 from pipeline.tasks.recam import options, targets
 from pipeline.tasks.recam.options import CHOOSING, Choosing, Job
 from pipeline.tasks.recam.targets import RULES, Rules
@@ -79,8 +78,7 @@ def build_file(
     ]
     gone = pl.concat([frame.select("reason", "row_key") for frame in dropped])
     left_out.record_rows("build", dict(gone["reason"].value_counts().iter_rows()), str(path))
-    draft = make_draft(out.parent)
-    try:
+    with new_folder(out) as draft:
         counts = [count for subtask, one in made.items() for count in _written(draft, subtask, one.items)]
         told.drop("source").write_parquet(draft / "targets.parquet")
         gone.write_csv(draft / "dropped.csv")
@@ -88,9 +86,6 @@ def build_file(
         card |= {"readers": {subtask: one.retrieval.to_dicts() for subtask, one in made.items()}}
         text = json.dumps({**card, "undertone": __version__}, indent=1, ensure_ascii=False)
         (draft / "card.json").write_text(text, encoding="utf-8")
-        draft.replace(out)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")
 
 

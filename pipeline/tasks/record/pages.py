@@ -1,22 +1,12 @@
 """Pages below the reports folder."""
 
-import os
-import tempfile
-from pathlib import Path
-
 from pipeline import settings
+from pipeline.io.atomic import write_text
 from pipeline.private import make_folder
 
 
 def write_page(name: str, text: str) -> str:
     """Write a page below the reports folder, complete or not at all; return its path."""
-    folder = make_folder(settings.reports())
-    handle, draft = tempfile.mkstemp(prefix=".draft-", suffix=".html", dir=folder)
-    path = folder / name
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(draft).replace(path)
-    finally:
-        Path(draft).unlink(missing_ok=True)  # still there only if something failed
+    path = make_folder(settings.reports()) / name
+    write_text(path, text)
     return str(path)

@@ -17,7 +17,6 @@ from sklearn.metrics import cohen_kappa_score
 from pipeline.errors import BadInput
 from pipeline.metrics.labelling import agreement
 from pipeline.metrics.labelling.agreement import (
-    MEASURES,
     cohen_kappa,
     encoded,
     fleiss_kappa,
@@ -31,6 +30,7 @@ from pipeline.metrics.labelling.agreement import (
     tae_records,
     weighted_kappa,
 )
+from pipeline.metrics.labelling.measures import MEASURES
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 
 # Fleiss, 1971, as retold in Wikipedia, "Fleiss' kappa": how many of 14 raters gave each of 5 classes; kappa is 0.210

@@ -1,5 +1,7 @@
 """n-grams that candidates share with references: by hand, against dictionaries, and kept for the batch they are of."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 
 from pipeline.metrics.overlap.ngrams import matches
@@ -46,5 +48,5 @@ def test_they_are_kept_for_their_batch_alone() -> None:
     """A batch that is asked twice is searched once; one made of it by other words is searched anew."""
     batch = whole(drawn(1, 5))
     assert matches(batch, 3)[0] is matches(batch, 1)[0]
-    other = batch._replace(words=batch.words[::-1])
+    other = replace(batch, words=batch.words[::-1])
     assert matches(other, 1)[0] is not matches(batch, 1)[0]

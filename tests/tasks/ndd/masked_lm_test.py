@@ -1,5 +1,6 @@
 """Masked language models as tasks: which one answers, and counts of the corpus at hand."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -168,6 +169,18 @@ def test_a_transformer_by_its_folder(bert: Path) -> None:
     assert opened(str(bert)).model is found.model
     assert "|masks:one|" in found.model.signature
     assert "|masks:pieces|" in opened(f"{bert}|pieces").model.signature
+
+
+def test_a_folder_that_was_replaced_is_loaded_again(bert: Path, tmp_path: Path) -> None:
+    """Another model in the same place has another revision; nothing that was held of the old one is used."""
+    folder = tmp_path / "model"
+    shutil.copytree(bert, folder)
+    first = opened(str(folder))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-3}))
+    second = opened(str(folder))
+    assert second.model is not first.model
+    assert second.model_id != first.model_id
 
 
 def test_the_setting_names_models(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:

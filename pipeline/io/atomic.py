@@ -1,0 +1,58 @@
+"""Write a file or folder complete or not at all: a draft beside its place, then one rename.
+
+Drafts begin with `.draft-`, by which a sweep knows those of a process that was killed. Files are their owner's alone
+(`pipeline.private` says who else may read what a command writes); folders follow the umask.
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.private import make_draft
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Yield a draft to write to, which replaces `path` at the end; after an error `path` is as it was.
+
+    Folders above it are made. The draft ends like the file, as some writers go by the ending.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".draft-{secrets.token_hex(4)}{path.suffix}")
+    draft.touch(0o600)
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file by this text in UTF-8."""
+    with replace_file(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def new_folder(folder: Path, *, may_exist: bool = False) -> Iterator[Path]:
+    """Yield a draft to fill, which becomes `folder` at the end; after an error nothing is left of it.
+
+    Args:
+        folder: absent or empty.
+        may_exist: another process may fill it meanwhile with the same content, which then stays.
+
+    Raises:
+        OSError: `folder` holds something and may not.
+    """
+    draft = make_draft(folder.parent)
+    try:
+        yield draft
+        try:
+            draft.rename(folder)
+        except OSError:
+            if not (may_exist and folder.is_dir()):
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,205 @@
+"""The measures of agreement as formulas on sums over items.
+
+What an item adds to the sums depends on its labels alone, so items that were labelled alike are counted once, and a
+thousand resamples of a million labels are one matrix product. Labels are as in `agreement`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.signedinteger]
+
+MISSING = -1
+
+
+class Parts(NamedTuple):
+    """A measure taken apart."""
+
+    features: Floats  # [patterns, m]: what an item labelled so adds to the sums
+    value: Callable[[Floats], Floats]  # sums [..., m] to the measure [...]
+
+
+def check_codes(codes: Codes) -> Codes:
+    """Labels as an array; ValueError if they are no whole numbers from -1, or of one rater."""
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):
+        raise ValueError(f"expected whole numbers [items, two raters or more], got {codes.dtype} {list(codes.shape)}")
+    if codes.min(initial=0) < MISSING:
+        raise ValueError(f"expected codes from 0, and {MISSING} for a missing label, got {codes.min()}")
+    return codes
+
+
+def count_classes(codes: Codes) -> int:
+    """Classes up to the greatest that was given."""
+    return int(codes.max(initial=0)) + 1
+
+
+def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
+    """The distinct rows, in a fixed order, and how often each occurs."""
+    base = count_classes(codes) + 1
+    if base ** codes.shape[1] >= 2**63:  # too many for one number a row
+        found, counts = np.unique(codes, axis=0, return_counts=True)
+        return found, counts
+    number = np.zeros(len(codes), np.int64)
+    for column in codes.T:
+        number = number * base + (column.astype(np.int64) + 1)
+    _, at, counts = np.unique(number, return_index=True, return_counts=True)
+    return codes[at], counts
+
+
+def take_apart(measure: str, patterns: Codes) -> Parts:
+    """A measure of `MEASURES` for labels of these patterns."""
+    if measure not in MEASURES:
+        raise ValueError(f"no measure {measure!r}; there are {', '.join(MEASURES)}")
+    return MEASURES[measure](patterns, count_classes(patterns))
+
+
+def tae_of(agr: Floats, rad: Floats) -> Floats:
+    """Equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
+    return np.asarray((np.exp(agr - rad) - np.exp(-1)) / (np.e - np.exp(-1)))
+
+
+def _fleiss(codes: Codes, classes: int) -> Parts:
+    raters = codes.shape[1]
+    counts = _count_raters(codes, classes)
+    alike = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
+
+    def value(sums: Floats) -> Floats:
+        items = sums[..., 0]
+        shares = _divide(sums[..., 2:], raters * items[..., None])
+        return _beyond_chance(_divide(sums[..., 1], items), (shares**2).sum(axis=-1))
+
+    return Parts(np.column_stack([np.ones(len(codes)), alike, counts]) * _whole(codes), value)
+
+
+def _cohen(codes: Codes, classes: int) -> Parts:
+    pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
+    features = []
+    for i, j in pairs:
+        one, other = (codes[:, [at]] for at in (i, j))
+        gave = [one == np.arange(classes), other == np.arange(classes)]
+        features.append(np.hstack([np.ones_like(one), one == other, *gave]) * ((one >= 0) & (other >= 0)))
+
+    def value(sums: Floats) -> Floats:
+        by_pair = sums.reshape(*sums.shape[:-1], len(pairs), 2 + 2 * classes)
+        items = by_pair[..., 0]
+        shares = _divide(by_pair[..., 2:], items[..., None])
+        expected = (shares[..., :classes] * shares[..., classes:]).sum(axis=-1)
+        kappas = _beyond_chance(_divide(by_pair[..., 1], items), expected)
+        return np.asarray(kappas.mean(axis=-1))
+
+    return Parts(np.hstack(features).astype(np.float64), value)
+
+
+def _weighted(weights: str) -> Callable[[Codes, int], Parts]:
+    power = {"linear": 1, "quadratic": 2}[weights]
+
+    def parts(codes: Codes, classes: int) -> Parts:
+        raters = codes.shape[1]
+        first, second = np.triu_indices(raters, 1)
+        grades = np.arange(float(classes))
+        distance = np.abs(grades[:, None] - grades) ** power
+        both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
+        apart = (np.where(both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
+        shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
+        gave = ((codes[:, :, None] == np.arange(classes)) & shared).reshape(len(codes), raters * classes)
+
+        def value(sums: Floats) -> Floats:
+            counts = sums[..., 1 + len(first) :].reshape(*sums.shape[:-1], raters, classes)
+            shares = np.nan_to_num(_divide(counts, counts.sum(axis=-1, keepdims=True)))  # of who graded nothing: 0
+            chance = shares @ distance @ np.swapaxes(shares, -1, -2)
+            return 1 - _divide(sums[..., 0], (sums[..., 1 : 1 + len(first)] * chance[..., first, second]).sum(axis=-1))
+
+        return Parts(np.column_stack([apart, both, gave]).astype(np.float64), value)
+
+    return parts
+
+
+def _alpha(level: str) -> Callable[[Codes, int], Parts]:
+    def parts(codes: Codes, classes: int) -> Parts:
+        counts = _count_raters(codes, classes)
+        given = counts.sum(axis=1)[:, None, None]
+        pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(classes)
+        coincidences = np.where(given > 1, pairs / np.maximum(given - 1, 1), 0)
+
+        def value(sums: Floats) -> Floats:
+            together = sums.reshape(*sums.shape[:-1], classes, classes)
+            each = together.sum(axis=-1)
+            if level == "nominal":
+                distance = 1 - np.eye(classes)
+            else:  # ordinal distances are differences of mid-ranks
+                place = np.cumsum(each, axis=-1) - each / 2 if level == "ordinal" else np.arange(float(classes))
+                distance = (place[..., :, None] - place[..., None, :]) ** 2
+            observed = (together * distance).sum(axis=(-2, -1)) * (each.sum(axis=-1) - 1)
+            expected = (each[..., :, None] * each[..., None, :] * distance).sum(axis=(-2, -1))
+            return 1 - _divide(observed, expected)
+
+        return Parts(coincidences.reshape(len(codes), classes**2), value)
+
+    return parts
+
+
+def agr_rad(codes: Codes, classes: int) -> tuple[Floats, Floats]:
+    """Both ratios of each row, the last column being the second round."""
+    first, second = codes[:, :-1], codes[:, -1:]
+    gave = _count_raters(first, classes) > 0
+    others = (gave & (second != np.arange(classes))).sum(axis=1)
+    return (first == second).mean(axis=1), others / (others + 1)
+
+
+def _tae(codes: Codes, classes: int) -> Parts:
+    agr, rad = agr_rad(codes, classes)
+
+    def value(sums: Floats) -> Floats:
+        return tae_of(_divide(sums[..., 1], sums[..., 0]), _divide(sums[..., 2], sums[..., 0]))
+
+    return Parts(np.column_stack([np.ones(len(codes)), agr, rad]) * _whole(codes), value)
+
+
+def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
+    each = tae_of(*agr_rad(codes, classes))
+    return Parts(
+        np.column_stack([np.ones(len(codes)), each]) * _whole(codes),
+        lambda sums: _divide(sums[..., 1], sums[..., 0]),
+    )
+
+
+MEASURES: dict[str, Callable[[Codes, int], Parts]] = {
+    "fleiss_kappa": _fleiss,
+    "cohen_kappa": _cohen,
+    "weighted_kappa_linear": _weighted("linear"),
+    "weighted_kappa_quadratic": _weighted("quadratic"),
+    "alpha_nominal": _alpha("nominal"),
+    "alpha_ordinal": _alpha("ordinal"),
+    "alpha_interval": _alpha("interval"),
+    "tae": _tae,
+    "tae_mean_of_records": _tae_mean_of_records,
+}
+"""What `interval` can tell the interval of."""
+
+
+def _count_raters(codes: Codes, classes: int) -> Floats:
+    """[patterns, classes]: how many raters gave each class."""
+    counts = np.zeros((len(codes), classes))
+    for column in codes.T:
+        counts += column[:, None] == np.arange(classes)
+    return counts
+
+
+def _whole(codes: Codes) -> Floats:
+    """[patterns, 1]: 1 where no label is missing, else 0."""
+    return np.asarray(np.all(codes >= 0, axis=1, keepdims=True), np.float64)
+
+
+def _divide(above: Floats, below: Floats) -> Floats:
+    """NaN where `below` is 0: there is nothing to measure."""
+    nothing = np.full(np.broadcast_shapes(np.shape(above), np.shape(below)), np.nan)
+    return np.asarray(np.divide(above, below, out=nothing, where=np.asarray(below) != 0))
+
+
+def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
+    return _divide(observed - expected, 1 - expected)
