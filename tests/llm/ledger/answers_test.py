@@ -240,7 +240,7 @@ def test_one_engine_a_process(tmp_path: Path) -> None:
 
 def test_made_by_many_processes_at_once(tmp_path: Path) -> None:
     """Processes that open a new ledger together all find it whole."""
-    code = f"from pipeline.llm import ledger; ledger.opened('sqlite:///{tmp_path}/ledger.db'); ledger.close()"
+    code = f"from pipeline.llm.ledger import answers; answers.opened('sqlite:///{tmp_path}/ledger.db'); answers.close()"
     children = [subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3]) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4
 
