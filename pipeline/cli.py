@@ -32,7 +32,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Score": {
         "score": Family("Score texts.", {
             "implicitness": "measures:score_implicitness", "day": "measures:score_day", "subtext": "subtext:score",
-            "abstractness": "recam.abstractness:score", "quality": "commenting:score_quality",
+            "abstractness": "recam.abstractness:score", "quality": "quality:score",
             "context_shift": "ndd.distance:score_context_shift",
         }),
         "rank": Command("Rank graded groups by implicitness: Kendall's tau and Spearman's rho.", "measures:rank"),
@@ -91,8 +91,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "compress": Command("Compress texts by dropping the words whose loss changes what is expected of the others",
                             "ndd.distance:compress"),
         "ndd-study": Family("What NDD is worth: compressions of data sets, tests, a page.", {
-            "compress": "ndd.distance:compress_data", "test": "ndd.distance:measure_distance",
-            "page": "ndd.distance:page", "rate": "ndd.grades:rate", "ratings": "ndd.grades:ratings",
+            "compress": "ndd.study:compress_data", "test": "ndd.study:measure_distance",
+            "page": "ndd.study:page", "rate": "ndd.grades:rate", "ratings": "ndd.grades:ratings",
         }),
     },
     "Models": {
@@ -100,12 +100,12 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "impscore": "models:train_impscore", "subtext": "subtext:train",
             "abstractness": "recam.abstractness:train", "reader": "recam.readers:train",
             "masked_lm": "recam.readers:train_masked_lm", "commenter": "commenting:train",
-            "quality": "commenting:train_quality", "count_lm": "ndd.distance:train_count_lm",
+            "quality": "quality:train", "count_lm": "ndd.distance:train_count_lm",
             "recovery": "recovery:train",
         }),
         "evaluate": Family("Measure models.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
-            "quality": "commenting:evaluate_quality", "compression": "ndd.compression:evaluate",
+            "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
             "recovery": "recovery:evaluate",
         }),
         "llm": Family("The ledger of answers of language models.", {

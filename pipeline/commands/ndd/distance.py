@@ -75,7 +75,7 @@ def ndd(
         "ndd": float(rows["share"].sum()), "delta_perplexity": float(beside["perplexity"][0]),
         **{name: float(beside[name][0]) for name in ("cosine",) if name in beside}, "signature": found.model.signature,
     }  # fmt: skip
-    _warn(found)
+    warn_of_counts(found)
     if rows["place"].min() == -1:
         console.say("the sentences share no word: what stands before and behind them is compared")
     elif unknown := _unknown(found, first, second):
@@ -110,7 +110,7 @@ def _language(*texts: str) -> str:
     return spoken(str(pl.DataFrame({"text": " ".join(texts)}).select(language()).item()))
 
 
-def _warn(found: "Opened") -> None:
+def warn_of_counts(found: "Opened") -> None:
     from pipeline.tasks.ndd import masked_lm
 
     if masked_lm.is_counts(found):
@@ -301,106 +301,6 @@ def train_count_lm(
     show(pl.DataFrame({"lang": list(made), "model_id": list(made.values())}), as_json)
 
 
-def _share(ratio: float | None) -> None:
+def check_ratio(ratio: float | None) -> None:
     if ratio is not None and not 0 < ratio <= 1:
         raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
-
-
-def compress_data(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Sentences with compressions by people; the sample's by default.")
-    ] = None,
-    form: Annotated[str, typer.Option("--format", help="own, google, broadcast or colloquial.")] = "own",
-    source: Annotated[str, typer.Option(help="Name to file the compressions under.")] = "sample",
-    split: Annotated[str | None, typer.Option(help="Part of the data, such as test.")] = None,
-    system: Annotated[list[str] | None, typer.Option(help="Repeat it; all that the model can do by default.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Share of the words to keep; that of people by default.")] = None,
-    thresholds: Annotated[
-        bool, typer.Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")
-    ] = False,
-    syntax: Syntax = None,
-    model: Masked = None,
-    day: Day = "",
-    as_json: Json = False,
-) -> None:
-    """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
-
-    Example: `undertone ndd-study compress --data google.jsonl --format google --source google -m NAME@COMMIT`
-    """
-    from pipeline.tasks.ndd import compressions as work
-    from pipeline.tasks.ndd import datasets, grades, masked_lm
-    from pipeline.tasks.ndd import systems as known
-
-    if data is None and source != work.SAMPLE:
-        raise BadInput("--source names the data; give --data as well")
-    if data and source == work.SAMPLE:
-        raise BadInput("say under which --source the data should be filed")
-    warehouse.create()
-    day, path = day or today(), str(data) if data else None
-    _share(ratio)
-    wanted = work.systems(system or list(known.SYSTEMS), model, source, is_asked=bool(system))
-    _warn(masked_lm.opened(model, day=day))
-    staged = []
-    for name in wanted:
-        with console.working(f"compressing by {name}"):
-            given = (name, source, day, path, form, split, model, str(syntax) if syntax else None, ratio)
-            staged.append(work.stage(*given))
-    again(partial(work.publish, staged, source, day))
-    again(partial(grades.publish, source, day))  # means of grades are of the compressions there are
-    again(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
-    if thresholds:
-        with console.working("trying thresholds"):
-            rows = work.ratios(work.items(path, form, split), source, day, model)
-        again(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
-    for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
-        if not as_json:
-            console.say(f"{source}, {lang}")
-        show(told if as_json else datasets.shown(told), as_json)
-
-
-def measure_distance(
-    pairs: Annotated[
-        Path | None, typer.Option(help="Graded pairs, csv as STS-B or jsonl; the sample's by default.")
-    ] = None,
-    syntax: Annotated[Path | None, typer.Option(help="Treebank in CoNLL-U; the sample's by default.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Sentences of the treebank, and of those that are edited.")] = 200,
-    model: Masked = None,
-    day: Day = "",
-    as_json: Json = False,
-) -> None:
-    """Test the distance into `studies`: edits (table 1), overlap (figure 3), pruning (table 7), predicates (table 8).
-
-    Example: `undertone ndd-study test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
-    """
-    from pipeline.tasks.ndd import compressions as study_of
-    from pipeline.tasks.ndd import distance as work
-    from pipeline.tasks.ndd import masked_lm
-
-    warehouse.create()
-    day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
-    found = []
-    _warn(masked_lm.opened(model, day=day))
-    for study in work.TESTS:
-        with console.working(study):
-            rows = work.study_rows(study, day, model, given[0], given[1], limit)
-            again(partial(study_of.put, study, rows, day))
-        found.append(rows)
-    every = pl.concat(found)
-    if as_json:
-        show(every, as_json=True)
-        return
-    for study in work.TESTS:
-        console.say(study)
-        console.table(work.tests_shown(every.filter(pl.col("study") == study)))
-
-
-def page(day: Day = "") -> None:
-    """Write the page of compressions and tests, and print its path.
-
-    Example: `undertone ndd-study page`
-    """
-    from pipeline.tasks.ndd import page as ndd_page
-
-    with console.working("writing the page"):
-        path = ndd_page.write(day or today())
-    typer.echo(path)

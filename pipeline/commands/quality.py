@@ -1,0 +1,102 @@
+"""Commands about the scorer of comments: train, evaluate, score."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.commenting import Changes
+from pipeline.commands.models import changes_of
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
+from pipeline.errors import BadInput
+from pipeline.slices import parse_day
+from pipeline.tasks.record.retry import again
+
+Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help="Grades by people, or upvotes.")]
+
+
+def train(
+    target: Scores = "quality",
+    data: Annotated[
+        Path | None, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    profile: Annotated[str | None, typer.Option(help="undertone, or upvotes for upvotes.")] = None,
+    changes: Changes = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train a scorer of comments on grades by people, or on upvotes; the numbers stand beside their best baseline.
+
+    Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
+    `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
+    """
+    from pipeline.tasks.commenting import scorer
+
+    given = changes_of(changes or [])
+    if (data is None) != (out is None):
+        raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
+    if data and out:
+        with console.working("training"):
+            found = scorer.train_file(scorer.read(data, target), target, out, profile, given)
+        told: dict[str, object] = {"model": str(out)}
+    else:
+        warehouse.create()
+        with console.working("training"):
+            model_id = again(
+                partial(scorer.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
+            )
+        mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
+        found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
+    tell(scorer.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    if not found.height:
+        console.say("it could not be measured: too few articles for a test part; of the tables, it is not in force")
+    console.say(f"model {told['model']}")
+
+
+def evaluate(
+    data: Annotated[Path, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
+    target: Scores = "quality",
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a scorer on comments that it did not learn from.
+
+    Example: `undertone evaluate quality --data test.csv --model scorer/`
+    """
+    from pipeline.tasks.commenting import scorer
+
+    found = scorer.evaluate(scorer.read(data, target), target, model)
+    tell(scorer.overview(found), {"numbers": found.to_dicts()}, as_json)
+
+
+def score(
+    file: Annotated[
+        Path | None, typer.Argument(help="Comments with text and, if known, title and content; a day's by default.")
+    ] = None,
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the comments.")] = None,
+    target: Scores = "quality",
+    day: Day = "",
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
+
+    Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
+    `undertone score quality --day 2026-11-19`
+    """
+    from pipeline.tasks.commenting import scorer
+
+    if file is None:
+        warehouse.create()
+        count = again(partial(scorer.score_day, day or today(), target, model, this_run()))
+        console.say(f"{count:,} comments scored")
+        return
+    given = files.texts(file, text_column, encoding)
+    files.put((scorer.frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)
