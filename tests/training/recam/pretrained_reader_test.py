@@ -77,7 +77,8 @@ def by_heart(items: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize("style", ["filled", "masked"])
 def test_items_are_learnt_by_heart(items: pl.DataFrame, tiny_folder: Path, style: str) -> None:
     """The question says nothing, so the passage is read."""
-    recipe = replace(TINY, style=style, epochs=25, dropout=0.0, learning_rate=0.01, batch=4)
+    # a faster rate gets stuck on some CPUs, whose sums end in other digits
+    recipe = replace(TINY, style=style, epochs=50, dropout=0.0, learning_rate=0.002, batch=4)
     found = fit(by_heart(items), recipe, tiny_folder)
     assert found.history["value"].max() == 1.0
     assert (answer(loaded(found), items).argmax(axis=1) == items["label"].to_numpy()).all()
