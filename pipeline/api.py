@@ -6,6 +6,8 @@ Each imports what it needs when it is called. All else is private by convention 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipeline.errors import BadInput
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -32,6 +34,9 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
 def distance(first: Sequence[str], second: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Pragmatic distance of texts row by row: 0 where they mean the same; None where one holds no text.
 
+    Raises:
+        BadInput: there are not as many second texts as first ones.
+
     >>> import pipeline
     >>> pipeline.distance(["Some of us have an alarm set for five."], ["Please be quiet."])
     [1.045816]
@@ -40,6 +45,8 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
 
     from pipeline.tasks.impscore import rank
 
+    if len(first) != len(second):
+        raise BadInput(f"second: expected {len(first)} texts, as many as first, found {len(second)}")
     rows = pl.DataFrame({"first": first, "second": second}, schema={"first": pl.String, "second": pl.String})
     return rank.distances(rows, "first", "second", model)["pragmatic_distance"].to_list()
 
@@ -146,6 +153,9 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
     Args:
         labels: of each item a label a rater, None where one gave none; Fleiss' kappa leaves such items out.
 
+    Raises:
+        BadInput: an item has more or fewer labels than the first.
+
     >>> import pipeline
     >>> pipeline.agreement([["yes", "yes", "no"], ["no", "no", "no"], ["yes", "yes", "yes"]])
     {'fleiss': 0.55, 'krippendorff': 0.6}
@@ -154,8 +164,14 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
 
     from pipeline.metrics.labelling.agreement import fleiss_kappa, krippendorff_alpha
 
-    names = sorted({label for row in labels for label in row if label is not None})
-    codes = np.array([[-1 if label is None else names.index(label) for label in row] for row in labels], np.int64)
+    if odd := [item for item, row in enumerate(labels) if len(row) != len(labels[0])]:
+        raise BadInput(f"labels[{odd[0]}]: expected {len(labels[0])} labels, None where one is missing, "
+                       f"found {len(labels[odd[0]])}")  # fmt: skip
+    numbers: dict[Any, int] = {None: -1}
+    for row in labels:
+        for label in row:
+            numbers.setdefault(label, len(numbers) - 1)
+    codes = np.array([[numbers[label] for label in row] for row in labels], np.int64)
     return {"fleiss": round(fleiss_kappa(codes), 6), "krippendorff": round(krippendorff_alpha(codes), 6)}
 
 

@@ -88,7 +88,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Distance": {
         "ndd": Command("Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.",
                        "ndd.distance:ndd"),
-        "compress": Command("Compress texts by dropping the words whose loss changes what is expected of the others",
+        "compress": Command("Drop the words whose loss changes least what is expected of the others.",
                             "ndd.distance:compress"),
         "ndd-study": Family("What NDD is worth: compressions of data sets, tests, a page.", {
             "compress": "ndd.study:compress_data", "test": "ndd.study:measure_distance",
@@ -126,7 +126,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
                         "operate.running:heal"),
         "backfill": Command("Take days from the inbox through collect, tokenize, score and report.",
                             "operate.backfill:backfill"),
-        "forget": Command("Erase everything that comes from some comments: rows, files, models, caches, old states",
+        "forget": Command("Erase everything that comes from some comments, models included, and write a receipt.",
                           "operate.forget:forget"),
         "check": Command("Run the data checks of sql/checks; with --deep look for damaged files.",
                          "operate.upkeep:check"),

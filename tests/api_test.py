@@ -9,6 +9,7 @@ import pytest
 
 import pipeline
 from pipeline import api
+from pipeline.errors import BadInput
 
 
 @pytest.mark.parametrize("name", pipeline.__all__)
@@ -19,6 +20,15 @@ def test_docstrings_show_what_functions_give(name: str, tables: Path) -> None:
     [example] = doctest.DocTestFinder(recurse=False).find(function, name, globs={})
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_lists_that_do_not_fit_are_named() -> None:
+    """Lists of other lengths are BadInput that says which and how long; labels may be of any kind."""
+    with pytest.raises(BadInput, match="second: expected 2 texts, as many as first, found 1"):
+        pipeline.distance(["a", "b"], ["c"])
+    with pytest.raises(BadInput, match=r"labels\[1\]: expected 2 labels, None where one is missing, found 1"):
+        pipeline.agreement([[1, "x"], [1]])
+    assert pipeline.agreement([[1, 1], ["x", "x"]]) == {"fleiss": 1.0, "krippendorff": 1.0}
 
 
 def test_import_is_light() -> None:

@@ -151,7 +151,7 @@ def compress(
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """Compress texts by dropping the words whose loss changes what is expected of the others least.
+    """Drop the words whose loss changes least what is expected of the others.
 
     A file comes back with `compressed`, `ratio` and `signature`; with --rounds also with `after`, a text a round.
 

@@ -38,7 +38,7 @@ def compress_data(
     """
     from pipeline.tasks.ndd import compressions as work
     from pipeline.tasks.ndd import datasets, grades, masked_lm
-    from pipeline.tasks.ndd import systems as known
+    from pipeline.tasks.ndd import systems as all_systems
 
     if data is None and source != work.SAMPLE:
         raise BadInput("--source names the data; give --data as well")
@@ -47,7 +47,7 @@ def compress_data(
     warehouse.create()
     day, path = day or today(), str(data) if data else None
     check_ratio(ratio)
-    wanted = work.systems(system or list(known.SYSTEMS), model, source, is_asked=bool(system))
+    wanted = work.systems(system or list(all_systems.SYSTEMS), model, source, is_asked=bool(system))
     warn_of_counts(masked_lm.opened(model, day=day))
     staged = []
     for name in wanted:

@@ -15,7 +15,7 @@ from pipeline.training import registry
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
 from pipeline.training.loop import Fitted
-from tests.training.commenting.relevance_test import ARTICLES, BRIEF, COMMENTS, SMALL, topics
+from tests.support.thread_topics import ARTICLES, BRIEF, COMMENTS, SMALL, topics
 
 HOSTILE = "=1+1 <b>'\"; DROP {0} %s\u0000\n\u202e🌧️"
 TINY = replace(BRIEF, epochs=1, foreign=2)
