@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, HOUSE, Tag, every, in_time, secret, the_day
+from dag_defaults import COMMENTS, DAY, DEFAULTS, Tag, deadline, partition_cron, resolve_day, secret
 
 PARAMS = {
     "day": DAY,
@@ -55,8 +55,8 @@ PARAMS = {
 }
 
 
-@dag(dag_id="collect", schedule=every("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__,
-     deadline=in_time(), **HOUSE)  # fmt: skip
+@dag(dag_id="collect", schedule=partition_cron("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__,
+     deadline=deadline(), **DEFAULTS)  # fmt: skip
 def collect() -> None:
     @task
     def sources(day: str, params: Any = None) -> list[str | None]:
@@ -91,7 +91,7 @@ def collect() -> None:
         outlet_events[COMMENTS].add_partitions([day])
         return total
 
-    day = the_day()
+    day = resolve_day()
     publish(collect_source.partial(day=day).expand(source=sources(day)), day)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
-from dag_defaults import DAY, HOUSE, Tag, service, the_day
+from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -85,7 +85,7 @@ def people(kind: str, day: str) -> None:
     give(kind, day) >> grades(kind)
 
 
-@dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
+@dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
 def commenting() -> None:
     @task
     def plan(day: str, params: Any = None) -> list[Any]:
@@ -154,7 +154,7 @@ def commenting() -> None:
 
         return str(commenting_page.write(day))
 
-    day = the_day()
+    day = resolve_day()
     made = corpus(cut.expand(part=plan(day)), day)
     written = generate.partial(day=day).expand(trained=train.partial(day=day).expand(system=systems(made)))
     references, candidates = (people.override(group_id=kind)(kind, day) for kind in ("references", "candidates"))

@@ -22,7 +22,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dag_defaults import DAY, HOUSE, LABELS, Tag, service, the_day
+from dag_defaults import DAY, DEFAULTS, LABELS, Tag, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -59,13 +59,13 @@ PARAMS = {
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
 
 
-@dag(dag_id="csd", schedule=None, params=PARAMS, tags=[Tag.LABEL], doc_md=__doc__, **HOUSE)
+@dag(dag_id="csd", schedule=None, params=PARAMS, tags=[Tag.LABEL], doc_md=__doc__, **DEFAULTS)
 def csd() -> None:
     @task
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.labelling import csd as labels
 
-        labels.fields_of(params["required"])
+        labels.check_fields(params["required"])
         rules = labels.rules({name: params[name] for name in labels.Rules._fields})
         return labels.select(params["project"], day, rules, run_id)
 
@@ -75,7 +75,7 @@ def csd() -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.studio(*service("undertone_label_studio", ""))
-        return labels.push(params["project"], labels.step_of(step), params["tool"], studio)
+        return labels.push(params["project"], labels.check_step(step), params["tool"], studio)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
@@ -83,7 +83,7 @@ def csd() -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.studio(*service("undertone_label_studio", ""))
-        told = labels.collect(params["project"], labels.step_of(step), params["tool"], studio, run_id)
+        told = labels.collect(params["project"], labels.check_step(step), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 
     @task
@@ -115,7 +115,7 @@ def csd() -> None:
 
         return recogniser.score_day(day, model_id, run_id)
 
-    day = the_day()
+    day = resolve_day()
     steps = [select(day)]
     for name, step in STEPS.items():
 

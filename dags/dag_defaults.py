@@ -42,7 +42,7 @@ class Tag(StrEnum):
 _FINAL = ("BadInput", "SchemaDrift", "Refused", "Missing")  # asking again changes nothing
 
 
-def tell_failure(context: Any) -> None:
+def alert_failure(context: Any) -> None:
     """Tell the webhook or the log that a task failed for good: its names and the error's type, not its words."""
     from pipeline import alerts
 
@@ -52,7 +52,7 @@ def tell_failure(context: Any) -> None:
     alerts.task_failed(ti.dag_id, ti.task_id, ti.run_id, day, ti.try_number, name)
 
 
-def in_time() -> DeadlineAlert | None:
+def deadline() -> DeadlineAlert | None:
     """An alert where a run is not done so many hours after it was queued (UNDERTONE_DEADLINE_HOURS); none by default.
 
     Counted from there and not from the day, so that a backfill of old days is not late before it begins.
@@ -68,7 +68,7 @@ def in_time() -> DeadlineAlert | None:
     )
 
 
-def begin(context: Any) -> None:
+def mark_attempt(context: Any) -> None:
     """Say which attempt this is: one whose worker was lost, and which lives on, must not write over its retry."""
     ti = context["ti"]
     # with the index: tasks mapped side by side do not overtake each other
@@ -76,16 +76,16 @@ def begin(context: Any) -> None:
     settings.begin(f"{ti.dag_id}.{ti.task_id}.{ti.map_index}", ti.start_date)
 
 
-# No start_date, and `every` or `at_tick`: unpausing must not start a run at once.
+# No start_date, and `every` or `plain_cron`: unpausing must not start a run at once.
 # Lost races are normal traffic; the retry is the redo loop.
-HOUSE: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "catchup": False,
     "default_args": {
         "owner": "undertone",
         "retries": 3,
-        "pre_execute": begin,
+        "pre_execute": mark_attempt,
         "retry_delay": dt.timedelta(seconds=5),
-        "on_failure_callback": tell_failure,
+        "on_failure_callback": alert_failure,
         "retry_policy": ExceptionRetryPolicy(
             rules=[RetryRule(exception=f"pipeline.errors.{name}", action=RetryAction.FAIL) for name in _FINAL]
         ),
@@ -106,20 +106,20 @@ DAY = Param(
 _NEVER_AT_ONCE = dt.timedelta(0)
 
 
-def every(cron: str) -> CronPartitionTimetable:
+def partition_cron(cron: str) -> CronPartitionTimetable:
     """A schedule whose partition key is the day before the tick."""
     return CronPartitionTimetable(
         cron, timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=_NEVER_AT_ONCE
     )
 
 
-def at_tick(cron: str) -> CronTriggerTimetable:
+def plain_cron(cron: str) -> CronTriggerTimetable:
     """A schedule of runs about no day."""
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=_NEVER_AT_ONCE)
 
 
 @task(task_id="day")
-def the_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str:
+def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str:
     """The one day this run reads and writes; every other task gets it from here."""
     from pipeline import slices
 
@@ -148,14 +148,14 @@ def service(connection: str, path: str = "/v1") -> tuple[str | None, str | None]
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
-        found = Connection.get(connection)
+        login = Connection.get(connection)
     except AirflowNotFoundException:
         return None, None
-    host = found.host or ""
-    scheme = next((name for name in (found.schema, found.conn_type) if name in {"http", "https"}), "https")
-    whole = host if "://" in host else f"{scheme}://{host}"
-    if host and whole.count(":") < 2 and found.port:
-        whole = f"{whole}:{found.port}"
-    if host and not whole.partition("://")[2].partition("/")[2]:
-        whole = f"{whole.rstrip('/')}{path}"
-    return (whole if host else None), found.password
+    host = login.host or ""
+    scheme = next((name for name in (login.schema, login.conn_type) if name in {"http", "https"}), "https")
+    url = host if "://" in host else f"{scheme}://{host}"
+    if host and url.count(":") < 2 and login.port:
+        url = f"{url}:{login.port}"
+    if host and not url.partition("://")[2].partition("/")[2]:
+        url = f"{url.rstrip('/')}{path}"
+    return (url if host else None), login.password

@@ -19,7 +19,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import HOUSE, Tag, secret
+from dag_defaults import DEFAULTS, Tag, secret
 
 PARAMS = {
     "path": Param(None, type=["null", "string"], title="File of ids",
@@ -35,7 +35,7 @@ PARAMS = {
 
 
 @dag(dag_id="forget", schedule=None, params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**HOUSE, "max_active_runs": 1})  # fmt: skip
+     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
 def forget() -> None:
     @task(queue="gpu", pool="gpu")  # what a model was trained by is read with torch, and it may be trained again
     def erase(params: Any = None, dag_run: Any = None, dag: Any = None, run_id: Any = None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from dag_defaults import COMMENTS, HOUSE, TOKENS, Tag, at_tick
+from dag_defaults import COMMENTS, DEFAULTS, TOKENS, Tag, plain_cron
 
 
-@dag(dag_id="heal", schedule=at_tick("0 6 * * *"), tags=[Tag.UPKEEP], doc_md=__doc__, **HOUSE)
+@dag(dag_id="heal", schedule=plain_cron("0 6 * * *"), tags=[Tag.UPKEEP], doc_md=__doc__, **DEFAULTS)
 def heal() -> None:
     @task
     def holes() -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, HOUSE, MODELS, Tag, every, service, the_day
+from dag_defaults import DAY, DEFAULTS, MODELS, Tag, partition_cron, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -56,7 +56,9 @@ PARAMS = {
 }
 
 
-@dag(dag_id="impscore", schedule=every("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
+@dag(
+    dag_id="impscore", schedule=partition_cron("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS
+)
 def impscore() -> None:
     @task
     def data_sets(params: Any = None) -> list[list[str]]:
@@ -77,13 +79,13 @@ def impscore() -> None:
 
         if params["cassette"]:
             pairs.play(day, params["cassette"], run_id)
-        return asking.wanted() if params["model"] else []
+        return asking.sources_to_ask() if params["model"] else []
 
     @task(map_index_template="{{ source }}")
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
 
-        how = asking.How(
+        how = asking.Options(
             params["model"],
             mode=params["mode"],
             max_cost=params["max_cost"],
@@ -115,7 +117,7 @@ def impscore() -> None:
         outlet_events[MODELS].add_partitions([day])
         return model_id
 
-    day = the_day()
+    day = resolve_day()
     read = sentences.partial(day=day).expand(data_set=data_sets())
     answered = answers.partial(day=day).expand(source=questions(read, day))
     train(pairs.partial(day=day).expand(source=sources(answered)), day)

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import HOUSE, Tag, at_tick
+from dag_defaults import DEFAULTS, Tag, plain_cron
 
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
@@ -38,8 +38,8 @@ PARAMS = {
 }  # fmt: skip
 
 
-@dag(dag_id="maintain", schedule=at_tick("0 4 * * 0"), params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**HOUSE, "max_active_runs": 1})  # fmt: skip
+@dag(dag_id="maintain", schedule=plain_cron("0 4 * * 0"), params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
+     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
 def maintain() -> None:
     @task
     def tables(params: Any = None, dag_run: Any = None, dag: Any = None) -> list[str]:

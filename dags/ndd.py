@@ -2,7 +2,7 @@
 
 Takes the masked language model that is set (`UNDERTONE_MASKED_LM`), or adapts an encoder to the corpus, or counts its
 words; scores how much a comment's context changes what its words lead to expect (CSD, section 1), compresses a data set
-by every system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of
+by names system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of
 trees and how it finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`,
 `scores`, `compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or treebank those of
 the sample.
@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, HOUSE, Tag, the_day
+from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
 _TEXT = ["null", "string"]
 PARAMS = {
@@ -66,7 +66,7 @@ PARAMS = {
 }
 
 
-@dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **HOUSE)
+@dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **DEFAULTS)
 def ndd() -> None:
     @task(queue="gpu", pool="gpu")
     def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:
@@ -144,12 +144,12 @@ def ndd() -> None:
 
         return str(ndd_page.write(day, ref))
 
-    day = the_day()
+    day = resolve_day()
     ref = model(day)
-    counted, every, shifted, measured = count(day, ref), systems(ref), relate(day, ref), measure(day)
-    counted >> every
+    counted, names, shifted, measured = count(day, ref), systems(ref), relate(day, ref), measure(day)
+    counted >> names
     counted >> context_shift(day, ref) >> shifted
-    publish(compress.partial(day=day, ref=ref).expand(system=every), day) >> measured
+    publish(compress.partial(day=day, ref=ref).expand(system=names), day) >> measured
     tested = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
     tried = thresholds(day, ref)
     counted >> [tested, tried]

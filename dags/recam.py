@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, HOUSE, Tag, the_day
+from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -72,7 +72,7 @@ PARAMS = {
 SUBTASKS = ("imperceptibility", "nonspecificity")
 
 
-@dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **HOUSE)
+@dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
 def recam() -> None:
     @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings to train it by
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def recam() -> None:
 
         return str(cloze_page.write(day))
 
-    day = the_day()
+    day = resolve_day()
     by = rules(day)
     staged = find.partial(by=by).expand(part=plan(by))
     proposals = propose.expand(job=jobs(targets(staged, day, by)))

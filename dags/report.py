@@ -10,11 +10,11 @@ day whose `tokenize` or `score` was paused: run `heal`.
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import DAY, HOUSE, SCORES, Tag, in_time, the_day
+from dag_defaults import DAY, DEFAULTS, SCORES, Tag, deadline, resolve_day
 
 
 @dag(dag_id="report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, tags=[Tag.REPORT],
-     doc_md=__doc__, deadline=in_time(), **HOUSE)  # fmt: skip
+     doc_md=__doc__, deadline=deadline(), **DEFAULTS)  # fmt: skip
 def report() -> None:
     @task
     def checks(day: str) -> list[str]:
@@ -40,7 +40,7 @@ def report() -> None:
 
         return health.write(day)
 
-    day = the_day()
+    day = resolve_day()
     health(day)
     check.partial(day=day).expand(name=checks(day)) >> page(day)
 

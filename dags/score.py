@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, HOUSE, MODELS, SCORES, TOKENS, Tag, in_time, the_day
+from dag_defaults import COMMENTS, DAY, DEFAULTS, MODELS, SCORES, TOKENS, Tag, deadline, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -24,7 +24,7 @@ PARAMS = {
 
 
 @dag(dag_id="score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__,
-     deadline=in_time(), **HOUSE)  # fmt: skip
+     deadline=deadline(), **DEFAULTS)  # fmt: skip
 def score() -> None:
     @task
     def pin(day: str, params: Any = None) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def score() -> None:
         outlet_events[SCORES].add_partitions([day])
         return rows
 
-    day = the_day()
+    day = resolve_day()
     pinned = pin(day)
     publish(implicitness.partial(pinned=pinned).expand(shard=shards(day, pinned)), day, pinned)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, HOUSE, TOKENS, Tag, in_time, the_day
+from dag_defaults import COMMENTS, DAY, DEFAULTS, TOKENS, Tag, deadline, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -29,8 +29,8 @@ PARAMS = {
     params=PARAMS,
     tags=[Tag.TEXT],
     doc_md=__doc__,
-    deadline=in_time(),
-    **HOUSE,
+    deadline=deadline(),
+    **DEFAULTS,
 )
 def tokenize() -> None:
     @task
@@ -61,7 +61,7 @@ def tokenize() -> None:
         outlet_events[TOKENS].add_partitions([day])
         return rows
 
-    day = the_day()
+    day = resolve_day()
     pinned = pins(day)
     publish(cut.expand(shard=shards(day, pinned)), day, pinned)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, HOUSE, Tag, service, the_day
+from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -35,7 +35,7 @@ PARAMS = {
 }
 
 
-@dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **HOUSE)
+@dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **DEFAULTS)
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
@@ -75,7 +75,7 @@ def studies() -> None:
         from pipeline.tasks.studies import rows as studies
 
         endpoint = asking.endpoint(*service("undertone_llm"))
-        how = asking.How(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
+        how = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
         studies.ask(source, how, params["limit"], run_id=run_id, day=day)
         return source
 
@@ -84,7 +84,7 @@ def studies() -> None:
         from pipeline.tasks import asking
         from pipeline.tasks.studies import rows as studies
 
-        how = asking.How(params["ask"], mode="cache-only")
+        how = asking.Options(params["ask"], mode="cache-only")
         model_id = params["model_id"] or studies.model_for(day)
         staged = studies.detected(source, day, how, model_id, params["limit"], run_id=run_id)
         return {"study": "detection", **staged}
@@ -101,7 +101,7 @@ def studies() -> None:
 
         return study_page.write(day)
 
-    day = the_day()
+    day = resolve_day()
     trained = train.partial(day=day).expand(part=trainings())
     described = describe.partial(day=day).expand(source=data_sets())
     asked = ask.partial(day=day).expand(source=detectors())

@@ -10,7 +10,7 @@ from pipeline.commands.terminal.options import Json, named, show
 
 if TYPE_CHECKING:
     from pipeline.llm.summary import Summary
-    from pipeline.tasks.asking import How
+    from pipeline.tasks.asking import Options
 
 
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="USD that this may cost at most.")]
@@ -20,14 +20,14 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Requests whose rea
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def how_to_ask(model: str, max_cost: float | None, cache_only: bool) -> "tuple[How, Summary]":
+def how_to_ask(model: str, max_cost: float | None, cache_only: bool) -> "tuple[Options, Summary]":
     """Whom to ask, with a summary in which the counts gather."""
     from pipeline.llm.summary import Summary
     from pipeline.tasks import asking
 
     summary = Summary(max_cost)
     mode: asking.Mode = "cache-only" if cache_only else "live"
-    how = asking.How(named(model), mode=mode, max_cost=max_cost, endpoint=asking.endpoint(), summary=summary)
+    how = asking.Options(named(model), mode=mode, max_cost=max_cost, endpoint=asking.endpoint(), summary=summary)
     return how, summary
 
 

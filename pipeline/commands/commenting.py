@@ -15,7 +15,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (what commenters made).")]
 System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
@@ -48,7 +48,7 @@ def build(
         "comment_words": comment_words, "likes": likes, "references": references,
     })  # fmt: skip
     with console.working("cutting and dividing"):
-        counts = again(partial(corpus.build, day or today(), by, source, this_run()))
+        counts = retry(partial(corpus.build, day or today(), by, source, this_run()))
     console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     _statistics(as_json)
 
@@ -90,7 +90,7 @@ def generate(
     ref = str(pretrained) if pretrained else None
     for name in [writing.PRETRAINED] if ref else system or generated.in_force(when):
         with console.working(f"{name} is commenting"):
-            count = again(partial(generated.generate, when, name, ref=ref, run_id=this_run()))
+            count = retry(partial(generated.generate, when, name, ref=ref, run_id=this_run()))
         made.append({"system": name, "comments": count})
     show(pl.DataFrame(made), as_json)
 
@@ -115,10 +115,10 @@ def rate(
 
     name = grading.known(kind)
     if label_studio:
-        count = again(partial(grading.give, name, day or today(), "label_studio", projects.studio(), this_run()))
+        count = retry(partial(grading.give, name, day or today(), "label_studio", projects.studio(), this_run()))
         console.say(f"{count:,} comments given to Label Studio")
         return
-    again(partial(grading.select, name, day or today(), this_run()))
+    retry(partial(grading.select, name, day or today(), this_run()))
     folder = out or grading.project(name).folder
     console.say(f"{folder}: {grading.export(name, folder, sheet or [], lang):,} comments")
 
@@ -139,7 +139,7 @@ def ratings(
 
     name = grading.known(kind)
     at = projects.studio() if tool == "label_studio" else None
-    counts = again(partial(grading.collect, name, paths or (), tool, at, this_run()))
+    counts = retry(partial(grading.collect, name, paths or (), tool, at, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: their grades say nothing about the comments")
     told = {**counts, **grading.summary(name)._asdict()}
@@ -161,7 +161,7 @@ def grades(
     from pipeline.tasks.commenting import grades as grading
 
     warehouse.create()
-    console.say(f"{again(partial(grading.bring, path, project, this_run())):,} graded comments")
+    console.say(f"{retry(partial(grading.bring, path, project, this_run())):,} graded comments")
 
 
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
@@ -172,7 +172,7 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
     from pipeline.tasks.commenting import overlap
 
     with console.working("measuring"):
-        again(partial(overlap.measure, day or today(), preset, run_id=this_run()))
+        retry(partial(overlap.measure, day or today(), preset, run_id=this_run()))
     found = overlap.by_system()
     show(found if as_json else overlap.table_7(found), as_json)
 
@@ -236,7 +236,7 @@ def correlate(
     if file:
         found = correlations.of_table(file, grade, by)
     else:
-        again(partial(correlations.correlations, day or today(), this_run()))
+        retry(partial(correlations.correlations, day or today(), this_run()))
         found = correlations.table(day or today())
         console.say(f"weights of references: {correlations.preset_of()}")
     show(found if as_json else correlations.table_4(found), as_json)
@@ -287,7 +287,7 @@ def train(
         return
     warehouse.create()
     with console.working("training"):
-        model_id = again(partial(commenters.train, day or today(), system, changes=given, run_id=this_run()))
+        model_id = retry(partial(commenters.train, day or today(), system, changes=given, run_id=this_run()))
     mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
     found = warehouse.scan("evaluations", mine).select("epoch", "metric", "split", "value").sort("epoch").collect()
     tell(found, {"model": model_id}, as_json)

@@ -11,7 +11,7 @@ import typer
 from pipeline import private, settings, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Encoding, SkipBadRows, show, today
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 if TYPE_CHECKING:
     from pipeline.tasks.daily.intake import Collected
@@ -70,7 +70,7 @@ def import_(
                 skip_bad_rows=skip_bad_rows, ignored=ignored, on_progress=done,
             )  # fmt: skip
 
-        collected = again(work)
+        collected = retry(work)
     _print(collected)
 
 
@@ -99,7 +99,7 @@ def collect(
         for name in work.sources(source, path):
             run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
                           skip_bad_rows=skip_bad_rows, live=live, threads=thread or [])  # fmt: skip
-            collected += again(run)
+            collected += retry(run)
     if not collected:
         console.say(f"nothing found for {day}")
     _print(collected)
@@ -134,7 +134,7 @@ def tokenize(
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
     with console.progress("cutting") as done:
-        rows_written = again(partial(segment.run, day or today(), chinese, english, done))
+        rows_written = retry(partial(segment.run, day or today(), chinese, english, done))
     console.say(f"{rows_written:,} rows of tokens for {day or today()}")
 
 

@@ -10,7 +10,7 @@ from pipeline import settings, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import Missing
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
 Tool = Annotated[
@@ -50,10 +50,10 @@ def export(
     warehouse.create()
     if day:
         rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
-        if not again(lambda: csd.select(project, day, rules)):
-            raise csd.nothing_selected(project, day)
+        if not retry(lambda: csd.select(project, day, rules)):
+            raise csd.explain_empty_selection(project, day)
     where = out or csd.folder_of(project, csd.STEPS[0])
-    tasks, _ = csd.asked(project, csd.STEPS[0])
+    tasks, _ = csd.step_tasks(project, csd.STEPS[0])
     csd.export(where, tasks, None, sheet or ())
     told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
     show(told, as_json)
@@ -71,7 +71,7 @@ def import_(
     from pipeline.tasks.labelling import csd
 
     warehouse.create()
-    again(lambda: csd.bring(project, files, this_run()))
+    retry(lambda: csd.import_labels(project, files, this_run()))
     show(csd.status(project), as_json)
 
 
@@ -106,7 +106,7 @@ def adjudicate(
 
     found = []
     for step in csd.STEPS[1:]:
-        tasks, seen = csd.asked(project, step)
+        tasks, seen = csd.step_tasks(project, step)
         if tasks.height:
             where = (out / csd.folder_of(project, step).name) if out else csd.folder_of(project, step)
             csd.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
@@ -128,8 +128,8 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
     step = csd.waiting_step(project)
     if step:
         at = projects.studio()
-        again(lambda: csd.push(project, step, tool, at))
-        again(lambda: csd.collect(project, step, tool, at, this_run()))
+        retry(lambda: csd.push(project, step, tool, at))
+        retry(lambda: csd.collect(project, step, tool, at, this_run()))
     show(csd.status(project), as_json)
 
 
@@ -144,8 +144,8 @@ def agreement(
     """
     from pipeline.tasks.labelling import csd
 
-    found = csd.agreement_of_file(file) if file else csd.agreement(csd.decided(project))
-    show(found if as_json else csd.short(found), as_json)
+    found = csd.agreement_of_file(file) if file else csd.agreement(csd.decide(project))
+    show(found if as_json else csd.drop_intervals(found), as_json)
 
 
 def release(
@@ -164,7 +164,7 @@ def release(
     """
     from pipeline.tasks.labelling import release as work
 
-    where = again(lambda: work.release(project, name, required or work.REQUIRED, licence, day or today(), this_run()))
+    where = retry(lambda: work.release(project, name, required or work.REQUIRED, licence, day or today(), this_run()))
     count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
     tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
 
@@ -181,7 +181,7 @@ def withdraw(
     """
     from pipeline.tasks.labelling import release as work
 
-    show(again(lambda: work.withdraw(row_ids, this_run())), as_json)
+    show(retry(lambda: work.withdraw(row_ids, this_run())), as_json)
 
 
 def page(project: Project = "csd", day: Day = "") -> None:

@@ -12,7 +12,7 @@ from pipeline import left_out, sample
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Encoding, Json, Model, tell
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def score_implicitness(
@@ -55,7 +55,7 @@ def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) 
     from pipeline.tasks.daily import score
 
     with console.progress("scoring") as done:
-        rows = again(partial(score.run, day, done))
+        rows = retry(partial(score.run, day, done))
     if not rows:
         raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
     console.say(f"{rows:,} scores for {day}")

@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, Model, tell, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def train_impscore(
@@ -98,11 +98,11 @@ def _into_registry(
 
     warehouse.create()
     if use_sample:
-        for source in again(partial(work.play, day)):
-            count = again(partial(work.build, source, day, train.split_of(profile), None))
+        for source in retry(partial(work.play, day)):
+            count = retry(partial(work.build, source, day, train.split_of(profile), None))
             console.say(f"{source}: {count} pairs")
     with console.progress("encoding") as done:
-        model_id = again(lambda: train.train(day, profile=profile, changes=changes, promote=promote, done=done))
+        model_id = retry(lambda: train.train(day, profile=profile, changes=changes, promote=promote, done=done))
     numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
         "kind", "day", "model_id"
     )

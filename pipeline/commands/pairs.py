@@ -13,7 +13,7 @@ from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Pairs = Annotated[
     Path | None, typer.Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
@@ -56,7 +56,7 @@ def import_(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    kept = again(lambda: work.bring(source, str(path), day or today(), own=own))
+    kept = retry(lambda: work.bring(source, str(path), day or today(), own=own))
     console.say(f"{source}: {kept:,} sentences")
 
 
@@ -73,7 +73,7 @@ def play(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    found = again(lambda: work.play(day or today(), str(cassette) if cassette else None))
+    found = retry(lambda: work.play(day or today(), str(cassette) if cassette else None))
     console.say(f"answers about {', '.join(found)}")
 
 
@@ -101,7 +101,7 @@ def ask(
 
     how, summary = how_to_ask(model, max_cost, cache_only)
     how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
-    sources, run_id = asking.wanted(source or ()), this_run()
+    sources, run_id = asking.sources_to_ask(source or ()), this_run()
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
         return
@@ -161,7 +161,7 @@ def build(
         raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs play`")
     writer = table_writer(out) if out else None
     for one in source or ready:
-        count = again(partial(work.build, one, day or today(), split, seed))
+        count = retry(partial(work.build, one, day or today(), split, seed))
         console.say(f"{one}: {count:,} pairs")
     if writer:
         with writer:

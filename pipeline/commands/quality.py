@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help="Grades by people, or upvotes.")]
 
@@ -47,7 +47,7 @@ def train(
     else:
         warehouse.create()
         with console.working("training"):
-            model_id = again(
+            model_id = retry(
                 partial(scorer.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
             )
         mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
@@ -95,7 +95,7 @@ def score(
 
     if file is None:
         warehouse.create()
-        count = again(partial(scorer.score_day, day or today(), target, model, this_run()))
+        count = retry(partial(scorer.score_day, day or today(), target, model, this_run()))
         console.say(f"{count:,} comments scored")
         return
     given = files.texts(file, text_column, encoding)

@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput, Refused
 from pipeline.io.lines import lines
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def ablation(
@@ -50,7 +50,7 @@ def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) ->
     every = studies.cells(study, runs)
     with console.progress("training", len(every)) as done:
         staged = [studies.train(study, every, day or today(), epochs, done)]
-    again(lambda: studies.publish(study, staged, day or today()))
+    retry(lambda: studies.publish(study, staged, day or today()))
     means = warehouse.query(
         "select setting, metric, avg(value) as mean, coalesce(stddev(value), 0) as sd, count(*) as runs from studies "
         "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
@@ -75,7 +75,7 @@ def data_sets(
     with console.progress("scoring") as done:
         staged = [studies.data_set(one, day or today(), model, done) for one in source or studies.sources()]
     for study in ("data_sets", "diversity"):
-        again(partial(studies.publish, study, staged, day or today()))
+        retry(partial(studies.publish, study, staged, day or today()))
     show(
         warehouse.query(
             "select study, subset, value as mean, row_count from studies where study in ('data_sets', 'diversity') "
@@ -110,11 +110,11 @@ def detection(
             studies.detected, day=day or today(), how=how, model=model, limit=limit, done=done, run_id=run_id
         )
         try:
-            staged = [again(partial(work, name)) for name in source]
+            staged = [retry(partial(work, name)) for name in source]
         except Refused:  # nothing is answered about a source
             finish(summary, as_json)
             raise
-    again(lambda: studies.publish("detection", staged, day or today()))
+    retry(lambda: studies.publish("detection", staged, day or today()))
     show(
         warehouse.query(
             "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "

@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
@@ -58,7 +58,7 @@ def train(
     else:
         warehouse.create()
         with console.working("training"):
-            model_id = again(
+            model_id = retry(
                 lambda: recogniser.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
             )
         mine = (pl.col("model_id") == model_id) & (pl.col("kind") == recogniser.KIND)
@@ -101,7 +101,7 @@ def score(
 
     if file is None:
         warehouse.create()
-        count = again(partial(recogniser.score_day, day or today(), model, this_run()))
+        count = retry(partial(recogniser.score_day, day or today(), model, this_run()))
         console.say(f"{count:,} comments scored")
         return
     writer = table_writer(out) if out else None

@@ -1,4 +1,4 @@
-"""Asking language models: for the explicit forms that data sets lack, for graded groups, and what they detect.
+"""Ask language models for the explicit forms that data sets lack, for graded groups, and for what they detect.
 
 Answers come from the ledger, where each is paid for once, and go into `completions`.
 """
@@ -27,15 +27,15 @@ from pipeline.tasks.record import runs
 from pipeline.text.language import language
 
 Mode = Literal["live", "cache-only"]
-Done = Callable[[int], None]
+OnProgress = Callable[[int], None]
 ATTEMPTS = 2  # a refusal or an echo is asked once more
 
 
-class How(NamedTuple):
-    """Whom to ask and how.
+class Options(NamedTuple):
+    """Which model to ask and how.
 
-    With a `summary` what becomes of the requests is added to it, for a command that says so at its end and exits by it;
-    without one it is raised, so that the state of an Airflow task tells: see `Asked.check`.
+    With a `summary` the outcome of the requests is added to it, for a command that prints it and exits by it; without
+    one it is raised, so that it sets the state of an Airflow task: see `Asked.check`.
     """
 
     model: str
@@ -49,9 +49,9 @@ class How(NamedTuple):
 
 
 def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
-    """Where to ask: as given, else as the environment says; None if neither says anything.
+    """The service to ask: as given, else that of the environment; None where neither has one.
 
-    The environment's key goes to the environment's address only, never to one given.
+    The environment's key goes to the environment's address only, never to a given one.
     """
     if base_url or key:
         return Endpoint(base_url, key)
@@ -59,46 +59,49 @@ def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | 
     return Endpoint(uri, secret) if uri or secret else None
 
 
-def wanted(sources: Sequence[str] = ()) -> list[str]:
-    """Sources with sentences whose explicit form a prompt can ask for, of those given or of all."""
+def sources_to_ask(sources: Sequence[str] = ()) -> list[str]:
+    """List the sources, of those given or of all, with sentences whose explicit form a prompt can ask for."""
     rows = warehouse.scan("sentences", pl.col("prompt").is_not_null()).select(pl.col("source").unique().sort())
-    found = rows.collect()["source"].to_list()
-    if unknown := sorted(set(sources) - set(found)):
-        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {', '.join(found) or 'no source'}")
-    return [source for source in found if not sources or source in sources]
+    available = rows.collect()["source"].to_list()
+    if unknown := sorted(set(sources) - set(available)):
+        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {', '.join(available) or 'no source'}")
+    return [source for source in available if not sources or source in sources]
 
 
-def requests(source: str, how: How, limit: int | None = None) -> dict[str, Request]:
-    """Questions about a source's sentences by the text asked about, in the order of their ids."""
-    mine = (pl.col("source") == source) & pl.col("prompt").is_not_null()
-    rows = warehouse.scan("sentences", mine).sort("item_id").select("text", "prompt").collect()
+def requests(source: str, options: Options, limit: int | None = None) -> dict[str, Request]:
+    """Requests for the explicit forms of a source's sentences, by sentence, in the order of their ids."""
+    has_prompt = (pl.col("source") == source) & pl.col("prompt").is_not_null()
+    rows = warehouse.scan("sentences", has_prompt).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
-    return {text: _request(text, name, how) for text, name in rows.iter_rows()}
-
-
-def _request(text: str, name: str, how: How, attempt: int = 0) -> Request:
     folder = settings.llm_prompts()
+    return {text: _request(name, explicit.messages(text, name, folder), options) for text, name in rows.iter_rows()}
+
+
+def _request(name: str, messages: list[dict[str, str]], options: Options) -> Request:
+    """A request by the prompt of a name."""
     return Request(
-        model=how.model, revision=how.revision, params=dict(how.params), attempt=attempt, prompt=name,
-        prompt_version=prompt.load(name, folder).version, messages=explicit.messages(text, name, folder),
+        model=options.model, revision=options.revision, params=dict(options.params), prompt=name,
+        prompt_version=prompt.load(name, settings.llm_prompts()).version, messages=messages,
     )  # fmt: skip
 
 
-def estimate(sources: Sequence[str], how: How, limit: int | None = None, *, batch: bool = False) -> Estimate:
-    """What asking would take; nothing is sent."""
-    every = [request for source in wanted(sources) for request in requests(source, how, limit).values()]
+def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
+    """Estimate what asking would cost; nothing is sent."""
+    all_requests: list[Request] = []
+    for source in sources_to_ask(sources):
+        all_requests += requests(source, options, limit).values()
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    return cost.estimate(every, _ledger(), prices, batch=batch, output_tokens=output_tokens)
+    return cost.estimate(all_requests, _ledger(), prices, batch=batch, output_tokens=output_tokens)
 
 
 def ask(
-    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
-    day: str | None = None,
+    source: str, options: Options, limit: int | None = None, on_progress: OnProgress = lambda _: None,
+    run_id: str = "cli", day: str | None = None,
 ) -> dict[str, object]:  # fmt: skip
-    """Ask for the explicit forms a source lacks, and put the answers into `completions`.
+    """Ask for the explicit forms a source lacks, and write the answers into `completions`.
 
     An answer that gives no sentence, or was cut off, is asked for once more. What the ledger has is not asked again.
-    With a `day` a row of `runs` tells of it.
+    With a `day` the asking is recorded in `runs`.
 
     Returns:
         Counts: requests, answers, calls_sent, cached, tokens, cost_usd and what of it is a guess, and why some are
@@ -108,66 +111,59 @@ def ask(
         Retry: some requests failed for now; those answered are kept.
         Refused: the service refused, or no request has an answer.
     """
-    began, todo = runs.start(), requests(source, how, limit)
-    every = list(todo.values())
-    first = dict(todo)
+    started, todo = runs.start(), requests(source, options, limit)
+    request_count, all_requests = len(todo), list(todo.values())
     missing: list[Miss] = []
-    told: Counter[str] = Counter()
-    why: Counter[str] = Counter()
-    total = Summary(how.max_cost)
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    total = Summary(options.max_cost)
     for attempt in range(ATTEMPTS):
-        asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
-        rows = _rows(source, todo.values(), asked)
-        if rows.height:
-            pairs.add(source, rows, run_id)
-        told.update(
-            answers=rows.height if not attempt else 0, asked_again=0 if not attempt else len(todo),
+        current = list(todo.values())
+        asked = _ask(source, current, options, on_progress, run_id, attempt)
+        counts.update(
+            answers=0 if attempt else len(asked.answers), asked_again=len(todo) if attempt else 0,
             calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
             output_tokens=asked.output_tokens, missing=len(asked.missing),
         )  # fmt: skip
-        why.update(miss.reason for miss in asked.missing)
-        total.add(list(todo.values()), asked)
-        _conclude(list(todo.values()), asked, how, is_again=attempt > 0)
-        missing = asked.missing if not attempt else missing
-        useless = {
-            text: request for text, request in todo.items()
+        reasons.update(miss.reason for miss in asked.missing)
+        total.add(current, asked)
+        missing = missing if attempt else asked.missing
+        todo = {
+            text: request._replace(attempt=attempt + 1) for text, request in todo.items()
             if (answer := asked.answers.get(request.key))
             and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }  # fmt: skip
-        todo = {text: request._replace(attempt=attempt + 1) for text, request in useless.items()}
-        every += todo.values()
+        all_requests += todo.values()
         if asked.stopped:
             break
     if day is not None:
-        _tell(source, day, how, every, missing, run_id, began)
-    reasons = "; ".join(f"{count} {reason}" for reason, count in why.most_common())
-    costs = {"cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": how.max_cost}
-    return {"source": source, "requests": len(first), **told, **costs, "why_missing": reasons}
+        _record(source, day, options, all_requests, missing, run_id, started)
+    why_missing = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    costs = {"cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": options.max_cost}
+    return {"source": source, "requests": request_count, **counts, **costs, "why_missing": why_missing}
 
 
-def batch(sources: Sequence[str], how: How, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
-    """Hand unanswered questions to the provider's batch API, and bring in what earlier batches answered.
+def batch(sources: Sequence[str], options: Options, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
+    """Submit unanswered questions to the provider's batch API, and collect what earlier batches answered.
 
-    Run it again to collect: what is in a batch is not handed over twice. A row a batch, with its state.
+    Run it again to collect: what is in a batch is not submitted twice. A row a batch, with its state.
     """
-    if how.mode != "live":
-        raise BadInput("a batch is handed over and paid; it cannot be cache-only")
-    every = {source: requests(source, how, limit) for source in sources}
-    if how.endpoint is None:
-        raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
+    if options.mode != "live":
+        raise BadInput("a batch is submitted and paid; it cannot be cache-only")
+    by_source = {source: list(requests(source, options, limit).values()) for source in sources}
+    service = _service(options)
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    collected = batches.collect(_ledger(), how.endpoint, prices=prices, output_tokens=output_tokens)
-    asked = [request for mine in every.values() for request in mine.values()]
-    handed = batches.submit(
-        asked, _ledger(), how.endpoint, run_id=run_id, max_cost=how.max_cost, prices=prices,
-        output_tokens=output_tokens,
+    collected = batches.collect(_ledger(), service, prices=prices, output_tokens=output_tokens)
+    submitted = batches.submit(
+        [request for part in by_source.values() for request in part], _ledger(), service, run_id=run_id,
+        max_cost=options.max_cost, prices=prices, output_tokens=output_tokens,
     )  # fmt: skip
-    for source, mine in every.items():
-        known = ledger.answers(_ledger(), [request.key for request in mine.values()])
-        if known:
-            pairs.add(source, _rows(source, mine.values(), Asked(answers=known)), run_id)
-    rows = [one._asdict() for one in collected]
-    rows += [{"id": one, "status": "submitted"} for one in handed if one not in {row["id"] for row in rows}]
+    for source, source_requests in by_source.items():
+        answers = ledger.answers(_ledger(), [request.key for request in source_requests])
+        _add_answers(source, source_requests, Asked(answers=answers), run_id)
+    rows = [state._asdict() for state in collected]
+    collected_ids = {row["id"] for row in rows}
+    rows += [{"id": batch_id, "status": "submitted"} for batch_id in submitted if batch_id not in collected_ids]
     schema = {"id": pl.String, "status": pl.String, "requests": pl.Int64, "answered": pl.Int64, "open": pl.Int64}
     return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
 
@@ -183,74 +179,81 @@ def given_up_requests(model: str | None = None, reason: str | None = None) -> pl
 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
-    """Let such requests be asked again; return the number of their calls."""
+    """Let given-up requests be asked again; return the number of their calls."""
     return given_up.forgive(_ledger(), model, reason, is_clearing=is_clearing)
 
 
 def _entries(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
-    kinds: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
-    kinds |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
-    return pl.DataFrame(entries, schema=kinds, orient="row")
+    schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
+    schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
+    return pl.DataFrame(entries, schema=schema, orient="row")
 
 
 def _ledger() -> Any:
     return ledger.opened(settings.llm_ledger())
 
 
-def _ask(every: Sequence[Request], how: How, done: Done, run_id: str) -> Asked:
-    if how.mode == "live" and how.endpoint is None:
-        raise Missing("nobody to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
-    return client.ask(
-        every, _ledger(), how.endpoint, run_id=run_id, mode=how.mode, concurrency=how.concurrency,
-        max_cost=how.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
-        done=done,
-    )  # fmt: skip
+def _service(options: Options) -> Endpoint:
+    if options.endpoint is None:
+        raise Missing("no service to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
+    return options.endpoint
 
 
-def _conclude(every: Sequence[Request], asked: Asked, how: How, *, is_again: bool = False) -> None:
-    """Add what became of the requests to the summary, or raise it where there is none."""
-    if how.summary is None:
-        asked.check(has_answers=is_again)
-    else:
-        how.summary.add(every, asked)
-
-
-def put(
-    source: str, every: Sequence[Request], how: How, done: Done, run_id: str, day: str | None = None
+def _ask(
+    source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
+    attempt: int = 0,
 ) -> Asked:  # fmt: skip
-    """Ask, keep the answers in `completions` under a source, and raise Retry if some are still open.
+    """Ask, write the answers, and add what became of the requests to the summary, or raise it where there is none."""
+    endpoint = _service(options) if options.mode == "live" else None
+    asked = client.ask(
+        all_requests, _ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
+        max_cost=options.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
+        done=(lambda _: None) if attempt else on_progress,
+    )  # fmt: skip
+    _add_answers(source, all_requests, asked, run_id)
+    if options.summary is None:
+        asked.check(has_answers=attempt > 0)
+    else:
+        options.summary.add(all_requests, asked)
+    return asked
 
-    With a `day` a row of `runs` tells of it.
+
+def collect_answers(
+    source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
+    day: str | None = None,
+) -> Asked:  # fmt: skip
+    """Ask, write the answers into `completions` under a source, and raise Retry if some requests are still open.
+
+    With a `day` the asking is recorded in `runs`.
     """
-    began = runs.start()
-    found = _ask(every, how, done, run_id)
-    pairs.add(source, _rows(source, every, found), run_id)
-    _conclude(every, found, how)
+    started = runs.start()
+    asked = _ask(source, all_requests, options, on_progress, run_id)
     if day is not None:
-        _tell(source, day, how, every, found.missing, run_id, began)
-    return found
+        _record(source, day, options, all_requests, asked.missing, run_id, started)
+    return asked
 
 
-def _tell(
-    source: str, day: str, how: How, every: Sequence[Request], missing: Sequence[Miss], run_id: str, began: runs.Start
-) -> None:
-    """Tell of an asking: requests, those that stay without an answer, and what all tries of the run spent on them."""
-    first = {request.key: request.prompt for request in every if not request.attempt}
-    gone = pl.DataFrame(
+def _record(
+    source: str, day: str, options: Options, all_requests: Sequence[Request], missing: Sequence[Miss], run_id: str,
+    started: runs.Start,
+) -> None:  # fmt: skip
+    """Record an asking: requests, those that stay without an answer, and what all tries of the run spent on them."""
+    prompts = {request.key: request.prompt for request in all_requests if not request.attempt}
+    dropped = pl.DataFrame(
         [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing],
         schema={"source": pl.String, "reason": pl.String, "row_key": pl.String}, orient="row",
     ).unique("row_key", maintain_order=True)  # fmt: skip
-    spent = ledger.spending(_ledger(), run_id, sorted({request.key for request in every}))
+    spent = ledger.spending(_ledger(), run_id, sorted({request.key for request in all_requests}))
     cost_usd = spent.cost_usd if spent.priced or not spent.calls else None
-    origin = f"{how.model}: {', '.join(sorted(set(first.values())))}"
-    config = {"model": how.model, "revision": how.revision, "params": dict(how.params), "mode": how.mode}
-    taken = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
-    runs.tell(source, day, origin, "ask", len(first) - gone.height, gone, config, run_id, began, taken)
+    total = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
+    origin = f"{options.model}: {', '.join(sorted(set(prompts.values())))}"
+    config = {name: getattr(options, name) for name in ("model", "revision", "mode")} | {"params": dict(options.params)}
+    runs.record_step(source, day, origin, "ask", len(prompts) - dropped.height, dropped, config, run_id, started, total)
 
 
-def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
-    """Answers as rows of `completions`."""
-    found = [
+def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run_id: str) -> None:
+    """Write answers into `completions`."""
+    rows = [
         {
             "completion_id": request.key, "source": source, "model": request.model, "prompt": request.prompt,
             "prompt_version": request.prompt_version, "messages": as_json(request.messages),
@@ -258,17 +261,19 @@ def _rows(source: str, every: Any, asked: Asked) -> pl.DataFrame:
             "mode": answer.mode, "revision": request.revision, "input_tokens": answer.input_tokens,
             "output_tokens": answer.output_tokens, "finish_reason": answer.finish_reason,
         }
-        for request in every
+        for request in all_requests
         if (answer := asked.answers.get(request.key))
     ]  # fmt: skip
-    return pl.DataFrame(found, schema=empty("completions").schema).unique("completion_id", maintain_order=True)
+    if rows:
+        completions = pl.DataFrame(rows, schema=empty("completions").schema)
+        pairs.add(source, completions.unique("completion_id", maintain_order=True), run_id)
 
 
 def verdicts(
-    source: str, texts: Sequence[str], how: How, done: Done = lambda _: None, run_id: str = "cli",
+    source: str, texts: Sequence[str], options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli",
     day: str | None = None,
 ) -> list[str | None]:  # fmt: skip
-    """What a model says of each text, problematic or not: yes, no, other; None for a text it gave no answer about.
+    """Ask a model whether each text is problematic: yes, no, other; None for a text without an answer.
 
     A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
 
@@ -276,60 +281,49 @@ def verdicts(
         Retry: some requests failed for now; those answered are kept.
     """
     langs = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=language())["lang"].to_list()
-    every = [_question(text, "zh" if lang == "zh" else "en", how) for text, lang in zip(texts, langs, strict=True)]
-    found = put(source, every, how, done, run_id, day)
-    answers = (found.answers.get(request.key) for request in every)
+    all_requests = [
+        _question(text, "zh" if lang == "zh" else "en", options) for text, lang in zip(texts, langs, strict=True)
+    ]
+    asked = collect_answers(source, all_requests, options, on_progress, run_id, day)
+    answers = (asked.answers.get(request.key) for request in all_requests)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
-def _question(text: str, lang: str, how: How) -> Request:
-    kind, _, model = how.model.partition(":")
+def _question(text: str, lang: str, options: Options) -> Request:
+    kind, _, model = options.model.partition(":")
     if kind == MODERATION and model:
-        said = [{"role": "user", "content": text}]
-        return Request(model, said, MODERATION, "1", dict(how.params), revision=how.revision)
-    folder = settings.llm_prompts()
-    name = f"problematic_{lang}"
-    return Request(
-        model=how.model, revision=how.revision, params=dict(how.params), prompt=name,
-        prompt_version=prompt.load(name, folder).version, messages=problematic.messages(text, lang, folder),
-    )  # fmt: skip
+        messages = [{"role": "user", "content": text}]
+        return Request(model, messages, MODERATION, "1", dict(options.params), revision=options.revision)
+    return _request(f"problematic_{lang}", problematic.messages(text, lang, settings.llm_prompts()), options)
 
 
 def groups(
-    intents: Sequence[str], lang: str, how: How, done: Done = lambda _: None, run_id: str = "cli"
+    intents: Sequence[str], lang: str, options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli"
 ) -> pl.DataFrame:
-    """Graded groups that a model writes for intents: group, intent, sentences; or the reason there is none.
+    """Ask a model to write a graded group for each intent.
 
     Returns:
         A row an intent: intent, sentences (null if there are none), reason.
     """
     folder = settings.llm_prompts()
-    name = f"graded_{lang}"
-    every = [
-        Request(
-            model=how.model, revision=how.revision, params=dict(how.params), prompt=name,
-            prompt_version=prompt.load(name, folder).version, messages=graded.messages(intent, lang, folder),
-        )
-        for intent in intents
-    ]  # fmt: skip
-    todo, found = dict(zip(intents, every, strict=True)), {}
+    todo = {
+        intent: _request(f"graded_{lang}", graded.messages(intent, lang, folder), options) for intent in intents
+    }  # fmt: skip
+    results = {}
     for attempt in range(ATTEMPTS):
-        asked = _ask(list(todo.values()), how, done if not attempt else lambda _: None, run_id)
-        pairs.add("graded_groups", _rows("graded_groups", todo.values(), asked), run_id)
+        asked = _ask("graded_groups", list(todo.values()), options, on_progress, run_id, attempt)
         for intent, request in todo.items():
             answer = asked.answers.get(request.key)
             parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
-            found[intent] = (intent, parsed.sentences, parsed.reason)
-        _conclude(list(todo.values()), asked, how, is_again=attempt > 0)
+            results[intent] = (intent, parsed.sentences, parsed.reason)
         if asked.stopped:
             break
         todo = {
-            intent: request._replace(attempt=attempt + 1)
-            for intent, request in todo.items()
-            if found[intent][2] not in {None, "no_answer"}
-        }
+            intent: request._replace(attempt=attempt + 1) for intent, request in todo.items()
+            if results[intent][2] not in {None, "no_answer"}
+        }  # fmt: skip
     return pl.DataFrame(
-        list(found.values()),
+        list(results.values()),
         schema={"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String},
         orient="row",
     )

@@ -14,8 +14,8 @@ from tests.dags.conftest import load
 
 PROBE = """
 from airflow.sdk import dag
-from dag_defaults import HOUSE, every, in_time
-@dag(dag_id="probe", schedule=every("0 0 * * *"), deadline=in_time(), **HOUSE)
+from dag_defaults import DEFAULTS, partition_cron, deadline
+@dag(dag_id="probe", schedule=partition_cron("0 0 * * *"), deadline=deadline(), **DEFAULTS)
 def probe():
     pass
 probe()
@@ -106,8 +106,8 @@ def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> No
 
 def test_a_lost_worker_is_told(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:
     """The DAG processor tells of a task whose worker was lost, and has no exception to name."""
-    from dag_defaults import tell_failure
+    from dag_defaults import alert_failure
 
-    tell_failure({"ti": SimpleNamespace(dag_id="score", task_id="publish", run_id="r", try_number=4)})
+    alert_failure({"ti": SimpleNamespace(dag_id="score", task_id="publish", run_id="r", try_number=4)})
     told = json.loads(caplog.messages[-1])
     assert (told["task"], told["run"], told["error"]) == ("publish", "r", "WorkerLost")

@@ -93,7 +93,7 @@ def test_outputs_are_what_the_task_wrote(monkeypatch: pytest.MonkeyPatch) -> Non
         {"table": "tokens", "rows": 4, "bytes": 20, **mine}, {"table": "scores", "rows": 9, "bytes": 9, **other},
     ]  # fmt: skip
     monkeypatch.setattr(written, "WRITTEN", wrote)
-    monkeypatch.setattr(runs, "TOLD", [{"step": "tokenize", **mine}, {"step": "score", **other}])
+    monkeypatch.setattr(runs, "RECENT_ROWS", [{"step": "tokenize", **mine}, {"step": "score", **other}])
     assets = [SimpleNamespace(uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens")]
     operator = SimpleNamespace(inlets=[assets[0], SimpleNamespace(uri="s3://elsewhere/x")], outlets=[assets[1]])
     task = SimpleNamespace(dag_id="d", task_id="mine", run_id="r")

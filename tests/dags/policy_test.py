@@ -144,10 +144,10 @@ def test_reducers_run_on_empty_days(bag: Any) -> None:
 
 def test_final_errors_are_not_retried(airflow_db: None) -> None:
     """The retry policy fails at once on bad input and its kin, and leaves Retry to be retried."""
-    from dag_defaults import HOUSE
+    from dag_defaults import DEFAULTS
     from pipeline import errors
 
-    policy = HOUSE["default_args"]["retry_policy"]
+    policy = DEFAULTS["default_args"]["retry_policy"]
     for name in ("BadInput", "SchemaDrift", "Refused", "Missing"):
         assert any(rule.exception == f"pipeline.errors.{name}" for rule in policy.rules)
         assert issubclass(getattr(errors, name), errors.UndertoneError)
@@ -156,7 +156,7 @@ def test_final_errors_are_not_retried(airflow_db: None) -> None:
 
 def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks mapped side by side do not overtake each other; a later try of the same one does."""
-    from dag_defaults import begin
+    from dag_defaults import mark_attempt
     from pipeline import settings
 
     monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
@@ -165,7 +165,7 @@ def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: 
         ti = SimpleNamespace(
             dag_id="d", task_id="t", map_index=index, start_date=datetime(2026, 11, 19, 8, minute, tzinfo=UTC)
         )  # fmt: skip
-        begin({"ti": ti})
+        mark_attempt({"ti": ti})
         told = settings.attempt()
         assert told is not None
         found.append(told)

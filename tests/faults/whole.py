@@ -52,7 +52,7 @@ def impscore(do: Do, folder: Path, url: str) -> None:
     """DAG impscore, with a language model that is asked."""
     do("impscore.pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
     do("impscore.pairs.play", DAY, "sample", RUN)
-    for source in do("asking.wanted"):
+    for source in do("asking.sources_to_ask"):
         do("tests.faults.whole:ask", source, url)
     for source in do("impscore.pairs.ready"):
         do("impscore.pairs.build", source, DAY, run_id=RUN)
@@ -207,7 +207,7 @@ def ask(source: str, url: str) -> dict[str, object]:
     from pipeline.llm.service.connection import Endpoint
     from pipeline.tasks import asking
 
-    return asking.ask(source, asking.How(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
+    return asking.ask(source, asking.Options(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
 
 
 def select(project: str) -> int:
@@ -221,7 +221,7 @@ def look(project: str, step: list[int]) -> dict[str, int]:
     """The sensor `collect` of csd, by simulated raters."""
     from pipeline.tasks.labelling import csd as labels
 
-    return labels.collect(project, labels.step_of(step), "simulated", run_id=RUN)
+    return labels.collect(project, labels.check_step(step), "simulated", run_id=RUN)
 
 
 def corpus(staged: Any) -> dict[str, int]:

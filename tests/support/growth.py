@@ -9,6 +9,7 @@ SIZES = (10_000, 100_000, 1_000_000)  # characters
 MOST = 30  # times the CPU seconds for ten times the text; the square takes a hundred times
 LEAST = 0.02  # seconds: what takes less is not compared
 HANG = 60.0  # CPU seconds
+TRIES = 3
 
 
 def repeated(part: str, before: str = "", after: str = "") -> Callable[[int], str]:
@@ -20,11 +21,18 @@ def check_growth(read: Callable[[str], object], text: Callable[[int], str]) -> N
     """Fail where ten times the text takes far more than ten times as long."""
     before = 0.0
     for size in SIZES:
-        value = text(size)
-        with within(HANG):
-            started_at = time.process_time()
-            read(value)
-            seconds = time.process_time() - started_at
-        if before:
-            assert seconds <= MOST * max(before, LEAST), f"{value[:40]!r}…: {seconds:.2f} s for {size:,} characters"
+        value, bound = text(size), MOST * max(before, LEAST)
+        seconds = _measure(read, value)
+        for _ in range(TRIES - 1):  # a busy machine is slow, not wrong
+            if before and seconds > bound:
+                seconds = min(seconds, _measure(read, value))
+        assert not before or seconds <= bound, f"{value[:40]!r}…: {seconds:.2f} s for {size:,} characters"
         before = seconds
+
+
+def _measure(read: Callable[[str], object], value: str) -> float:
+    """Return the CPU seconds that reading a text takes."""
+    with within(HANG):
+        started_at = time.process_time()
+        read(value)
+        return time.process_time() - started_at

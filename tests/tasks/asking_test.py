@@ -51,9 +51,9 @@ def sentences(tables: Path, tmp_path: Path) -> str:
     return "mine"
 
 
-def how(server: Server, **more: Any) -> asking.How:
+def how(server: Server, **more: Any) -> asking.Options:
     """Ask a model at this service."""
-    return asking.How("small-model", endpoint=asking.endpoint(server.url, "secret"), **more)
+    return asking.Options("small-model", endpoint=asking.endpoint(server.url, "secret"), **more)
 
 
 def completions() -> pl.DataFrame:
@@ -64,7 +64,7 @@ def completions() -> pl.DataFrame:
 def test_answers_fill_the_table(server: Stubborn, sentences: str) -> None:
     """Each distinct sentence is asked about once; the answers, tokens and what was asked are in `completions`."""
     told: list[int] = []
-    found = asking.ask(sentences, how(server, params={"temperature": 0}), done=told.append)
+    found = asking.ask(sentences, how(server, params={"temperature": 0}), on_progress=told.append)
     assert (found["answers"], found["calls_sent"], found["cached"], found["missing"]) == (3, 3, 0, 0)
     assert (found["input_tokens"], found["output_tokens"]) == (30, 15)
     assert server.sent == dict.fromkeys(SENTENCES, 1)
@@ -192,16 +192,16 @@ def test_an_estimate_sends_nothing(server: Stubborn, sentences: str) -> None:
 
 def test_sources_to_ask_about(server: Stubborn, sentences: str) -> None:
     """Sources with a prompt are asked about; another name is BadInput and says which there are."""
-    assert asking.wanted() == asking.wanted(["mine"]) == ["mine"]
+    assert asking.sources_to_ask() == asking.sources_to_ask(["mine"]) == ["mine"]
     with pytest.raises(BadInput, match="nothing to ask about yours; there is mine"):
-        asking.wanted(["yours"])
+        asking.sources_to_ask(["yours"])
 
 
 def test_nobody_to_ask(tables: Path, sentences: str) -> None:
     """Without an address or a key asking is Missing and names the settings; nothing is written."""
     assert asking.endpoint() is None
     with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
-        asking.ask(sentences, asking.How("small-model"))
+        asking.ask(sentences, asking.Options("small-model"))
     assert warehouse.snapshot("completions") is None
 
 

@@ -31,4 +31,4 @@ def evaluate(
     answers = datasets.predicted(predictions, found.rows) if predictions else None
     told = datasets.measured(found.rows, answers)
     show(told if as_json else datasets.shown(told), as_json)
-    runs.record("read", found.dropped, str(data))
+    runs.report_dropped("read", found.dropped, str(data))

@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, show, tell, today
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 if TYPE_CHECKING:
     from pipeline.score.compress.search import Search
@@ -241,7 +241,7 @@ def score_context_shift(
         raise BadInput("say which comments: a file, or --day")
     if day:
         with console.progress("scoring") as done:
-            rows = again(partial(work.score_day, day, model, done=done))
+            rows = retry(partial(work.score_day, day, model, done=done))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
@@ -295,7 +295,7 @@ def train_count_lm(
     made = {}
     for each in [lang] if lang else work.LANGS:
         with console.working(f"counting {each}"):
-            made[each] = again(partial(work.count, each, day or today()))
+            made[each] = retry(partial(work.count, each, day or today()))
     if not any(made.values()):
         raise Missing("there are no comments and articles to count; `undertone import` brings some")
     show(pl.DataFrame({"lang": list(made), "model_id": list(made.values())}), as_json)

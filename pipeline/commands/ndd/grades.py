@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.label import Sheets
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
 
@@ -39,7 +39,7 @@ def rate(
     warehouse.create()
     day, out = day or today(), folder or grades.project(source).folder
     grades.check(out, sheet or ())  # before anything is given out
-    again(partial(grades.select, source, day, systems or (), count, this_run()))
+    retry(partial(grades.select, source, day, systems or (), count, this_run()))
     given = grades.export(source, day, out, sheet or (), lang, count, systems or ())
     console.say(f"{out}: {given:,} compressions")
 
@@ -63,7 +63,7 @@ def ratings(
     from pipeline.tasks.ndd import grades
 
     day = day or today()
-    counts = again(partial(grades.collect, source, day, paths or (), tool, this_run()))
+    counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
     agreed, found = grades.agreement(source, day), grades.results(source, day)
     if "simulated" in found["by"]:
         console.say("these raters are made up: their grades say nothing about the systems")

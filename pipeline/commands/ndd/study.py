@@ -12,7 +12,7 @@ from pipeline.commands.ndd.distance import Masked, Syntax, check_ratio, warn_of_
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, today
 from pipeline.errors import BadInput
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def compress_data(
@@ -54,13 +54,13 @@ def compress_data(
         with console.working(f"compressing by {name}"):
             given = (name, source, day, path, form, split, model, str(syntax) if syntax else None, ratio)
             staged.append(work.stage(*given))
-    again(partial(work.publish, staged, source, day))
-    again(partial(grades.publish, source, day))  # means of grades are of the compressions there are
-    again(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
+    retry(partial(work.publish, staged, source, day))
+    retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
+    retry(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
     if thresholds:
         with console.working("trying thresholds"):
             rows = work.ratios(work.items(path, form, split), source, day, model)
-        again(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
+        retry(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
     for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
         if not as_json:
             console.say(f"{source}, {lang}")
@@ -92,7 +92,7 @@ def measure_distance(
     for study in work.TESTS:
         with console.working(study):
             rows = work.study_rows(study, day, model, given[0], given[1], limit)
-            again(partial(study_of.put, study, rows, day))
+            retry(partial(study_of.put, study, rows, day))
         found.append(rows)
     every = pl.concat(found)
     if as_json:

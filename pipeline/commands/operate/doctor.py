@@ -158,7 +158,7 @@ def _model() -> Finding:
 def _forgotten() -> Finding:
     from pipeline.tasks.record import model_registry
 
-    found = model_registry.flagged().filter("is_promoted")
+    found = model_registry.list_flagged().filter("is_promoted")
     told = ", ".join(f"{kind} {share:.2%}" for kind, share in found.select("kind", "erased_ratio").iter_rows())
     remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"
     return Finding("erased training texts", not told, told or "in no model in force", remedy, needed=False)

@@ -37,14 +37,14 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
     from pipeline.tasks.daily import heal as work
-    from pipeline.tasks.record.retry import again
+    from pipeline.tasks.record.retry import retry
 
     holes = work.holes()
     for name, days in holes.items():
         console.say(f"days without {name}: {', '.join(days) or 'none'}")
     if any(holes.values()) and not dry_run:
         with console.working("making what is missing"):
-            again(lambda: work.heal(holes))
+            retry(lambda: work.heal(holes))
 
 
 def up() -> None:

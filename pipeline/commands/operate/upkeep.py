@@ -10,7 +10,7 @@ import typer
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json, show
 from pipeline.errors import BadInput
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def maintain(
@@ -47,7 +47,7 @@ def maintain(
     with console.working("tidying"):
         for name in upkeep.tables(table or [], given):
             try:
-                rows.append({"table": name, **again(partial(upkeep.table, name, given))})
+                rows.append({"table": name, **retry(partial(upkeep.table, name, given))})
             except BadInput as why:
                 damaged.append(str(why))
         rows.append({"table": "(scratch)", **upkeep.scratch(given)})

@@ -10,7 +10,7 @@ from pipeline.commands.models import changes_of
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
 
@@ -44,7 +44,7 @@ def train(
         rated = abstractness.ratings(ratings)
         if out is None:
             warehouse.create()
-            model_id = again(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
+            model_id = retry(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
             console.say(f"model {model_id}: {rated.rows.height:,} words, {rated.signature}")
             return
         measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)

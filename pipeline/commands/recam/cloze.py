@@ -13,7 +13,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
 Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
@@ -66,7 +66,7 @@ def build(
             counts = cloze_build.build_file(file, out, wanted, by, how, done)
         else:
             warehouse.create()
-            counts = again(partial(cloze_build.build, day or today(), wanted, by, how, this_run(), done))
+            counts = retry(partial(cloze_build.build, day or today(), wanted, by, how, this_run(), done))
     console.table(counts)
 
 
@@ -121,7 +121,7 @@ def audit(file: Items, as_json: Json = False) -> None:
     from pipeline.tasks.record import runs as funnel
 
     found = cloze.read(file, strict=False)
-    funnel.record("read", found.dropped, str(file))
+    funnel.report_dropped("read", found.dropped, str(file))
     show(cloze_audit.audit(found.items), as_json)
 
 
@@ -137,7 +137,7 @@ def page(day: Day = "") -> None:
     for trained_on in SUBTASKS:
         model_id = readers.opened(None, trained_on, when).model_id
         for tested_on in SUBTASKS:
-            again(partial(readers.cross, when, trained_on, tested_on, model_id, this_run()))
+            retry(partial(readers.cross, when, trained_on, tested_on, model_id, this_run()))
     typer.echo(cloze_page.write(when))
 
 
@@ -161,7 +161,7 @@ def rate(
     from pipeline.tasks.recam import targets as cloze
 
     name = cloze.known(subtask)
-    again(partial(cloze_ratings.select, name, day or today(), count, this_run()))
+    retry(partial(cloze_ratings.select, name, day or today(), count, this_run()))
     if label_studio:
         console.say(f"{cloze_ratings.push(name, projects.studio()):,} tasks given to Label Studio")
         return
@@ -189,8 +189,8 @@ def ratings(
     name = cloze.known(subtask)
     at = projects.studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        again(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
-    rated = again(partial(cloze_ratings.flag, name, this_run()))
+        retry(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
+    rated = retry(partial(cloze_ratings.flag, name, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: the flags say nothing about the items")
     counts = {

@@ -14,7 +14,7 @@ from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_r
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.slices import parse_day
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def train(
@@ -59,7 +59,7 @@ def train(
     warehouse.create()
     for name in [targets.known(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = again(
+            model_id = retry(
                 lambda name=name: readers.train(  # type: ignore[misc]
                     day or today(), name, profile=profile, changes=given, path=start, run_id=this_run()
                 )

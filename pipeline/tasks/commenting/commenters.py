@@ -113,7 +113,7 @@ def fitted(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any]
     history = done.history.with_columns(count=pl.lit(data.comments.height))
     return Trained(
         kind=kind(system), tensors=done.tensors, config=config, summary=scalars(config),
-        evaluations=model_registry.epochs(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
+        evaluations=model_registry.epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
     )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
 
 def opened(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
     """A commenter by its folder or id; without one that of a system which is in force for a day."""
-    model = model_registry.opened(
+    model = model_registry.load_model(
         kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
     )
     if model.config.get("system") not in SYSTEMS:

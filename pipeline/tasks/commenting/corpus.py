@@ -90,7 +90,7 @@ def cut(part: Part) -> Staged:
     ]
     none = empty("threads").drop("comment_count", "like_count", "split", "reason")  # a share by hash may be empty
     told = pl.concat([none, *(part.select(none.columns) for part in made)])
-    return runs.shard(began, warehouse.stage("threads", told))
+    return runs.time_shard(began, warehouse.stage("threads", told))
 
 
 def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.Series:
@@ -177,7 +177,7 @@ def publish(
         warehouse.overwrite("reference_comments", where, found.references.filter(mine), run_id)
         gone = found.dropped.filter(mine)
         kept = parts["split"].count()
-        runs.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
+        runs.record_step(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
         began = runs.start()  # what sources share is counted with the first
     every = found.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
     return dict(every.value_counts().sort("part").iter_rows())

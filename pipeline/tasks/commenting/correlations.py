@@ -131,7 +131,7 @@ def correlations(day: str, run_id: str = "cli") -> int:
         setting=pl.lit(json.dumps({"weights": preset_of()})), effective_count=pl.lit(None, pl.Int64),
     )  # fmt: skip
     count = warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
-    runs.tell(STUDY, day, "studies", "study", count, None, {}, run_id, began)
+    runs.record_step(STUDY, day, "studies", "study", count, None, {}, run_id, began)
     return count
 
 

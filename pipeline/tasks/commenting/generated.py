@@ -108,7 +108,7 @@ def _keep(
         none = articles.filter(mine).join(found, on=THREAD, how="anti")
         gone = none.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
         kept = articles.filter(mine).height - gone.height
-        runs.tell(source, day, f"{ORIGIN}:{system}", STEP, kept, gone, {"system": system}, run_id, began)
+        runs.record_step(source, day, f"{ORIGIN}:{system}", STEP, kept, gone, {"system": system}, run_id, began)
         began = runs.start()
     return found.height
 

@@ -173,7 +173,7 @@ def measure(
             [_signed(scored(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
         )
         counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), told, run_id)
-        runs.tell(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, began)
+        runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, began)
         began = runs.start()  # what sources share is counted with the first
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")

@@ -161,7 +161,7 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
 
     test = rows.filter(pl.col("split") == "test")
     if not test.height:
-        return model_registry.numbers(pl.DataFrame(schema={"metric": pl.String}))
+        return model_registry.evaluation_rows(pl.DataFrame(schema={"metric": pl.String}))
     unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
     found = grading.report(test.with_columns(unit, score=pl.Series(quality.scores(scorer, test))))
     best = _best(grading.baselines(rows.with_columns(unit), draws=0)) if (rows["split"] == "train").any() else _NO_BEST
@@ -177,7 +177,7 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
         ]
     )
     every = pl.concat(parts, how="diagonal").drop_nulls("value")
-    return model_registry.numbers(
+    return model_registry.evaluation_rows(
         every.with_columns(split=pl.lit("test"), subset=pl.lit("all"), epoch=pl.lit(0, pl.Int64))
     )
 
@@ -221,7 +221,7 @@ def train_if_graded(day: str, run_id: str = "cli") -> str | None:
 
 def opened(kind: str, ref: str | None = None, day: str | None = None) -> "Model":
     """A scorer by its folder or id; without one that of a kind which is in force for a day."""
-    model = model_registry.opened(
+    model = model_registry.load_model(
         known(kind), ref, day, f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     )
     if model.config.get("kind") != kind:
@@ -272,7 +272,7 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
     )  # fmt: skip
     where = {**warehouse.slice_of(day=day), "metric": kind, "model_id": model.model_id}
     count = warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
-    runs.scored(told, day, f"score_{kind}", kind, [model.model_id], run_id, began)
+    runs.record_scores(told, day, f"score_{kind}", kind, [model.model_id], run_id, began)
     return count
 
 

@@ -15,7 +15,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, UndertoneError
 from pipeline.slices import parse_day
 from pipeline.tasks.daily import collect, report, score, tokenize
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
     }
     for step in STEPS:
         for one in work[step] if step in steps else ():
-            again(one)
+            retry(one)
 
 
 def run_all(

@@ -29,7 +29,7 @@ from pipeline.sample import sources as sample_sources
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.daily.bounded import import_bounds, run_bounded
-from pipeline.tasks.daily.intake import Collected, settle
+from pipeline.tasks.daily.intake import Collected, write_tables
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def run(
     files, ignored = inputs(path, source, day)
     columns = parse(mapping)
     if not files and path is None and source and _has_rows(source, day, origin_of(path)):
-        return settle([Batch(source, "table/1", Page())], day, origin_of(path), {"files": []}, secret, run_id)
+        return write_tables([Batch(source, "table/1", Page())], day, origin_of(path), {"files": []}, secret, run_id)
     import_ = import_files if path == SAMPLE else import_bounded
     return import_(
         files,
@@ -223,7 +223,7 @@ def import_files(
             unread.ignored += [f"{path.name}: {part}" for part in of_file.ignored]
         on_file(origin, sum(sizes))  # what follows reads no file, but works on the rows of all
 
-    collected = settle(batches(), day, origin, config, key, run_id)
+    collected = write_tables(batches(), day, origin, config, key, run_id)
     if not collected:
         raise BadInput(f"{', '.join(p.name for p in files)}: no rows of source {source!r}")
     for message in unread.ignored:
@@ -267,7 +267,7 @@ def fetch_threads(
             importers.add_page(batch, url, fetched_at, body, url)
     if stopped and not batch.raw:
         raise stopped
-    done = settle([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
+    done = write_tables([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
     if isinstance(stopped, SchemaDrift):
         raise stopped
     return [Collected(**{**one, "stopped": str(stopped) if stopped else None}) for one in done]

@@ -43,7 +43,7 @@ class Collected(TypedDict):
     ignored: list[str]  # files and parts of files that were left out, and why
 
 
-def settle(
+def write_tables(
     batches: Iterable[Batch], day: str, origin: str, config: Mapping[str, object], key: bytes | None, run_id: str
 ) -> list[Collected]:
     """Batches of records to tables."""
@@ -135,7 +135,7 @@ class _Intake:
             {"source": [self.source], "read_count": [self.read], "kept_count": [kept], "dropped_count": [lost]}
         )
         told = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
-        runs.put(counts, self.day, self.origin, "collect", told, run_id, began, source=self.source)
+        runs.record_counts(counts, self.day, self.origin, "collect", told, run_id, began, source=self.source)
         return Collected(
             source=self.source,
             articles=articles.height,

@@ -43,7 +43,9 @@ def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lamb
     began = runs.start()
     todo = _todo(shard["day"], model_id, shard["snapshots"])
     mine = todo.filter(day_texts.part_of(shard)).collect()
-    return runs.shard(began, warehouse.stage("scores", scoring.score_texts(mine.sort("text_hash"), model_id, done)))
+    return runs.time_shard(
+        began, warehouse.stage("scores", scoring.score_texts(mine.sort("text_hash"), model_id, done))
+    )
 
 
 def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
@@ -98,7 +100,7 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
 
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
     there = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & of_us).select("source").collect()
-    runs.scored(there, day, "score", METRIC, [pinned["model_id"]], run_id, began)
+    runs.record_scores(there, day, "score", METRIC, [pinned["model_id"]], run_id, began)
     return mine.height
 
 

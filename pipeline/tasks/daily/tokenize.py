@@ -34,7 +34,7 @@ def cut(shard: Shard, chinese: str = "jieba", english: str = "nltk") -> Staged:
     began = runs.start()
     by_language = _by_language(chinese, english)
     mine = _todo(shard["day"], shard["snapshots"], by_language).filter(day_texts.part_of(shard)).collect()
-    return runs.shard(began, warehouse.stage("tokens", tokenize(mine.sort("text_hash"), by_language)))
+    return runs.time_shard(began, warehouse.stage("tokens", tokenize(mine.sort("text_hash"), by_language)))
 
 
 def publish(
@@ -73,7 +73,7 @@ def publish(
     there = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day)).join(ours, on=_BY, how="semi")
     counts = there.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source").collect()
     config = {"chinese": chinese, "english": english}
-    runs.put(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, began)
+    runs.record_counts(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, began)
     return rows.height
 
 

@@ -18,7 +18,7 @@ from pipeline.tables import ERASED, TABLES
 from pipeline.tasks.erasure import retraining
 from pipeline.tasks.erasure.files import remove_folder
 from pipeline.tasks.erasure.rules import Gone, one_of
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 from pipeline.training import registry
 
 REMOVED, FLAGGED, ABSENT = "removed", "flagged", "absent"
@@ -208,7 +208,7 @@ def replace_rows(kind: str, rows: pl.DataFrame, run_id: str) -> None:
         other_rows = existing_rows.join(rows.lazy(), on=key, how="anti").select(rows.columns)
         return pl.concat([other_rows, rows.lazy()])
 
-    again(lambda: warehouse.replace("model_erasures", partition, merge, run_id))
+    retry(lambda: warehouse.replace("model_erasures", partition, merge, run_id))
 
 
 def train_again(erasure_id: str, run_id: str) -> dict[str, str]:

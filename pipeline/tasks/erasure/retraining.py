@@ -16,7 +16,7 @@ from pipeline.tasks.impscore import train as impscore
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import readers
 from pipeline.tasks.record import model_registry
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser
 
 _COUNTS = tuple(map(masked_lm.kind_of, masked_lm.LANGS))
@@ -111,20 +111,20 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
         raise Missing(f"it stood on {training['source']}, whose place is not recorded; give it: {command(row)}")
     profile = {"profile": training["profile"]} if training["profile"] else {}
     if kind in _COUNTS:
-        model_id = again(lambda: masked_lm.count(kind[-2:], day, run_id))
+        model_id = retry(lambda: masked_lm.count(kind[-2:], day, run_id))
         if model_id is None:
             raise Missing("no text is left in this language")
         return model_id
     options = {**profile, "changes": training["changes"], "run_id": run_id}
     if kind == in_force.KIND:
-        return again(lambda: impscore.train(day, promote=bool(row["is_promoted"]), **options))
+        return retry(lambda: impscore.train(day, promote=bool(row["is_promoted"]), **options))
     if kind == recogniser.KIND:
-        return again(lambda: recogniser.train(day, training.get("release"), **options))
+        return retry(lambda: recogniser.train(day, training.get("release"), **options))
     if kind.startswith("commenter_"):
-        return again(lambda: commenters.train(day, kind.removeprefix("commenter_"), **options))
+        return retry(lambda: commenters.train(day, kind.removeprefix("commenter_"), **options))
     if kind.startswith("reader_"):
-        return again(lambda: readers.train(day, kind.removeprefix("reader_"), **options))
-    return again(lambda: scorer.train(day, kind, **options))
+        return retry(lambda: readers.train(day, kind.removeprefix("reader_"), **options))
+    return retry(lambda: scorer.train(day, kind, **options))
 
 
 def describe_model(kind: str) -> str:

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.tables import ERASED, TABLES
 from pipeline.tasks.erasure.pages import cut_text, page_id
 from pipeline.tasks.erasure.rules import RULES, Gone, among, one_of
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def select_rows(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
@@ -93,7 +93,7 @@ def recount(gone: Gone, run_id: str) -> None:
         put = {"kept_count": pl.lit(kept, pl.Int64), "dropped_count": pl.lit(dropped + erased, pl.Int64),
                "read_count": pl.lit(kept + dropped + erased, pl.Int64)}  # fmt: skip
         slice_, step = {**where, "step": ERASED}, {**where, "step": "collect"}
-        again(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, run_id))  # type: ignore[misc]
-        again(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
+        retry(lambda slice_=slice_, told=told: warehouse.overwrite("dropped", slice_, told, run_id))  # type: ignore[misc]
+        retry(lambda step=step, put=put: warehouse.replace(  # type: ignore[misc]
             "runs", step, lambda rows: rows.with_columns(**put), run_id
         ))  # fmt: skip

@@ -30,7 +30,7 @@ from pipeline.tasks.erasure.request import Request, Wanted, resolve, wanted
 from pipeline.tasks.erasure.rows import recount, select_rows
 from pipeline.tasks.erasure.rules import RULES, Gone
 from pipeline.tasks.labelling import release
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def forget(
         try:
             _erase(one, verify)
         finally:  # what is erased is told, however it ended
-            again(lambda: _receipts(one))
+            retry(lambda: _receipts(one))
         return _forgotten(one, models.train_again(erasure_id, run_id) if retrain else {})
 
 
@@ -162,7 +162,7 @@ def _erase(one: _Erasure, verify: bool) -> None:
             break
         for name in sorted({place.store for place in left} & {*TABLES}):
             tidy = warehouse.sweep if name == "comments" else warehouse.purge  # their old states lead to the rest
-            again(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
+            retry(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
     if left:
         raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
     _do(one, "comments", lambda: _table(one, "comments"))
@@ -200,9 +200,9 @@ def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
 
 
 def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
-    _count(one, store, *again(step))
+    _count(one, store, *retry(step))
     if store not in TABLES:  # those tell it themselves
-        again(lambda: _receipts(one))  # at once: a kill takes the count of one store with it at most
+        retry(lambda: _receipts(one))  # at once: a kill takes the count of one store with it at most
 
 
 def _count(one: _Erasure, store: str, rows: int, files: int) -> None:
@@ -221,7 +221,7 @@ def _table(one: _Erasure, name: str) -> Count:
         recount(one.gone, one.run_id)
     for count in warehouse.rewrite(name, is_meant, rows, one.run_id):
         _count(one, name, count, 0)  # at once: a race that is lost later takes nothing back
-    again(lambda: _receipts(one))  # before the old states go: after them nothing leads here again
+    retry(lambda: _receipts(one))  # before the old states go: after them nothing leads here again
     has_some = warehouse.met(warehouse.history(name), is_meant).head(1).collect().height
     return 0, warehouse.purge(name, one.grace) if has_some else 0
 

@@ -30,7 +30,7 @@ def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = 
     found = sources.read_own(where) if own else sources.read(source, where)
     rows = found.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
     kept = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
-    runs.tell(
+    runs.record_step(
         source,
         day,
         ORIGIN,
@@ -88,7 +88,7 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     current = {name: prompt.load(name, settings.llm_prompts()).version for name in names}
     rows, gone = examples.build(sentences, completions, profile, seed, current)
     kept = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
-    runs.tell(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id, began)
+    runs.record_step(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id, began)
     return kept
 
 

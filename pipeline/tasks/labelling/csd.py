@@ -35,14 +35,14 @@ def rules(given: Mapping[str, Any]) -> Rules:
     return Rules(**{**given, "langs": tuple(given.get("langs", Rules().langs))})
 
 
-def fields_of(names: Sequence[str]) -> tuple[str, ...]:
+def check_fields(names: Sequence[str]) -> tuple[str, ...]:
     """Fields by their names, told early: a release that asks for one that is not there would fail at its end."""
     if unknown := [name for name in names if name not in schema.FIELDS]:
         raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(schema.FIELDS)}")
     return tuple(names)
 
 
-def step_of(given: Sequence[int]) -> Step:
+def check_step(given: Sequence[int]) -> Step:
     """A step of plain JSON."""
     if (step := tuple(given)) not in STEPS:
         raise BadInput(f"a step is one of {', '.join(map(str, STEPS))}, not {step}")
@@ -69,12 +69,12 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
         mine = lost.filter(pl.col("source") == source)
         number = fresh.filter(pl.col("source") == source).height
         config = {name: value for name, value in rules._asdict().items() if value is not None}
-        runs.tell(source, day, origin(project), "select", number, mine, config, run_id, began)
+        runs.record_step(source, day, origin(project), "select", number, mine, config, run_id, began)
         began = runs.start()  # what sources share is counted with the first
     return count
 
 
-def nothing_selected(project: str, day: str) -> Missing:
+def explain_empty_selection(project: str, day: str) -> Missing:
     """Why a day gave a project without tasks none: it has no comments, or which rules left out how many."""
     mine = (pl.col("origin") == origin(project)) & (pl.col("step") == "select") & (pl.col("day") == parse_day(day))
     gone = warehouse.scan("dropped", mine).collect()["reason"].value_counts().sort("count", "reason", descending=True)
@@ -92,20 +92,22 @@ def tasks_of(project: str) -> pl.DataFrame:
     return projects.tasks_of(project, f"project {project!r} has no tasks; select some: {how}")
 
 
-def decided(project: str) -> stages.Decided:
+def decide(project: str) -> stages.Decided:
     """What the labels so far make of each field of each task."""
     return stages.decide(tasks_of(project)["task_id"], projects.labels_of(project))
 
 
-def asked(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """What a step asks of whom: tasks with `round` and `fields`, and for the adjudicator the labels to decide on."""
     in_round, stage = step
-    found = decided(project)
+    found = decide(project)
     tasks = tasks_of(project).with_columns(round=pl.lit(in_round, pl.Int64))
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
-    waiting = stages.to_adjudicate(found).filter(round=in_round) if stage == 2 else stages.to_relabel(found.annotations)
-    fields = waiting.group_by("task_id", maintain_order=True).agg(fields="field")
+    count_waiting = (
+        stages.to_adjudicate(found).filter(round=in_round) if stage == 2 else stages.to_relabel(found.annotations)
+    )
+    fields = count_waiting.group_by("task_id", maintain_order=True).agg(fields="field")
     rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")
     return rows, found.kept.filter(stage=1, round=in_round) if stage == 2 else None
 
@@ -125,7 +127,7 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
     `files` puts tasks.jsonl and the guidelines into a folder of the step.
     """
-    tasks, labels = asked(project, step)
+    tasks, labels = step_tasks(project, step)
     if tool == "label_studio" and tasks.height:
         projects.push(step_project(project, step), tasks, studio, labels)
     if tool == "files" and tasks.height:
@@ -153,7 +155,7 @@ def collect(
     Returns:
         Counts: tasks, labels (in all), waiting.
     """
-    tasks, _ = asked(project, step)
+    tasks, _ = step_tasks(project, step)
     target, fetched = step_project(project, step), None
 
     def simulate() -> pl.DataFrame:
@@ -165,8 +167,8 @@ def collect(
         except Retry as why:
             log.warning("%s: %s", target.title, why)
         else:
-            add(project, fetched.labels, run_id, fetched.skipped)
-    open_ = settle(project, run_id)
+            add_labels(project, fetched.labels, run_id, fetched.skipped)
+    open_ = write_annotations(project, run_id)
     if open_[step] and fetched and fetched.taken.height:
         _warn_stuck(project, step, fetched.taken)
     return {"tasks": tasks.height, "labels": projects.labels_of(project).height, "waiting": open_[step]}
@@ -176,16 +178,16 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.Da
     """Labels of simulated raters, or of a simulated adjudicator."""
     in_round, stage = step
     if stage == 2:
-        return simulated.adjudicate(stages.to_adjudicate(decided(project)).filter(round=in_round), seed)
+        return simulated.adjudicate(stages.to_adjudicate(decide(project)).filter(round=in_round), seed)
     fields = tasks.select("task_id", field="fields").explode("field") if in_round == 2 else None
     return simulated.label(tasks.select("task_id", "text"), fields, seed)
 
 
 def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
     """Name the tasks that wait in a step though the tool gives them to nobody."""
-    stuck = taken.join(asked(project, step)[0], on="task_id", how="semi")
+    stuck = taken.join(step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
-        waits = decided(project).annotations.filter(reason="too_few_raters")
+        waits = decide(project).annotations.filter(reason="too_few_raters")
         stuck = stuck.join(waits, on="task_id", how="semi")
     if stuck.height:
         told = ", ".join(f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows())
@@ -196,15 +198,15 @@ def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
         )  # fmt: skip
 
 
-def bring(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
+def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
     """Add labels of files to a project, each checked against the schema and its task; counts as `collect`."""
     tasks = tasks_of(project)
-    add(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
-    open_ = settle(project, run_id)
+    add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
+    open_ = write_annotations(project, run_id)
     return {"tasks": tasks.height, "labels": projects.labels_of(project).height, "waiting": sum(open_.values())}
 
 
-def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> int:
+def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> int:
     """Add labels to those there are; return how many there are.
 
     Of two by one rater about one thing the later counts, and where times do not tell, the one that came now. Once an
@@ -243,16 +245,16 @@ def add(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataF
     return count
 
 
-def settle(project: str, run_id: str = "cli") -> dict[Step, int]:
+def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
     """Decide by the labels there are, put `annotations` in place; return how many fields wait in each step."""
-    found = decided(project)
+    found = decide(project)
     dropped = found.dropped.select("reason", row_key=_ROW)
     key = ("task_id", "field")
     projects.publish("annotations", key, project, found.annotations, "labels", found.kept.height, dropped, run_id)
-    return waiting(found)
+    return count_waiting(found)
 
 
-def waiting(found: stages.Decided) -> dict[Step, int]:
+def count_waiting(found: stages.Decided) -> dict[Step, int]:
     """How many fields wait in each step."""
     is_stage_2 = pl.col("reason") == "to_adjudicate"
     is_open = found.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
@@ -262,13 +264,13 @@ def waiting(found: stages.Decided) -> dict[Step, int]:
 
 def waiting_step(project: str) -> Step | None:
     """The first step that something waits in; None when all is settled."""
-    open_ = waiting(decided(project))
+    open_ = count_waiting(decide(project))
     return next((step for step in STEPS if open_[step]), None)
 
 
 def status(project: str) -> pl.DataFrame:
     """How many fields are settled, and how many wait for whom: state, reason, round, fields, tasks."""
-    rows = decided(project).annotations
+    rows = decide(project).annotations
     return (
         rows.group_by("state", "reason", "round")
         .agg(fields=pl.len().cast(pl.Int64), tasks=pl.col("task_id").n_unique().cast(pl.Int64))
@@ -282,7 +284,7 @@ def agreement_of_file(path: Path) -> pl.DataFrame:
     return agreement(stages.decide(rows["task_id"], rows))
 
 
-def short(table: pl.DataFrame) -> pl.DataFrame:
+def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
     """The measures without their intervals, as they fit a terminal."""
     return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
 

@@ -132,7 +132,7 @@ def select(
     """Add a day's tasks to a project, except those that were withdrawn, and record it; return the tasks in all."""
     fresh = tasks.filter(~is_withdrawn(name))
     count = add_tasks(name, fresh.with_columns(day=pl.lit(parse_day(day))), run_id)
-    runs.tell(name, day, origin(name), "select", fresh.height, None, config, run_id, started_at)
+    runs.record_step(name, day, origin(name), "select", fresh.height, None, config, run_id, started_at)
     return count
 
 
@@ -355,7 +355,7 @@ def simulated_before(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFram
 def record_step(name: str, step: str, kept: int, dropped: pl.DataFrame, run_id: str) -> None:
     """Record a step of a project: how many labels it kept, and which it dropped (reason, row_key)."""
     day = min(tasks_of(name)["day"]).isoformat()
-    runs.tell(name, day, origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
+    runs.record_step(name, day, origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
 
 
 def publish(
@@ -377,7 +377,7 @@ def publish(
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()
     if rows.sort(key).equals(current.sort(key)):
-        runs.record(step, dropped, name)
+        runs.report_dropped(step, dropped, name)
         return
     record_step(name, step, kept, dropped, run_id)
     warehouse.overwrite(table, warehouse.slice_of(project=name), rows, run_id)  # last: it is looked at

@@ -18,7 +18,7 @@ from pipeline.label import schema, stages
 from pipeline.label.rhetoric import fold_rare
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.labelling.csd import agreement, decided, tasks_of, waiting
+from pipeline.tasks.labelling.csd import agreement, count_waiting, decide, tasks_of
 from pipeline.tasks.labelling.projects import check_name, origin
 from pipeline.tasks.record import runs
 
@@ -36,7 +36,7 @@ def facts(
     from pipeline.metrics.labelling import label_analysis
     from pipeline.report.labelling.data_card import Facts
 
-    tasks, found = tasks_of(project), decided(project)
+    tasks, found = tasks_of(project), decide(project)
     out = stages.released(found.annotations, required)
     kept = tasks.join(out.left_out, on="task_id", how="anti")
     counts = (("source", "lang"), ("tool",))
@@ -62,7 +62,7 @@ def facts(
         tools=by_tool,
         rater_count=found.kept["rater_id"].n_unique(),
         licence=licence,
-        data_hash=hashlib.sha256(published(project, name or project, required).write_ndjson().encode()).hexdigest(),
+        data_hash=hashlib.sha256(release_rows(project, name or project, required).write_ndjson().encode()).hexdigest(),
     )
 
 
@@ -84,12 +84,12 @@ def page(project: str, day: str) -> str:
     from pipeline.report.labelling import page as report
     from pipeline.text import segment
 
-    found, told = decided(project), facts(project, day)
+    found, told = decide(project), facts(project, day)
     values = stages.released(found.annotations, ()).values
     by_language = segment.tokenizers()
     texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [segment.words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()]
-    open_ = [(*step, count) for step, count in waiting(found).items()]
+    open_ = [(*step, count) for step, count in count_waiting(found).items()]
     html = report.labels(
         report.Inputs(
             project=project,
@@ -109,7 +109,7 @@ def page(project: str, day: str) -> str:
     return str(path)
 
 
-def published(project: str, release: str, required: Sequence[str] = REQUIRED, least: int = 50) -> pl.DataFrame:
+def release_rows(project: str, release: str, required: Sequence[str] = REQUIRED, least: int = 50) -> pl.DataFrame:
     """The rows of a release: settled comments under random ids, in the order of those (CSD-08).
 
     Args:
@@ -118,7 +118,7 @@ def published(project: str, release: str, required: Sequence[str] = REQUIRED, le
         required: fields that must not have been deleted.
         least: figures of speech named fewer times are told only as `other` (CSD-12).
     """
-    found = decided(project)
+    found = decide(project)
     told = stages.notes(found.kept)
     rows = stages.released(found.annotations, required).values
     rows = rows.join(tasks_of(project), on="task_id").join(told, on="task_id", how="left")
@@ -157,21 +157,21 @@ def release(
     from pipeline.report.labelling import data_card
 
     began, name = runs.start(), check_name(name or project)
-    found = decided(project)
+    found = decide(project)
     if not stages.is_finished(found.annotations):
         count = found.annotations.filter(state="open").height
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
     card = data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence, required, name))
     if approved not in (None, card):
         raise BadInput(f"project {project!r}: labels changed after they were approved; clear `summary` and look again")
-    rows = published(project, name, required)
+    rows = release_rows(project, name, required)
     warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
     folder = settings.releases() / name
     folder.mkdir(parents=True, exist_ok=True)
     _put(folder / "README.md", card)
     write_files(name)
     newest = max(tasks_of(project)["day"]).isoformat()
-    runs.tell(project, day or newest, f"release {name}", "publish", rows.height, None, {}, run_id, began)
+    runs.record_step(project, day or newest, f"release {name}", "publish", rows.height, None, {}, run_id, began)
     return folder
 
 
@@ -239,4 +239,4 @@ def _tell_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) ->
     there = warehouse.scan("label_tasks", (pl.col("project") == project) & (pl.col("day") == parse_day(day)))
     left = there.filter(~pl.col("task_id").is_in(gone.implode())).select(pl.len()).collect().item()
     told = pl.DataFrame({"row_key": gone}).with_columns(source=pl.lit(project), reason=pl.lit("withdrawn"))
-    runs.tell(project, day, origin(project), "withdraw", left, told, {}, run_id)
+    runs.record_step(project, day, origin(project), "withdraw", left, told, {}, run_id)

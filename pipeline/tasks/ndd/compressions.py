@@ -42,7 +42,7 @@ def items(data: str | None = None, form: str = "own", split: str | None = None) 
     The masks of Colloquial-SC stand as what people say instead (NDD-28).
     """
     read, name = datasets.read(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
-    runs.record("read", read.dropped, name)
+    runs.report_dropped("read", read.dropped, name)
     found = read.rows
     if not found.height:
         raise Missing(f"{name}: no sentences to compress")
@@ -166,7 +166,7 @@ def stage(
     began, search = runs.start(), None if ratio is None else Search(ratio=ratio)
     rows = items(data, form, split)
     found = compress_items(rows, system, source, day, ref, search, syntax=Path(syntax) if syntax else None)
-    return runs.shard(began, warehouse.stage("compressions", found))
+    return runs.time_shard(began, warehouse.stage("compressions", found))
 
 
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
@@ -190,7 +190,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
 
     count = warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_others, run_id)
     config = {"systems": rows["system"].unique().sort().to_list()}
-    runs.tell(source, day, "compress", "compress", rows.height, None, config, run_id, began)
+    runs.record_step(source, day, "compress", "compress", rows.height, None, config, run_id, began)
     return count
 
 

@@ -89,7 +89,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", done: Done 
         return pl.concat([present.filter(~ours).select(rows.columns), rows.lazy()])
 
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
-    runs.scored(rows, day, "score_context_shift", METRIC, sorted(set(models.values())), run_id, began)
+    runs.record_scores(rows, day, "score_context_shift", METRIC, sorted(set(models.values())), run_id, began)
     return rows.height
 
 

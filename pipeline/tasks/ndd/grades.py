@@ -93,7 +93,7 @@ def select(
     if chosen not in before:
         gone = wanted.filter(is_out).select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
         told = {"selections": [*before, chosen]}
-        funnel.tell(name, day, projects.origin(name), SELECT, fresh.height, gone, told, run_id, began)
+        funnel.record_step(name, day, projects.origin(name), SELECT, fresh.height, gone, told, run_id, began)
     return total
 
 
@@ -313,9 +313,9 @@ def _tell(name: str, day: str, kept: int, dropped: pl.DataFrame, made_up: pl.Dat
     there = warehouse.scan("dropped", mine).select(gone.columns).collect().sort("row_key", "reason")
     runs = warehouse.scan("runs", mine).select("kept_count").collect()["kept_count"].to_list()
     if runs != [kept] or not there.equals(gone):
-        funnel.tell(name, day, projects.origin(name), STEP, kept, gone, {}, run_id)
+        funnel.record_step(name, day, projects.origin(name), STEP, kept, gone, {}, run_id)
     else:
-        funnel.record(STEP, gone, name)
+        funnel.report_dropped(STEP, gone, name)
 
 
 def results(source: str, day: str) -> pl.DataFrame:

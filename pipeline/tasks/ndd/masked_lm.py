@@ -187,7 +187,7 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
             {"metric": name, "split": "test", "value": value, "pair_count": told.places}
             for name, value in (("cross_entropy", told.nats), ("accuracy", told.accuracy))
         ]
-    rows = model_registry.numbers(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
+    rows = model_registry.evaluation_rows(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
     trained = model_registry.Trained(
         kind=kind_of(lang), tensors=model.tensors(), config=model.config(), evaluations=rows,
         texts=texts.filter(~is_held), summary={"vocabulary": len(model.words), "pruned": model.pruned},
@@ -211,7 +211,7 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.D
     found = [words for text, own in rows.iter_rows() for words in cut([text], lang or own)]
     model = count_lm.fit(found)
     registry.write(out, model.tensors(), model.config())
-    model_registry.learned_in_folder(COUNT, out, rows["text"])
+    model_registry.record_texts_of_folder(COUNT, out, rows["text"])
     counted = {"sentences": len(found), "words": sum(map(len, found)), "vocabulary": len(model.words)}
     return pl.DataFrame([counted])
 
@@ -240,7 +240,7 @@ def train(
     source = start or settings.encoder()
     done = masked_lm.fit(texts, recipe, source, model_registry.state_of(asdict(recipe), source, *texts), device())
     masked_lm.write(out, done)
-    model_registry.learned_in_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
+    model_registry.record_texts_of_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
     return done.history
 
 
@@ -261,5 +261,5 @@ def adapt(day: str, lang: str = "en", profile: str = PROFILE, start: str | None 
         except (BadInput, OSError):
             if not folder.is_dir():  # else another run was faster
                 raise
-    model_registry.learned(kind_of(lang), folder.name, pl.Series("text", texts, dtype=pl.String))
+    model_registry.record_texts(kind_of(lang), folder.name, pl.Series("text", texts, dtype=pl.String))
     return f"{lang}={folder}"

@@ -95,11 +95,11 @@ def _fitted(
 def _evaluations(measured: pl.DataFrame) -> pl.DataFrame:
     """Pearson's r of each split and its mean over them, as rows of `evaluations` without their keys."""
     if measured.is_empty():
-        return model_registry.numbers(pl.DataFrame(schema={"metric": pl.String}))
+        return model_registry.evaluation_rows(pl.DataFrame(schema={"metric": pl.String}))
     each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
     mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
     rows = pl.concat([mean, each])
-    return model_registry.numbers(
+    return model_registry.evaluation_rows(
         rows.with_columns(metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64))
     )
 
@@ -155,7 +155,7 @@ def scores(ref: str | None, words: Sequence[str], vectors: Path | None = None) -
 
 def opened(ref: str | None = None) -> "Model":
     """A scorer by its folder or id; without one that in force."""
-    return model_registry.opened(
+    return model_registry.load_model(
         KIND, ref, None, "no scorer is in force; train one: `undertone train abstractness --help`"
     )
 

@@ -82,7 +82,7 @@ def open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) 
 def propose(job: Job, how: Choosing = CHOOSING) -> Staged:
     """Train one reader on the other folds; its best words for each item of this one, into scratch."""
     began, rows = runs.start(), open_items(job["subtask"], job["snapshots"])
-    return runs.shard(began, warehouse.stage("cloze_candidates", proposed(rows, job, how)))
+    return runs.time_shard(began, warehouse.stage("cloze_candidates", proposed(rows, job, how)))
 
 
 def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataFrame:
@@ -172,7 +172,7 @@ def choose(
     for source in rows["source"].unique().sort():
         mine = gone.filter(pl.col("source") == source).select("source", "reason", "row_key")
         count = done.items.filter(pl.col("source") == source).height
-        runs.tell(source, day, subtask, STEP, count, mine, {**how._asdict(), **by._asdict()}, run_id, began)
+        runs.record_step(source, day, subtask, STEP, count, mine, {**how._asdict(), **by._asdict()}, run_id, began)
         began = runs.start()  # what sources share is counted with the first
     _tell(subtask, day, done.retrieval, [readers.hash_of(rows), how._asdict()], run_id)
     return kept
@@ -182,7 +182,7 @@ def _tell(subtask: str, day: str, found: pl.DataFrame, made_of: Sequence[Any], r
     """Put what readers knew of the words left out (Tables 3 and 4) into `evaluations`; their subset is the reader."""
     named = found.rename({"reader": "subset", "row_count": "pair_count"})
     rows = named.unpivot(index=["subset", "pair_count"], variable_name="metric")
-    rows = model_registry.numbers(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+    rows = model_registry.evaluation_rows(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
     where = warehouse.slice_of(kind=kind(subtask), day=day)
     model_id = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
     stamp = {"kind": pl.lit(where["kind"]), "day": pl.lit(where["day"]), "model_id": pl.lit(model_id)}

@@ -168,7 +168,7 @@ def fitted(
     tested = rows.filter(pl.col("split") == "test") if "split" in rows.columns else rows.clear()
     return Trained(
         kind=kind(subtask) if subtask else config["kind"], tensors=done.tensors, config=config, texts=_learned(rows),
-        evaluations=model_registry.epochs(done.history, {"value": ("accuracy", "validation")}),
+        evaluations=model_registry.epoch_rows(done.history, {"value": ("accuracy", "validation")}),
         evaluate=(lambda model: numbers(tested, model)) if tested.height else None,
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
         encoder="word vectors", encoder_revision=name,
@@ -222,13 +222,13 @@ def cross(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str 
     mine = found.filter(pl.col("subset") == tested_on)
     count = warehouse.overwrite("evaluations", where, mine.with_columns(**stamp), run_id)
     config = {"model_id": model_id}
-    runs.tell(kind(trained_on), day, f"on {tested_on}", "test", count, None, config, run_id, began)
+    runs.record_step(kind(trained_on), day, f"on {tested_on}", "test", count, None, config, run_id, began)
     return count
 
 
 def opened(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> "Model":
     """A reader by its folder or id; without one that of a subtask which is in force for a day."""
-    model = model_registry.opened(
+    model = model_registry.load_model(
         kind(subtask), ref, day, f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     )
     if model.config.get("profile") not in profiles():
@@ -282,7 +282,7 @@ def numbers(rows: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFr
             for metric, value in (("accuracy", "accuracy"), ("accuracy_low", "low"), ("accuracy_high", "high")):
                 found.append({"metric": metric, "subset": shown, "value": part[value], "pair_count": part["n"]})
     frame = pl.DataFrame(found, infer_schema_length=None)
-    return model_registry.numbers(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+    return model_registry.evaluation_rows(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
 
 
 def _groupings(rows: pl.DataFrame) -> dict[str, pl.Series]:

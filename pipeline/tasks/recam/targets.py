@@ -139,7 +139,7 @@ def find(part: Part, by: Rules = RULES) -> Staged:
     began = runs.start()
     told = pl.concat(found(_articles_of(part), by)).with_columns(source=pl.lit(part["source"]))
     staged = warehouse.stage("cloze_targets", told.select(TABLES["cloze_targets"].schema.column_names()))
-    return runs.shard(began, staged)
+    return runs.time_shard(began, staged)
 
 
 def found(rows: pl.DataFrame, by: Rules = RULES) -> Iterator[pl.DataFrame]:
@@ -230,7 +230,7 @@ def publish_targets(staged: Sequence[Staged], day: str, by: Rules = RULES, run_i
         kept = threads.height * len(building.SUBTASKS) - none.height
         none = pl.concat([none, unfit(source)])
         gone = none.select(pl.lit(source).alias("source"), "reason", "row_key")
-        runs.tell(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
+        runs.record_step(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
         began = runs.start()  # what sources share is counted with the first
         counts.update(told.filter(pl.col("reason").is_null())["subtask"])
     return dict(sorted(counts.items()))

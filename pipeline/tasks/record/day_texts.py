@@ -1,4 +1,4 @@
-"""The distinct texts of a day, cut into shards by their hash: what tokenize and score both work on; and articles."""
+"""A day's comments, their distinct texts cut into shards by hash, and articles."""
 
 import polars as pl
 
@@ -25,7 +25,7 @@ def part_of(shard: Shard) -> pl.Expr:
     return number % shard["parts"] == shard["part"]
 
 
-def articles(where: pl.Expr, snapshot: int | None = None) -> pl.LazyFrame:
+def articles(condition: pl.Expr, snapshot: int | None = None) -> pl.LazyFrame:
     """Articles of all days, each once: as it was collected last, and of several files of a day by the longest."""
-    rows = warehouse.scan("articles", where, snapshot)
+    rows = warehouse.scan("articles", condition, snapshot)
     return rows.sort("day", "origin", pl.col("text").str.len_chars()).unique(["source", "thread_id"], keep="last")

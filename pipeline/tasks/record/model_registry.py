@@ -1,4 +1,4 @@
-"""Models in the tables: which there are, what they are worth, and which of a kind is in force for a day."""
+"""Models in the tables: their rows, their evaluations, their training texts, and which of a kind a day is scored by."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from pipeline import __version__, settings, warehouse
 from pipeline.collect.clean import text_hash
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
-from pipeline.tables import ERASED, TABLES
+from pipeline.tables import ERASED, empty
 from pipeline.tasks.record import runs
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def train_into(out: Path, fit: Callable[[], Trained]) -> tuple[str, pl.DataFrame
     trained = fit()
     model_id = registry.write(out, trained.tensors, trained.config)
     if trained.texts is not None:
-        learned_in_folder(trained.kind, out, trained.texts)
+        record_texts_of_folder(trained.kind, out, trained.texts)
     return model_id, trained.evaluations_in(out)
 
 
@@ -90,23 +90,23 @@ def register(trained: Trained, day: str, run_id: str, started: runs.Start | None
     kind, model_id = trained.kind, registry.keep(settings.models(), trained.tensors, trained.config)
     evaluations = trained.evaluations_in(settings.models() / model_id)
     if trained.texts is not None:
-        learned(kind, model_id, trained.texts, run_id)  # first: no model is in force of which this is not known
+        record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force of which this is not known
     partition = warehouse.slice_of(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
     row = pl.DataFrame(
         [trained.row()], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
-    ).with_columns(**key).select(TABLES["models"].schema.column_names())  # fmt: skip
+    ).with_columns(**key).select(empty("models").columns)  # fmt: skip
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
-        others = current.filter(pl.col("model_id") != model_id)
+        other_models = current.filter(pl.col("model_id") != model_id)
         if trained.is_promoted:
-            others = others.with_columns(is_promoted=pl.lit(value=False))
-        return pl.concat([others.select(row.columns), row.lazy()])
+            other_models = other_models.with_columns(is_promoted=pl.lit(value=False))
+        return pl.concat([other_models.select(row.columns), row.lazy()])
 
     warehouse.replace("models", partition, with_other_models, run_id)
     count = evaluations.height + 1  # the model's own row
-    runs.tell(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, started)
+    runs.record_step(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, started)
     return model_id
 
 
@@ -116,8 +116,8 @@ def state_of(*facts: object) -> Path:
     return settings.scratch("training") / f"{key.hexdigest()}.safetensors"
 
 
-def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
-    """Put the hashes of the texts a model was trained on into `training_texts`, to tell later whose are erased."""
+def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
+    """Write the hashes of the texts a model was trained on into `training_texts`, by which an erasure finds it."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
     rows = counts.select(
@@ -125,51 +125,49 @@ def learned(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> 
         row_count=pl.col("row_count").cast(pl.Int64),
     ).lazy()  # fmt: skip
 
-    def with_others(there: pl.LazyFrame) -> pl.LazyFrame:
-        is_mine = pl.col("model_id") == model_id
-        erased = there.filter(is_mine & (pl.col("text_hash") == ERASED)).select(pl.len()).collect().item()
+    def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
+        is_own = pl.col("model_id") == model_id
+        erased_count = current.filter(is_own & (pl.col("text_hash") == ERASED)).select(pl.len()).collect().item()
         # the same model of the same texts: what was erased since has no hash, and gets none again
-        return there if erased else pl.concat([there.filter(~is_mine), rows])
+        return current if erased_count else pl.concat([current.filter(~is_own), rows])
 
-    warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_others, run_id)
+    warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_other_models, run_id)
 
 
-def learned_in_folder(kind: str, folder: Path, texts: pl.Series) -> None:
-    """Do the same for a model outside the registry, if its folder lies where an erasure looks: below the home."""
+def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series) -> None:
+    """Do the same for a model outside the registry, if its folder lies where an erasure searches: below the home."""
     from pipeline.training import registry
 
-    is_ours = any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models()))
-    if is_ours:
+    if any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models())):
         with suppress(Missing):  # there are no tables, so nobody can be forgotten
-            learned(kind, registry.read(folder).model_id, texts)
+            record_texts(kind, registry.read(folder).model_id, texts)
 
 
-def flagged() -> pl.DataFrame:
-    """Models that were trained on texts that were erased since, and on what share of them (view `models_flagged`)."""
+def list_flagged() -> pl.DataFrame:
+    """List models that were trained on texts that were erased since, with their share (view `models_flagged`)."""
     return warehouse.query("select * from models_flagged order by kind, model_id")
 
 
 def model_for(kind: str, day: str | None) -> str | None:
-    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest promoted.
+    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest; None without.
 
-    A rule on the tables rather than "the latest", so that scoring a day again gives the same model. None where none is
-    promoted.
+    A rule on the tables rather than "the latest", so that scoring a day again gives the same model.
     """
     promoted = (pl.col("kind") == kind) & pl.col("is_promoted")
-    known = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
-    if not known.height:
+    models = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
+    if not models.height:
         return None
     if day is None:
-        return str(known["model_id"][-1])
-    past = known.filter(pl.col("day") <= parse_day(day))
-    return str(past["model_id"][-1] if past.height else known["model_id"][0])
+        return str(models["model_id"][-1])
+    past = models.filter(pl.col("day") <= parse_day(day))
+    return str(past["model_id"][-1] if past.height else models["model_id"][0])
 
 
-def opened(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
-    """A model by its folder or its id; without one that of its kind which is in force for a day.
+def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
+    """Load a model by its folder or its id, else that of its kind which is in force for a day.
 
     Raises:
-        Missing: none is in force; what it says is given as `missing`.
+        Missing: none is in force; `missing` is the message.
     """
     from pipeline.training import registry
 
@@ -180,26 +178,26 @@ def opened(kind: str, ref: str | None = None, day: str | None = None, missing: s
     return registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
 
 
-def numbers(found: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `evaluations` without kind, day and model_id, of a frame that has some of its columns; the rest is null.
+def evaluation_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `evaluations` without kind, day and model_id, of a frame that has some of its columns; others are null.
 
     Values are rounded, so that a table does not change with the machine's last digits.
     """
-    schema = TABLES["evaluations"].schema.create_empty().drop("kind", "day", "model_id").schema
-    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in found.columns]
+    schema = empty("evaluations").drop("kind", "day", "model_id").schema
+    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in frame.columns]
     return (
-        found.with_columns(*absent)
+        frame.with_columns(*absent)
         .select(pl.col(name).cast(kind) for name, kind in schema.items())
         .with_columns(pl.col("value", "baseline").round(DECIMALS))
     )
 
 
 def scalars(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration is a number, a word or a truth value."""
+    """Numbers, words and truth values of a configuration."""
     return {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
 
 
-def epochs(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
+def epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
     """Numbers of a training's epochs as rows of `evaluations` without kind, day and model_id.
 
     Args:
@@ -212,7 +210,7 @@ def epochs(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.
         ).drop_nulls("value")
         for name, (metric, split) in columns.items() if name in history.columns
     ]  # fmt: skip
-    return numbers(pl.concat(rows))
+    return evaluation_rows(pl.concat(rows))
 
 
 def hash_of(*frames: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""What is in the tables."""
+"""Counts of the tables' rows, days and sources."""
 
 import polars as pl
 
@@ -8,19 +8,18 @@ from pipeline.errors import BadInput
 
 def counts() -> pl.DataFrame:
     """Each table with its rows, days and sources."""
+    schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
     rows = []
     for name in warehouse.names():
         frame = warehouse.scan(name)
         columns = frame.collect_schema()
-        picked = [pl.len().alias("rows")]
-        picked += [pl.col(c).n_unique().alias(f"{c}s") for c in ("day", "source") if c in columns]
+        values = [pl.col(column).n_unique().alias(f"{column}s") for column in ("day", "source") if column in columns]
         try:
-            found = frame.select(picked).collect().row(0, named=True)
+            totals = frame.select(pl.len().alias("rows"), *values).collect()
         except (OSError, pl.exceptions.ComputeError) as error:
             raise BadInput(
                 f"{name}: a data file cannot be read; `undertone check --deep` names what is missing or damaged, and "
                 "what to import again"
             ) from error
-        rows.append({"table": name, "rows": found["rows"], "days": found.get("days"), "sources": found.get("sources")})
-    kinds = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
-    return pl.DataFrame(rows, schema=kinds)
+        rows.append({"table": name, **totals.row(0, named=True)})
+    return pl.DataFrame(rows, schema=schema)

@@ -19,7 +19,7 @@ from pipeline.metrics.impscore.implicitness import QUANTILES, quantiles
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.asking import How
+from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import in_force, pairs, scoring
 from pipeline.tasks.record import runs as funnel
 
@@ -66,7 +66,7 @@ def plan(study: str, runs: int = RUNS, cells_per_task: int = CELLS_PER_TASK) -> 
 def train(study: str, some: Sequence[Cell], day: str, epochs: int | None = None, done: Done = lambda _: None) -> Staged:
     """Train some cells with the paper's profile on all pairs, and stage both test accuracies of each."""
     began = funnel.start()
-    return funnel.shard(began, warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done)))
+    return funnel.time_shard(began, warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done)))
 
 
 def trained(
@@ -106,7 +106,7 @@ def sources() -> list[str]:
 def data_set(source: str, day: str, model: str | None = None, done: Done = lambda _: None) -> Staged:
     """Stage what a model says of a data set: implicitness with its implicit part apart, and pragmatic diversity."""
     began = funnel.start()
-    return funnel.shard(began, warehouse.stage("studies", described(_sentences(source), source, day, model, done)))
+    return funnel.time_shard(began, warehouse.stage("studies", described(_sentences(source), source, day, model, done)))
 
 
 def described(
@@ -142,7 +142,7 @@ def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
 
 
 def ask(
-    source: str, how: How, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
+    source: str, how: Options, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
     day: str | None = None,
 ) -> int:  # fmt: skip
     """Ask a language model whether a data set's problematic sentences are problematic; return how many it answered.
@@ -155,8 +155,8 @@ def ask(
 
 
 def detected(
-    source: str, day: str, how: How, model: str | None = None, limit: int | None = None, done: Done = lambda _: None,
-    run_id: str = "cli",
+    source: str, day: str, how: Options, model: str | None = None, limit: int | None = None,
+    done: Done = lambda _: None, run_id: str = "cli",
 ) -> Staged:  # fmt: skip
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin.
 
@@ -181,7 +181,7 @@ def detected(
         for metric, value in (("accuracy", each["accuracy"]), ("other_answers", each["other_count"])):
             ends = {"low": each["low"], "high": each["high"]} if metric == "accuracy" else {}
             found.append(row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
-    return funnel.shard(began, warehouse.stage("studies", framed(found)))
+    return funnel.time_shard(began, warehouse.stage("studies", framed(found)))
 
 
 def _problematic(source: str, limit: int | None) -> pl.DataFrame:
@@ -205,7 +205,7 @@ def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli",
     began = funnel.start()._replace(seconds=seconds)
     rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
     count = put(study, rows.collect(), day, run_id)
-    funnel.tell(study, day, "studies", "study", count, None, {}, run_id, began)
+    funnel.record_step(study, day, "studies", "study", count, None, {}, run_id, began)
     return count
 
 

@@ -122,7 +122,7 @@ def fitted(
     done = recogniser.fit(rows, recipe, source, state)
     config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     trained = recogniser.load(done.tensors, config, source if recipe.units == "pieces" else None)
-    epochs = model_registry.epochs(done.history, {"value": ("macro_f1", "validation")})
+    epochs = model_registry.epoch_rows(done.history, {"value": ("macro_f1", "validation")})
     unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
     return model_registry.Trained(
         kind=KIND, tensors=done.tensors, config=config,
@@ -168,7 +168,7 @@ def train(
 
 def opened(ref: str | None = None, day: str | None = None) -> "Model":
     """A recogniser by its folder or id; without one that in force for a day."""
-    return model_registry.opened(
+    return model_registry.load_model(
         KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`"
     )
 
@@ -231,7 +231,9 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
             for name, guessed in beside.items():
                 value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
                 found.append({**row, "metric": f"{name}_baseline", "value": value})
-    return model_registry.numbers(pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64)))
+    return model_registry.evaluation_rows(
+        pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
+    )
 
 
 def overview(found: pl.DataFrame) -> pl.DataFrame:
@@ -274,5 +276,5 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     )  # fmt: skip
     where = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
     count = warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
-    runs.scored(told, day, "score_subtext", METRIC, [model.model_id], run_id, began)
+    runs.record_scores(told, day, "score_subtext", METRIC, [model.model_id], run_id, began)
     return count

@@ -17,7 +17,7 @@ from pipeline.llm.questions import recovery
 from pipeline.llm.request import Request
 from pipeline.metrics import recovery as measures
 from pipeline.tasks import asking
-from pipeline.tasks.asking import How
+from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import language
 
@@ -26,7 +26,7 @@ WIDTH = 64  # of a model that is fitted from nothing
 Done = Callable[[int], None]
 
 
-def recover(rows: pl.DataFrame, how: How, done: Done = lambda _: None, run_id: str = "cli") -> pl.DataFrame:
+def recover(rows: pl.DataFrame, how: Options, done: Done = lambda _: None, run_id: str = "cli") -> pl.DataFrame:
     """Ask a language model for both steps: the comment in plain words, and what it means in its context.
 
     Args:
@@ -55,7 +55,7 @@ def recover(rows: pl.DataFrame, how: How, done: Done = lambda _: None, run_id: s
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
 
-def choose(choices: pl.DataFrame, how: How, done: Done = lambda _: None, run_id: str = "cli") -> list[int | None]:
+def choose(choices: pl.DataFrame, how: Options, done: Done = lambda _: None, run_id: str = "cli") -> list[int | None]:
     """Ask a language model which reading is meant: places of the options chosen, None where it chose none.
 
     Args:
@@ -88,7 +88,7 @@ def _langs(rows: pl.DataFrame) -> list[str]:
     return ["zh" if lang == "zh" else "en" for lang in both.select(language("_text")).to_series()]
 
 
-def _request(how: How, name: str, messages: list[dict[str, str]]) -> Request:
+def _request(how: Options, name: str, messages: list[dict[str, str]]) -> Request:
     version = prompt.load(name, settings.llm_prompts()).version
     return Request(
         model=how.model, revision=how.revision, params=dict(how.params), prompt=name, prompt_version=version,
@@ -96,9 +96,9 @@ def _request(how: How, name: str, messages: list[dict[str, str]]) -> Request:
     )  # fmt: skip
 
 
-def _answers(every: Sequence[Request], how: How, done: Done, run_id: str) -> list[str | None]:
+def _answers(every: Sequence[Request], how: Options, done: Done, run_id: str) -> list[str | None]:
     """Raw answers in the order of the requests; those that are not cut off."""
-    asked = asking.put(SOURCE, every, how, done, run_id)
+    asked = asking.collect_answers(SOURCE, every, how, done, run_id)
     found = (asked.answers.get(request.key) for request in every)
     return [None if answer is None or answer.is_cut else answer.response for answer in found]
 
@@ -172,7 +172,7 @@ def train(
     fitted = fitting.fit(rows, model, recipe)
     seq2seq.save(fitted.model, out, {"recipe": fitted.recipe, "start": start or "random weights"})
     read = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
-    model_registry.learned_in_folder("recovery", out, pl.concat(read))
+    model_registry.record_texts_of_folder("recovery", out, pl.concat(read))
     return fitted.history
 
 

@@ -168,12 +168,12 @@ def test_files_lose_records_and_keep_the_others(done: Forgotten) -> None:
 
 def test_models_are_flagged_with_their_share(done: Forgotten) -> None:
     """A model's share is of as many rows as at first, also after later erasures; none that was removed is flagged."""
-    assert model_registry.flagged().height == 0
+    assert model_registry.list_flagged().height == 0
     (told,) = done.models.to_dicts()
     assert (told["erased_count"], told["training_count"], told["erased_ratio"]) == (2, 4, 0.5)
     forget.forget(Request(comment_ids=["9004"]), verify=False)  # by now nobody else says so
     assert held("model_erasures").sort("training_count")["training_count"].to_list() == [1, 4, 4]
-    assert model_registry.flagged().height == 0  # the other model, of whose texts none is left, was removed too
+    assert model_registry.list_flagged().height == 0  # the other model, of whose texts none is left, was removed too
 
 
 def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

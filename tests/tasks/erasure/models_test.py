@@ -119,7 +119,7 @@ def _superseded() -> str:
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
     trained = model_registry.Trained(
         kind="masked_lm_en", tensors=model.tensors(), config={**model.config, "note": "older"}, data_hash="1",
-        evaluations=model_registry.numbers(pl.DataFrame([row])), texts=masked_lm.corpus("en", DAY), summary={},
+        evaluations=model_registry.evaluation_rows(pl.DataFrame([row])), texts=masked_lm.corpus("en", DAY), summary={},
         is_promoted=False,
     )  # fmt: skip
     return model_registry.register(trained, DAY, "test")
@@ -311,7 +311,7 @@ def test_which_models_go(
         folder = settings.home() / place
         model_id = _folder(folder, config)
     if texts:
-        model_registry.learned("any", model_id, pl.Series("text", texts))
+        model_registry.record_texts("any", model_id, pl.Series("text", texts))
     run.forget(Request(comment_ids=["c1"]))
     assert folder.is_dir() == is_kept
 
@@ -356,7 +356,7 @@ def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) 
     put_comment()
     model_id = _folder(settings.models() / "draft", {"kind": "count"})
     (settings.models() / "draft").rename(settings.models() / model_id)
-    model_registry.learned("any", model_id, pl.Series("text", [SAID]))
+    model_registry.record_texts("any", model_id, pl.Series("text", [SAID]))
     done = run.forget(Request(comment_ids=["c1"]))
     assert done.models.select("model_id", "action").rows() == [(model_id, "removed")]
     assert warehouse.query("select count(*) as n from models_flagged")["n"].item() == 0
@@ -371,7 +371,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     (settings.models() / model_id).symlink_to(disk / "model")
     elsewhere = digest("elsewhere", 64)
     for name in (model_id, elsewhere):
-        model_registry.learned("quality", name, pl.Series("text", [SAID, "another"]))
+        model_registry.record_texts("quality", name, pl.Series("text", [SAID, "another"]))
     rows = filled("models", *({"kind": "quality", "day": parse_day(DAY), "model_id": name, "is_promoted": True}
                               for name in (model_id, elsewhere)))  # fmt: skip
     warehouse.overwrite("models", warehouse.slice_of(kind="quality"), rows)
@@ -396,7 +396,7 @@ def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -
     for text in ("as it was once", "Late It rained and nobody came."):
         model_id = _folder(settings.models() / "draft", {"kind": "count", "of": text[:4]})
         folders.append((settings.models() / "draft").rename(settings.models() / model_id))
-        model_registry.learned("any", model_id, pl.Series("text", [text, "another"]))
+        model_registry.record_texts("any", model_id, pl.Series("text", [text, "another"]))
     run.forget(Request(comment_ids=["c1"], thread_ids=["a1"]))
     assert [folder.is_dir() for folder in folders] == [False, False]
     assert set(warehouse.scan("training_texts").collect()["text_hash"]) == {

@@ -34,27 +34,27 @@ def test_selecting_again_keeps_the_random_ids(project: str) -> None:
 def test_no_tasks(tables: Path) -> None:
     """A project without tasks is Missing and says how to select some."""
     with pytest.raises(Missing, match="project 'csd' has no tasks"):
-        csd.asked("csd", STEPS[0])
+        csd.step_tasks("csd", STEPS[0])
 
 
 def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
     """Labels that differ wait for the adjudicator, `again` sends them to three raters once more, and they settle."""
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}))
-    assert csd.settle(project) == {(1, 1): 0, (1, 2): 3, (2, 1): 0, (2, 2): 0}
-    tasks, seen = csd.asked(project, (1, 2))
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}))
+    assert csd.write_annotations(project) == {(1, 1): 0, (1, 2): 3, (2, 1): 0, (2, 2): 0}
+    tasks, seen = csd.step_tasks(project, (1, 2))
     assert tasks["fields"].to_list() == [["subtext"]] * 3
     assert seen is not None
     assert seen.filter(field="subtext")["value"].sort().to_list() == ["-1"] * 3 + ["1"] * 6
 
-    csd.add(project, answers(project, 1, "again"))
-    assert csd.settle(project) == {(1, 1): 0, (1, 2): 0, (2, 1): 3, (2, 2): 0}
-    assert csd.asked(project, (2, 1))[0]["round"].unique().to_list() == [2]
+    csd.add_labels(project, answers(project, 1, "again"))
+    assert csd.write_annotations(project) == {(1, 1): 0, (1, 2): 0, (2, 1): 3, (2, 2): 0}
+    assert csd.step_tasks(project, (2, 1))[0]["round"].unique().to_list() == [2]
     for rater, subtext in (("d", "1"), ("e", "0"), ("f", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
-    assert csd.settle(project)[2, 2] == 3
-    csd.add(project, answers(project, 2, "1"))
-    assert set(csd.settle(project).values()) == {0}
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
+    assert csd.write_annotations(project)[2, 2] == 3
+    csd.add_labels(project, answers(project, 2, "1"))
+    assert set(csd.write_annotations(project).values()) == {0}
     assert csd.waiting_step(project) is None
     stands = table("annotations").filter(field="subtext")
     assert stands.select("state", "value", "round", "pattern").unique().rows() == [("adjudicated", "1", 2, "different")]
@@ -65,12 +65,12 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
 def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
     """What is `again` in the second round is deleted with its reason, and with a required field the comment is too."""
     for rater, subtext in (("a", "1"), ("b", "0"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}))
-    csd.add(project, answers(project, 1, "again"))
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}))
+    csd.add_labels(project, answers(project, 1, "again"))
     for rater, subtext in (("a", "1"), ("b", "0"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
-    csd.add(project, answers(project, 2, "again"))
-    csd.settle(project)
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
+    csd.add_labels(project, answers(project, 2, "again"))
+    csd.write_annotations(project)
     assert table("annotations").filter(field="subtext")["reason"].unique().to_list() == ["specious_twice"]
     release.release(project)
     assert table("annotated_comments").height == 0
@@ -82,36 +82,36 @@ def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
 def test_what_the_adjudicator_saw_stands(project: str) -> None:
     """After an adjudicator's answer nobody changes that round's labels: no new rater, nor one who thinks again."""
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}))
-    csd.add(project, answers(project, 1, "1"))
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}))
+    csd.add_labels(project, answers(project, 1, "1"))
     before = table("labels")
-    csd.add(project, said(project, "c", {"subtext": "1"}))
-    csd.add(project, said(project, "0", {"subtext": "0"}))
+    csd.add_labels(project, said(project, "c", {"subtext": "1"}))
+    csd.add_labels(project, said(project, "0", {"subtext": "0"}))
     assert_frame_equal(table("labels"), before)
 
 
 def test_a_correction_replaces_what_was_said(project: str) -> None:
     """Labels without times that come again with another value replace the first, which is told as superseded."""
     for rater in ("a", "b", "c"):
-        csd.add(project, said(project, rater))
-    csd.add(project, said(project, "a", {"subtext": "1"}))
+        csd.add_labels(project, said(project, rater))
+    csd.add_labels(project, said(project, "a", {"subtext": "1"}))
     mine = table("labels").filter(rater_id="a", field="subtext")
     assert mine["value"].to_list() == ["1"] * 3
     assert table("dropped").filter(step="labels_in")["reason"].to_list() == ["superseded"] * 3
     before = warehouse.snapshot("labels")
-    csd.add(project, said(project, "a", {"subtext": "1"}))
+    csd.add_labels(project, said(project, "a", {"subtext": "1"}))
     assert warehouse.snapshot("labels") == before  # nothing new, nothing written
 
 
 def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:
     """A task with a field sent back and another still to be decided waits, so that three people answer both."""
     for rater, value in (("a", "1"), ("b", "1"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": value, "sarcasm": value}))
+        csd.add_labels(project, said(project, rater, {"subtext": value, "sarcasm": value}))
     both = answers(project, 1, "again")
-    csd.add(project, both.filter(field="subtext"))
-    assert csd.asked(project, (2, 1))[0].height == 0
-    csd.add(project, both.filter(field="sarcasm"))
-    assert csd.asked(project, (2, 1))[0]["fields"].to_list() == [["subtext", "sarcasm"]] * 3
+    csd.add_labels(project, both.filter(field="subtext"))
+    assert csd.step_tasks(project, (2, 1))[0].height == 0
+    csd.add_labels(project, both.filter(field="sarcasm"))
+    assert csd.step_tasks(project, (2, 1))[0]["fields"].to_list() == [["subtext", "sarcasm"]] * 3
 
 
 def test_a_tool_that_is_away_has_nothing_new(project: str) -> None:
@@ -122,9 +122,9 @@ def test_a_tool_that_is_away_has_nothing_new(project: str) -> None:
 
 def test_a_field_that_is_none_is_told_before_anybody_labels() -> None:
     """What a release will require is checked at the beginning."""
-    assert csd.fields_of(["subtext", "emotion"]) == ("subtext", "emotion")
+    assert csd.check_fields(["subtext", "emotion"]) == ("subtext", "emotion")
     with pytest.raises(BadInput, match="no field 'subtxt'"):
-        csd.fields_of(["subtxt"])
+        csd.check_fields(["subtxt"])
 
 
 def test_labels_from_files(project: str, tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_labels_from_files(project: str, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text(paths[2].read_text(encoding="utf-8").replace(",-1\n", ",7\n", 1), encoding="utf-8")
     with pytest.raises(BadInput, match=r"bad\.csv, row 2: subtext should be one of 1, 0, -1, found '7'"):
-        csd.bring(project, [*paths[:2], bad])
+        csd.import_labels(project, [*paths[:2], bad])
     assert table("labels").height == 0
-    assert csd.bring(project, paths) == {"tasks": 3, "labels": 72, "waiting": 0}
-    assert csd.bring(project, paths)["labels"] == 72
+    assert csd.import_labels(project, paths) == {"tasks": 3, "labels": 72, "waiting": 0}
+    assert csd.import_labels(project, paths)["labels"] == 72
     assert table("annotations")["state"].unique().to_list() == ["adopted"]
 
 
@@ -227,9 +227,9 @@ def test_simulated_raters_settle_everything(simulated: str) -> None:
 def test_agreement_counts_what_stands_as_the_fourth(project: str) -> None:
     """Where raters agree the fourth label is theirs, so unanimous fields have TAE 1; a disputed one has less."""
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}))
-    csd.add(project, answers(project, 1, "1"))
-    found = {row["field"]: row for row in csd.agreement(csd.decided(project)).to_dicts()}
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}))
+    csd.add_labels(project, answers(project, 1, "1"))
+    found = {row["field"]: row for row in csd.agreement(csd.decide(project)).to_dicts()}
     assert found["sarcasm"]["tae"] == 1.0
     assert found["subtext"]["tae"] == pytest.approx(0.3461, abs=1e-4)  # CSD-20: (1, 1, -1 | 1)
     assert (found["subtext"]["n"], found["subtext"]["n_four"]) == (3, 3)
@@ -239,13 +239,13 @@ def test_agreement_of_a_file(project: str, tmp_path: Path) -> None:
     """A file of labels alone has the same numbers as the project they came from."""
     path = tmp_path / "labels.csv"
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
-        csd.add(project, said(project, rater, {"subtext": subtext}))
+        csd.add_labels(project, said(project, rater, {"subtext": subtext}))
     warehouse.scan("labels").collect().select("task_id", "rater_id", "field", "value").write_csv(path)
-    assert_frame_equal(csd.agreement_of_file(path), csd.agreement(csd.decided(project)))
+    assert_frame_equal(csd.agreement_of_file(path), csd.agreement(csd.decide(project)))
 
 
 @pytest.mark.parametrize("given", [[1], [3, 1], [1, 3], []])
 def test_a_step_that_is_none(given: list[int]) -> None:
     """Only the four steps are steps."""
     with pytest.raises(BadInput, match="a step is one of"):
-        csd.step_of(given)
+        csd.check_step(given)

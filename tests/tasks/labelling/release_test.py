@@ -38,7 +38,7 @@ def test_a_release_leads_back_to_nobody(simulated: str) -> None:
 
 def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
     """Every published value is the annotation's; unsure subtext is neither true nor false."""
-    rows = release.published(simulated, "r")
+    rows = release.release_rows(simulated, "r")
     of_row = dict(csd.tasks_of(simulated).select("row_id", "task_id").iter_rows())
     stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
     for row in rows.iter_rows(named=True):
@@ -49,7 +49,7 @@ def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
 def test_rare_figures_of_speech_are_folded(project: str) -> None:
     """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
     for rater in ("a", "b", "c"):
-        csd.add(project, said(project, rater, {"other": "1"}))
+        csd.add_labels(project, said(project, rater, {"other": "1"}))
     task = csd.tasks_of(project)["task_id"][0]
     note = {
         "task_id": task,
@@ -60,14 +60,14 @@ def test_rare_figures_of_speech_are_folded(project: str) -> None:
         "value": "反问",
         "tool": "file",
     }
-    csd.add(project, pl.DataFrame([note], schema=label_files.COLUMNS))
-    assert release.published(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
-    assert release.published(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
+    csd.add_labels(project, pl.DataFrame([note], schema=label_files.COLUMNS))
+    assert release.release_rows(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
+    assert release.release_rows(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
 
 
 def test_nothing_open_is_released(project: str) -> None:
     """While labels wait a release is refused, says how many fields, and writes nothing."""
-    csd.add(project, said(project, "a"))
+    csd.add_labels(project, said(project, "a"))
     with pytest.raises(BadInput, match="24 fields wait"):
         release.release(project)
     assert not settings.releases().exists()
@@ -80,7 +80,7 @@ def test_the_page_of_a_project(simulated: str) -> None:
     assert path == release.page_of(simulated)
     html = path.read_text(encoding="utf-8")
     assert "simulated raters" in html
-    subtext = csd.agreement(csd.decided(simulated)).filter(field="subtext").row(0, named=True)
+    subtext = csd.agreement(csd.decide(simulated)).filter(field="subtext").row(0, named=True)
     for name in ("fleiss", "tae"):
         assert f"{subtext[name]:.3f}" in html
     assert csd.tasks_of(simulated)["comment_id"][0] not in html
@@ -104,8 +104,8 @@ def test_what_was_not_approved_is_not_published(simulated: str) -> None:
     other = next(value for value in schema.FIELDS["emotion"].values if value != unanimous["value"])
     is_one = (pl.col("task_id") == unanimous["task_id"]) & (pl.col("field") == "emotion")
     changed = table("labels").drop("project").filter(is_one).with_columns(value=pl.lit(other), labelled_at=None)
-    csd.add(simulated, changed.select(list(label_files.COLUMNS)).cast(dict(label_files.COLUMNS)))
-    csd.settle(simulated)
+    csd.add_labels(simulated, changed.select(list(label_files.COLUMNS)).cast(dict(label_files.COLUMNS)))
+    csd.write_annotations(simulated)
     with pytest.raises(BadInput, match="labels changed after they were approved"):
         release.release(simulated, day=DAY, approved=card)
     assert_frame_equal(table("annotated_comments"), rows)

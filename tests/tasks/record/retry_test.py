@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import BadInput, Retry
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 
 
 def test_a_lost_race_is_tried_again() -> None:
@@ -15,7 +15,7 @@ def test_a_lost_race_is_tried_again() -> None:
             raise losses.pop()
         return "done"
 
-    assert again(work) == "done"
+    assert retry(work) == "done"
     assert not losses
 
 
@@ -28,5 +28,5 @@ def test_another_error_is_not_tried_again() -> None:
         raise BadInput("row 3 has no text")
 
     with pytest.raises(BadInput, match="row 3"):
-        again(work)
+        retry(work)
     assert attempts == [1]

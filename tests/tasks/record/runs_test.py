@@ -36,7 +36,7 @@ def test_a_step_tells_what_it_left_out_and_took(tables: Path) -> None:
     gone = pl.DataFrame({"source": ["weibo"] * 2, "reason": ["empty", "late"], "row_key": ["1", "2"]})
     for run_id in ("r1", "r2"):
         began = funnel.start([Staged(path="a", rows=1, seconds=30.0), Staged(path="b", rows=1)])
-        funnel.tell("weibo", DAY, "inbox", "ask", 5, gone, {"model": "小"}, run_id, began, Spent())
+        funnel.record_step("weibo", DAY, "inbox", "ask", 5, gone, {"model": "小"}, run_id, began, Spent())
     row = runs().row(0, named=True)
     assert runs().height == 1
     assert (row["read_count"], row["kept_count"], row["dropped_count"], row["run_id"]) == (7, 5, 2, "r2")
@@ -44,14 +44,14 @@ def test_a_step_tells_what_it_left_out_and_took(tables: Path) -> None:
     assert 30 <= row["seconds"] < 300
     assert row["byte_count"] > 0  # of `dropped`
     assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (70, 7, 0.5)
-    assert began.at == row["started_at"]
+    assert began.time == row["started_at"]
     assert sorted(warehouse.scan("dropped").collect()["reason"]) == ["empty", "late"]
 
 
 def test_what_is_not_known_is_null(tables: Path) -> None:
     """A step that counts no seconds and asks nobody has none; a price that is unknown is no cost of 0."""
-    funnel.tell("weibo", DAY, "inbox", "select", 5, None, {}, "r1")
-    funnel.tell("zhihu", DAY, "inbox", "ask", 5, None, {}, "r1", spent=Spent(cost_usd=None))
+    funnel.record_step("weibo", DAY, "inbox", "select", 5, None, {}, "r1")
+    funnel.record_step("zhihu", DAY, "inbox", "ask", 5, None, {}, "r1", spent=Spent(cost_usd=None))
     first, second = runs().select(TOOK).rows(named=True)
     assert set(first.values()) == {None}
     assert (second["input_tokens"], second["cost_usd"]) == (70, None)
@@ -62,9 +62,9 @@ def test_what_a_step_took_is_shared_out(tables: Path) -> None:
     """Seconds and tokens of a step over several sources are shared out by rows read, and add up; a source may go."""
     began = funnel.start()._replace(seconds=100.0, clock=time.monotonic())
     three = pl.DataFrame({"source": ["a", "b", "c"], "kept_count": [1, 1, 1]})
-    funnel.put(three, DAY, "model", "score", {}, "r1", began)
+    funnel.record_counts(three, DAY, "model", "score", {}, "r1", began)
     counts = pl.DataFrame({"source": ["a", "b"], "kept_count": [3, 0], "dropped_count": [0, 1]})
-    funnel.put(counts, DAY, "model", "score", {}, "r1", began, Spent())
+    funnel.record_counts(counts, DAY, "model", "score", {}, "r1", began, Spent())
     found = runs()
     assert found["source"].to_list() == ["a", "b"]
     first, second = found["seconds"]
@@ -77,9 +77,11 @@ def test_what_a_step_took_is_shared_out(tables: Path) -> None:
 def test_a_step_of_an_empty_day_leaves_no_rows(tables: Path) -> None:
     """Where no source has a row, rows of an earlier run go, and nothing is divided by nought."""
     none = pl.DataFrame(schema={"source": pl.String, "kept_count": pl.Int64})
-    funnel.put(pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", funnel.start())
+    funnel.record_counts(
+        pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", funnel.start()
+    )
     assert runs()["seconds"].null_count() == 0
-    funnel.put(none, DAY, "model", "score", {}, "r1", funnel.start())
+    funnel.record_counts(none, DAY, "model", "score", {}, "r1", funnel.start())
     assert not runs().height
 
 
@@ -87,12 +89,12 @@ def test_counts_that_do_not_add_up_are_refused(tables: Path) -> None:
     """Rows read that were neither kept nor dropped break the contract."""
     counts = pl.DataFrame({"source": ["a"], "read_count": [3], "kept_count": [1], "dropped_count": [1]})
     with pytest.raises(BadInput, match="adds_up"):
-        funnel.put(counts, DAY, "inbox", "collect", {}, "r1")
+        funnel.record_counts(counts, DAY, "inbox", "collect", {}, "r1")
 
 
 def test_a_shard_has_seconds() -> None:
     """The seconds of a shard travel with its file."""
-    told = funnel.shard(funnel.start(), Staged(path="a", rows=1))
+    told = funnel.time_shard(funnel.start(), Staged(path="a", rows=1))
     assert (told["path"], told["rows"]) == ("a", 1)
     assert told["seconds"] >= 0
 
@@ -100,8 +102,8 @@ def test_a_shard_has_seconds() -> None:
 def test_what_was_told_is_at_hand_for_lineage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process remembers its rows with DAG, task and run, and neither parameters nor more than a hundred."""
     monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
-    funnel.tell("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
-    told = funnel.TOLD[-1]
+    funnel.record_step("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
+    told = funnel.RECENT_ROWS[-1]
     assert (told["dag"], told["run"], told["day"], told["step"], told["kept_count"]) == (
         "score",
         "r1",

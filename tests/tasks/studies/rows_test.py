@@ -81,9 +81,9 @@ def staged(one: Any) -> pl.DataFrame:
     return pl.read_parquet(one["path"])
 
 
-def how(server: Server, model: str = "small-model", **more: Any) -> asking.How:
+def how(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
     """Ask a model at this service."""
-    return asking.How(model, endpoint=asking.endpoint(server.url, "secret"), **more)
+    return asking.Options(model, endpoint=asking.endpoint(server.url, "secret"), **more)
 
 
 def test_cells_of_the_ablation() -> None:
@@ -272,7 +272,7 @@ def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None
     """What the ledger has is not asked again: from the cache alone, with nobody to ask, the rows are the same."""
     first = staged(studies.detected(own, DAY, how(judge), model))
     sent = judge.sent.total()
-    for again in (how(judge), asking.How("small-model", mode="cache-only")):
+    for again in (how(judge), asking.Options("small-model", mode="cache-only")):
         assert_frame_equal(staged(studies.detected(own, DAY, again, model)), first)
     assert judge.sent.total() == sent == 5
     answers = warehouse.scan("completions").collect()
@@ -282,7 +282,7 @@ def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None
 
 def test_without_answers_there_is_no_accuracy(tables: Path, own: str, model: str) -> None:
     """With an empty ledger and nobody to ask there is no accuracy; with some answers it is over those alone."""
-    cached = asking.How("small-model", mode="cache-only")
+    cached = asking.Options("small-model", mode="cache-only")
     with pytest.raises(Refused, match="none of 5 requests has an answer"):
         studies.detected(own, DAY, cached, model)
     with Judge() as judge:
@@ -313,7 +313,7 @@ def test_verdicts(judge: Judge, own: str) -> None:
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
     assert asking.verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
     assert asking.verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
-    cached = asking.How("small-model", mode="cache-only")
+    cached = asking.Options("small-model", mode="cache-only")
     assert asking.verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
     prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
     assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}

@@ -13,7 +13,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Refused, Retry
 from pipeline.llm.summary import Summary
 from pipeline.tasks import asking
-from pipeline.tasks.asking import How
+from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
 from tests.support.llm_server import Faults, Server, chat
@@ -57,9 +57,9 @@ def reader(tables: Path) -> Iterator[Reader]:
         yield running
 
 
-def how(server: Server, **more: Any) -> How:
+def how(server: Server, **more: Any) -> Options:
     """Ask the loopback service."""
-    return How("small", endpoint=asking.Endpoint(server.url, "k"), **more)
+    return Options("small", endpoint=asking.Endpoint(server.url, "k"), **more)
 
 
 def test_both_steps_or_a_reason(reader: Reader) -> None:
@@ -78,7 +78,7 @@ def test_nothing_is_asked_twice(reader: Reader) -> None:
     """A second run, and one from the cache alone, give the same rows and send nothing."""
     first = recovery.recover(ROWS, how(reader))
     sent = reader.sent.total()
-    for again in (how(reader), How("small", mode="cache-only")):
+    for again in (how(reader), Options("small", mode="cache-only")):
         assert_frame_equal(recovery.recover(ROWS, again), first)
     assert reader.sent.total() == sent == 4
     told = warehouse.scan("completions").collect()
@@ -89,9 +89,9 @@ def test_nothing_is_asked_twice(reader: Reader) -> None:
 def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
     """From an empty cache every comment is there, with the reason, for a command that counts; a task is refused."""
     with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
-        recovery.recover(ROWS, How("small", mode="cache-only"))
+        recovery.recover(ROWS, Options("small", mode="cache-only"))
     summary = Summary()
-    found = recovery.recover(ROWS, How("small", mode="cache-only", summary=summary))
+    found = recovery.recover(ROWS, Options("small", mode="cache-only", summary=summary))
     assert (len(summary.missing), summary.exit_code) == (4, 3)
     assert found["reason"].to_list() == ["no_answer"] * 4
 

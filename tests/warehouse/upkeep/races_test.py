@@ -19,7 +19,7 @@ from pyiceberg.types import StringType
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks import upkeep as runs
-from pipeline.tasks.record.retry import again
+from pipeline.tasks.record.retry import retry
 from pipeline.warehouse import lineage, write
 from pipeline.warehouse.files import path_of
 from pipeline.warehouse.upkeep import check, compact, maintain, sweep
@@ -119,11 +119,11 @@ def test_writers_and_upkeep_at_once_lose_nothing(tables: Path) -> None:
 
     def writer(source: str) -> None:
         for n in range(4):
-            again(lambda n=n: put(f"{source} {n}", source=source, day=(DAY, NEXT)[n % 2]))  # type: ignore[misc]
+            retry(lambda n=n: put(f"{source} {n}", source=source, day=(DAY, NEXT)[n % 2]))  # type: ignore[misc]
 
     def keeper(_: str) -> None:
         for _round in range(3):
-            again(lambda: warehouse.maintain("comments", EAGER))
+            retry(lambda: warehouse.maintain("comments", EAGER))
 
     with ThreadPoolExecutor(3) as pool:
         work = [pool.submit(writer, "zhihu"), pool.submit(writer, "netease"), pool.submit(keeper, "")]
@@ -139,7 +139,7 @@ def test_two_upkeeps_at_once(tables: Path) -> None:
     rows = several(*"abcd")
     age(tables)
     with ThreadPoolExecutor(2) as pool:
-        work = [pool.submit(again, lambda: warehouse.maintain("articles", EAGER)) for _ in range(2)]
+        work = [pool.submit(retry, lambda: warehouse.maintain("articles", EAGER)) for _ in range(2)]
         done = [one.result() for one in work]
     assert sum(d["partitions_compacted"] for d in done) <= 1  # one that tries again tells of its last try
     assert len(in_use("articles")) == 1
