@@ -16,7 +16,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("path, call", CALLS, ids=[f"{path}:{call.lineno}" for path, call in CALLS])
+@pytest.mark.parametrize(("path", "call"), CALLS, ids=[f"{path}:{call.lineno}" for path, call in CALLS])
 def test_each_task_of_the_flow_exists_and_takes_its_arguments(path: str, call: ast.Call) -> None:
     """The kills begin after minutes: a task or an argument that was renamed must not wait for them."""
     name = ast.literal_eval(call.args[0])
