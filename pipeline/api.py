@@ -119,9 +119,9 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
     from pipeline.metrics.ndd.distance import distances
     from pipeline.tasks.ndd import masked_lm
     from pipeline.tasks.ndd.systems import spoken
-    from pipeline.text.language import language
+    from pipeline.text.language import detect_language
 
-    lang = lang or spoken(str(pl.DataFrame({"text": f"{one} {other}"}).select(language()).item()))
+    lang = lang or spoken(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
     first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
     return float(distances(masked_lm.opened(model, lang).model, [first], [second])[0])
 
@@ -184,8 +184,8 @@ def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:
     """
     from pipeline.text import segment
 
-    cut = segment.tokenizer(tokenizer).cut
-    return [segment.words(text, cut=cut) for text in texts]
+    cut = segment.load_tokenizer(tokenizer).cut
+    return [segment.split_words(text, cut=cut) for text in texts]
 
 
 def scan(table: str) -> "pl.LazyFrame":

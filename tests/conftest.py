@@ -157,7 +157,7 @@ def shared_wordnet(resources: Path) -> Path:
     from pipeline.text import wordnet
 
     try:
-        wordnet.version()
+        wordnet.read_version()
     except Missing as why:
         pytest.skip(f"needs WordNet: {why}")
     return resources

@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.collect.privacy.particulars import TOKENS, scrub_column
 from pipeline.text.entities import ROUNDS, unescape
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
 
@@ -82,7 +82,7 @@ def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[p
     cleaned = comments.with_columns(
         normalised(comments["text"].fill_null(""), counts), normalised(comments["context"], counts)
     ).with_columns(
-        lang=language(),
+        lang=detect_language(),
         reason=pl.when(pl.col("text") == "")
         .then(pl.lit("empty"))
         .when(pl.col("text").str.contains(_ONLY_TOKENS))

@@ -27,7 +27,7 @@ from pipeline import __version__
 from pipeline.collect.sites import adapters
 from pipeline.collect.sites.adapters import adapter
 from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
-from pipeline.io.lines import parsed
+from pipeline.io.lines import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Fetcher:
         if _is_html(answer):
             raise Refused(f"{urlsplit(url).netloc} answered HTML where JSON was due: a log-in or a check")
         try:
-            body = parsed(answer.content.decode(json.detect_encoding(answer.content)))
+            body = parse_json(answer.content.decode(json.detect_encoding(answer.content)))
         except ValueError as why:
             raise SchemaDrift(f"{url}: the answer is not JSON: {why}") from why
         if not isinstance(body, dict):

@@ -20,9 +20,9 @@ from pipeline.collect.sites.markup import text_of
 from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, text_value, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.io.formats.databases import tables
+from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import LIMITS, Limits
-from pipeline.io.rows import Chunk, Source, chunks_of
+from pipeline.io.rows import Chunk, Source, read_source
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
@@ -114,9 +114,9 @@ class _File:
     def batches(self, key: bytes | None) -> Iterator[Batch]:
         """Batches of each chunk."""
         # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
-        exports = [table for table, names in tables(self.file.path).items() if columns.preset(names)]
+        exports = [table for table, names in list_tables(self.file.path).items() if columns.preset(names)]
         self.file.choose = self._wanted
-        for chunk in chunks_of(self.file):
+        for chunk in read_source(self.file):
             if exports and not self.mapping and chunk.table not in exports:
                 self.file.ignore(f"the table {chunk.table!r:.60}, which is no export we know")
                 continue

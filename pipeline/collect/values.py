@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pipeline.errors import BadInput
 from pipeline.io.formats.workbook import CellError, RoundedNumber
-from pipeline.io.lines import parsed
+from pipeline.io.lines import parse_json
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
 _FIRST_EPOCH = 100_000_000  # seconds, in 1973; smaller numbers are day counts of a spreadsheet, or row numbers
@@ -209,7 +209,7 @@ def list_value(value: Any, location: str) -> list[Any]:
     """A list of comments, which a table holds as JSON; an absent one is empty."""
     if isinstance(value, str):
         try:
-            value = parsed(value)
+            value = parse_json(value)
         except ValueError as why:
             raise BadInput(f"{location}: expected a JSON list: {why}") from why
     if value is None:

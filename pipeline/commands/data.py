@@ -124,11 +124,11 @@ def tokenize(
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """
     from pipeline.tasks.daily import tokenize as segment
-    from pipeline.text.segment import disagreement
+    from pipeline.text.segment import count_disagreements
 
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
-        apart, examples = disagreement(texts.to_list())
+        apart, examples = count_disagreements(texts.to_list())
         console.say(f"{apart:,} of {len(texts):,} texts are cut otherwise")
         rows = [(text, " ".join(one), " ".join(other)) for text, one, other in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))

@@ -159,11 +159,11 @@ def distance(
 
     Example: `undertone distance --pairs pairs.csv --out distances.csv`
     """
-    from pipeline.io.rows import chunks
+    from pipeline.io.rows import read_chunks
     from pipeline.tasks.impscore import rank as work
 
     def measured() -> Iterator[pl.DataFrame]:
-        for chunk in chunks(pairs, encoding):
+        for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             one, other = _two(pairs, frame, columns)
             with console.progress(f"measuring {pairs.name}") as done:

@@ -13,7 +13,7 @@ from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, sto
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput, Refused
-from pipeline.io.lines import lines
+from pipeline.io.lines import read_lines
 from pipeline.tasks.record.retry import retry
 
 
@@ -185,7 +185,7 @@ def ask_groups(
 
 def _intents(path: Path) -> list[str]:
     """The intents of a file, each once."""
-    if not (found := list(dict.fromkeys(line.strip() for _, line in lines(path) if line.strip()))):
+    if not (found := list(dict.fromkeys(line.strip() for _, line in read_lines(path) if line.strip()))):
         raise BadInput(f"{path}: the file holds no intent")
     return found
 

@@ -36,7 +36,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def new_folder(folder: Path, *, may_exist: bool = False) -> Iterator[Path]:
+def create_folder(folder: Path, *, may_exist: bool = False) -> Iterator[Path]:
     """Yield a draft to fill, which becomes `folder` at the end; after an error nothing is left of it.
 
     Args:

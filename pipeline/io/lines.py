@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from pipeline.errors import BadInput
 
 UTF8 = "utf-8-sig"  # with or without the mark that Excel writes first
-DEEPEST = 100  # lists and objects inside each other; the sites' pages have a dozen
+MAX_DEPTH = 100  # lists and objects inside each other; the sites' pages have a dozen
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves of a pair
@@ -37,24 +37,24 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-def lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, str]]:
     """Numbered lines with their ends, a line feed, a carriage return or both: U+2028 inside a comment ends none.
 
     Raises:
         BadInput: there is no such file or encoding, the file cannot be read, a byte cannot be decoded, or a line is
             longer than the limit.
     """
-    yield from _read(path, encoding, limits.line)
+    yield from _read_numbered(path, encoding, limits.line)
 
 
-def whole(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
-    """The text of a file that only makes sense as one; errors as of `lines`, and a file larger than the limit."""
+def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
+    """The text of a file that only makes sense as one; errors as of `read_lines`, and a file larger than the limit."""
     if path.is_file():
-        small_enough(path, path.stat().st_size, limits)
-    return "".join(line for _, line in _read(path, encoding, limits.whole))
+        check_size(path, path.stat().st_size, limits)
+    return "".join(line for _, line in _read_numbered(path, encoding, limits.whole))
 
 
-def small_enough(path: Path, size: int, limits: Limits, what: str = "") -> None:
+def check_size(path: Path, size: int, limits: Limits, what: str = "") -> None:
     """BadInput for a file of which more than the limit would be in memory at once."""
     if size > limits.whole:
         raise BadInput(
@@ -63,9 +63,9 @@ def small_enough(path: Path, size: int, limits: Limits, what: str = "") -> None:
         )
 
 
-def _read(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
+def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
     number = 0
-    with _opened(path, encoding) as file:
+    with _open_text(path, encoding) as file:
         while line := file.readline(longest + 1):
             number += 1
             if len(line) > longest:
@@ -76,14 +76,14 @@ def _read(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _blocks(path: Path, encoding: str) -> Iterator[str]:
-    with _opened(path, encoding) as file:
+def _read_blocks(path: Path, encoding: str) -> Iterator[str]:
+    with _open_text(path, encoding) as file:
         while block := file.read(_BLOCK):
             yield block
 
 
 @contextmanager
-def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
+def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
     unknown = f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …"
     try:
@@ -103,14 +103,14 @@ def _opened(path: Path, encoding: str) -> Iterator[IO[str]]:
     except UnicodeDecodeError as why:
         name = "UTF-8" if encoding == UTF8 else encoding
         raise BadInput(
-            f"{path}, line {_undecodable(path, encoding)}: byte {why.object[why.start]:#04x} is not {name}; save the "
-            f"file as UTF-8 (`undertone import` also takes --encoding gb18030, …)"
+            f"{path}, line {_find_undecodable(path, encoding)}: byte {why.object[why.start]:#04x} is not {name}; "
+            f"save the file as UTF-8 (`undertone import` also accepts --encoding gb18030, …)"
         ) from why
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
 
 
-def _undecodable(path: Path, encoding: str) -> int:
+def _find_undecodable(path: Path, encoding: str) -> int:
     """The line with the first byte that cannot be decoded: the file was decoded a block at a time, not a line."""
     decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
@@ -122,14 +122,14 @@ def _undecodable(path: Path, encoding: str) -> int:
     return number  # cut off inside a letter
 
 
-def json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbers and objects of the lines of a JSON Lines file; empty lines are passed over."""
-    for number, line in lines(path, encoding, limits):
+    for number, line in read_lines(path, encoding, limits):
         if line.strip():
-            yield number, json_object(line.rstrip("\r\n"), path, number)
+            yield number, parse_object(line.rstrip("\r\n"), path, number)
 
 
-def json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:
+def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:
     """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time.
 
     Raises:
@@ -157,7 +157,7 @@ class _Window:
 
     def __init__(self, path: Path, encoding: str, limits: Limits) -> None:
         self.path, self.longest = path, limits.line
-        self.blocks = _blocks(path, encoding)
+        self.blocks = _read_blocks(path, encoding)
         self.text, self.position, self.line, self.character = "", 0, 1, 1
 
     def move(self, length: int) -> None:
@@ -197,11 +197,11 @@ class _Window:
                 self.move(offset)
                 raise self.fault(why.msg) from why
             except (ValueError, RecursionError) as why:
-                raise BadInput(f"{self.path}, line {self.line}: {_reason(why)}") from why
+                raise BadInput(f"{self.path}, line {self.line}: {_describe(why)}") from why
             text = self.text[self.position : end]
-            if text.count("[") + text.count("{") > DEEPEST or _HALF_PAIR.search(text):
+            if text.count("[") + text.count("{") > MAX_DEPTH or _HALF_PAIR.search(text):
                 del value
-                value = json_value(text, self.path, self.line)
+                value = parse_value(text, self.path, self.line)
             self.move(len(text))
             return value, len(text)
 
@@ -222,18 +222,18 @@ class _Window:
         return len(parts) > 1
 
 
-def json_object(text: str, path: Path, line: int = 1) -> dict[str, Any]:
+def parse_object(text: str, path: Path, line: int = 1) -> dict[str, Any]:
     """The JSON object in a text that begins at a line of a file."""
-    value = json_value(text, path, line)
+    value = parse_value(text, path, line)
     if not isinstance(value, dict):
         raise BadInput(f"{path}, line {line}: expected a JSON object, found {text.strip():.60}")
     return value
 
 
-def json_value(text: str, path: Path, line: int = 1) -> Any:
+def parse_value(text: str, path: Path, line: int = 1) -> Any:
     """The JSON value of a text that begins at a line of a file; what is wrong with it is BadInput."""
     try:
-        return parsed(text)
+        return parse_json(text)
     except json.JSONDecodeError as why:
         where = f"{path}, line {line + why.lineno - 1}"
         raise BadInput(f"{where}: broken JSON at character {why.colno}: {why.msg}") from why
@@ -241,35 +241,35 @@ def json_value(text: str, path: Path, line: int = 1) -> Any:
         raise BadInput(f"{path}, line {line}: {why}") from why
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD.
 
     Raises:
         ValueError: broken JSON, a number of too many digits, a field that an object has twice, lists and objects that
-            are nested deeper than `DEEPEST`, or more of them than memory should hold.
+            are nested deeper than `MAX_DEPTH`, or more of them than memory should hold.
     """
     if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
         raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")
     if _HALF_PAIR.search(text):
-        text = _ESCAPES.sub(_without_half_pair, text)
+        text = _ESCAPES.sub(_replace_half_pair, text)
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        value = json.loads(text, object_pairs_hook=_refuse_repeats)
     except RecursionError as why:
-        raise ValueError(_reason(why)) from why
-    if text.count("[") + text.count("{") > DEEPEST:
+        raise ValueError(_describe(why)) from why
+    if text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_depth(value)
     return value
 
 
-def _reason(why: BaseException) -> str:
+def _describe(why: BaseException) -> str:
     return "JSON nested too deeply" if isinstance(why, RecursionError) else str(why)
 
 
-def _without_half_pair(escape: re.Match[str]) -> str:
+def _replace_half_pair(escape: re.Match[str]) -> str:
     return escape.group() if escape["whole"] else r"\ufffd"
 
 
-def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(fields)
     if len(values) < len(fields):  # Python would keep the last and lose the other
         seen: set[str] = set()
@@ -280,14 +280,14 @@ def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_OBJECTS = json.JSONDecoder(object_pairs_hook=_once)
+_OBJECTS = json.JSONDecoder(object_pairs_hook=_refuse_repeats)
 
 
 def _refuse_depth(value: Any) -> None:
     """What goes down into a value calls itself, which Python stops at some depth."""
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         held = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
         if not (level := [child for children in held for child in children if isinstance(child, dict | list)]):
             return
-    raise ValueError(f"JSON nested deeper than {DEEPEST} lists and objects")
+    raise ValueError(f"JSON nested deeper than {MAX_DEPTH} lists and objects")

@@ -9,12 +9,12 @@ from pathlib import Path
 from pipeline.errors import BadInput
 from pipeline.io.formats import databases, objects, parquet, separated, sheets
 from pipeline.io.formats.chunk import CHUNK, Chunk, Row, Source, chunk_rows
-from pipeline.io.lines import LIMITS, UTF8, Limits, lines
+from pipeline.io.lines import LIMITS, UTF8, Limits, read_lines
 
-__all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "chunks", "chunks_of"]
+__all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
 
 
-def chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, limits: Limits = LIMITS) -> Iterator[Chunk]:
+def read_chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, limits: Limits = LIMITS) -> Iterator[Chunk]:
     """The file's rows, `size` at a time; the first row that is broken is BadInput.
 
     Args:
@@ -23,10 +23,10 @@ def chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, limits: Limits =
         size: most rows of a chunk; fewer where they are large.
         limits: how much of the file may be in memory at once.
     """
-    yield from chunks_of(Source(path=path, encoding=encoding, size=size, limits=limits))
+    yield from read_source(Source(path=path, encoding=encoding, size=size, limits=limits))
 
 
-def chunks_of(source: Source) -> Iterator[Chunk]:
+def read_source(source: Source) -> Iterator[Chunk]:
     """The rows of a source; where it says so, broken rows are dropped and stand beside the others."""
     path = source.path
     if not path.is_file():
@@ -45,17 +45,17 @@ def chunks_of(source: Source) -> Iterator[Chunk]:
         raise BadInput(f"{path}: the file holds no rows")
 
 
-def _text_lines(source: Source) -> Iterator[Chunk]:
+def _read_text(source: Source) -> Iterator[Chunk]:
     rows = (
         Row(number, {"text": line.rstrip("\r\n")}, 2 * len(line))
-        for number, line in lines(source.path, source.encoding, source.limits)
+        for number, line in read_lines(source.path, source.encoding, source.limits)
     )
     yield from chunk_rows(source, source.path.stem, rows)
 
 
 _READERS = {
-    ".csv": separated.read, ".tsv": separated.read, ".txt": _text_lines, ".jsonl": objects.read_lines,
-    ".ndjson": objects.read_lines, ".json": objects.read_list, ".parquet": parquet.read, ".xlsx": sheets.read,
+    ".csv": separated.read, ".tsv": separated.read, ".txt": _read_text, ".jsonl": objects.read_objects,
+    ".ndjson": objects.read_objects, ".json": objects.read_list, ".parquet": parquet.read, ".xlsx": sheets.read,
     **dict.fromkeys(databases.ENDINGS, databases.read),
 }  # fmt: skip
 ENDINGS = tuple(_READERS)

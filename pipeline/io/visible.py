@@ -7,23 +7,23 @@ import re
 
 # controls but tab and line ends; soft hyphen; zero-width ones but the joiner of emoji; marks and overrides of
 # direction; separators of lines; fillers like blanks; tags, which spell ASCII unseen; halves of surrogate pairs
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]|\r(?!\n)"
 )
 
-_SHOWN = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
+_ESCAPED = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """The text with its unseen characters shown as ⟨U+202E⟩; one that has none comes back as it is."""
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _INVISIBLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
-def hidden(text: str) -> str:
-    """The inverse of `visible`; what it shows of other characters stays."""
-    return _SHOWN.sub(lambda found: chr(int(found[1], 16)) if _is_unseen(int(found[1], 16)) else found[0], text)
+def unescape_invisible(text: str) -> str:
+    """The inverse of `escape_invisible`; what it shows of other characters stays."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if _is_invisible(int(found[1], 16)) else found[0], text)
 
 
-def _is_unseen(code: int) -> bool:
-    return code < 0x110000 and _UNSEEN.match(chr(code)) is not None
+def _is_invisible(code: int) -> bool:
+    return code < 0x110000 and _INVISIBLE.match(chr(code)) is not None

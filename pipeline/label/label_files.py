@@ -16,9 +16,9 @@ from pipeline import left_out
 from pipeline.collect.privacy.anonymise import scrub_id
 from pipeline.collect.privacy.particulars import scrub
 from pipeline.errors import BadInput
-from pipeline.io.rows import CHUNK, Chunk, chunks
-from pipeline.io.spreadsheets import plain
-from pipeline.io.visible import hidden, visible
+from pipeline.io.rows import CHUNK, Chunk, read_chunks
+from pipeline.io.spreadsheets import unescape_formula
+from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label import schema
 from pipeline.label.schema import CSD, Form
 from pipeline.label.task_files import NOT_ASKED, VERDICTS
@@ -60,7 +60,7 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
 def _sheets(path: Path) -> tuple[Chunk, Iterator[Chunk]]:
     """The first chunk, to look at, and all chunks; sheets of a workbook without tasks, such as guidelines, are not."""
     books = path.suffix.lower() == ".xlsx"
-    parts = (part for part in chunks(path) if not books or "task_id" in part.rows[0])
+    parts = (part for part in read_chunks(path) if not books or "task_id" in part.rows[0])
     first = next(parts, None)
     if first is None or "task_id" not in first.rows[0]:
         raise BadInput(f"{path}: no column task_id; expected labels, a row each, or a row a task and rater")
@@ -85,14 +85,14 @@ def _read_wide(path: Path, parts: Iterator[Chunk], tasks: pl.DataFrame | None, f
     An empty cell is no answer, nor is a dash, which `task_files.write_wide` puts where nothing is asked. A text that is
     another task's shows that a column was sorted alone, and is an error.
     """
-    texts = {task_id: visible(text) for task_id, text in (_texts(tasks, "text") or {}).items()}
+    texts = {task_id: escape_invisible(text) for task_id, text in (_texts(tasks, "text") or {}).items()}
     others = set(texts.values())
     is_defused = path.suffix.lower() in (".csv", ".tsv")
 
     def found() -> Iterator[tuple[str, Mapping[str, Any]]]:
         for number, cells in _rows(parts):
             where = f"row {number}"
-            row = {name: plain(cell) for name, cell in cells.items()} if is_defused else cells
+            row = {name: unescape_formula(cell) for name, cell in cells.items()} if is_defused else cells
             if "rater_id" not in row:
                 raise BadInput(f"{path}, {where}: no rater_id; expected who gave the labels")
             if not set(row) - _BESIDE:
@@ -185,7 +185,9 @@ def _value(field: str, value: Any, stage: int, text: str, form: Form) -> str:
         if not said:
             raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
         is_span = field in form.spans
-        said = hidden(said) if is_span and form.may_quote else said  # quoted from a sheet that shows what is unseen
+        said = (
+            unescape_invisible(said) if is_span and form.may_quote else said
+        )  # quoted from a sheet that shows what is unseen
         return "{}-{}".format(*schema.span_of(said, text, field, may_quote=form.may_quote)) if is_span else scrub(said)
     if stage == 2 and field in form.fields and said.casefold() in VERDICTS:
         return said.casefold()

@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET  # written, never read
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.io.lines import json_value, whole
+from pipeline.io.lines import parse_value, read_text
 from pipeline.label import label_files, schema, stages, task_files
 from pipeline.label.schema import CSD, Form
 
@@ -169,7 +169,7 @@ def read_export(path: Path) -> list[dict[str, Any]]:
     Raises:
         BadInput: the file is not one.
     """
-    tasks = json_value(whole(path), path)
+    tasks = parse_value(read_text(path), path)
     if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
         raise BadInput(f"{path}: expected a JSON export of Label Studio, a list of tasks with `data`")
     return tasks

@@ -19,7 +19,7 @@ import httpx
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.label.label_files import number_of
 from pipeline.label.label_studio import RATERS, marker
-from pipeline.text.redact import masked
+from pipeline.text.redact import mask_secrets
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +273,7 @@ def _answer(client: httpx.Client, method: str, address: str, may_be: int | None 
 
 def _error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
     """What an answer that is no success means; the server's own words, without the token should they repeat it."""
-    said = masked(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
+    said = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
     said = " ".join(said[:_SAID].split())
     told = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {said}".rstrip()
     if answer.status_code in (401, 403):

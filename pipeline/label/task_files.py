@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput, Missing
-from pipeline.io.spreadsheets import defused
-from pipeline.io.visible import visible
+from pipeline.io.spreadsheets import escape_formula
+from pipeline.io.visible import escape_invisible
 from pipeline.label import schema
 from pipeline.label.schema import CSD, Form
 from pipeline.label.stages import AGAIN, DELETE
@@ -159,8 +159,8 @@ def _sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang
     rows = [
         {
             "task_id": row["task_id"], "rater_id": rater_id, "round": str(row["round"]), "stage": str(stage),
-            "text": visible(row["text"]), "context": visible(row["context"] or ""),
-            **({"labels": visible(labels_told(row, lang, form))} if stage == 2 else {}),
+            "text": escape_invisible(row["text"]), "context": escape_invisible(row["context"] or ""),
+            **({"labels": escape_invisible(labels_told(row, lang, form))} if stage == 2 else {}),
             **{name: NOT_ASKED for name in asked if name not in row["fields"]},
         }
         for row in told
@@ -190,7 +190,7 @@ def _write_csv(path: Path, sheet: _Sheet, lang: str, guidelines: str) -> None:  
     with path.open("w", encoding="utf-8-sig", newline="") as file:  # Excel takes csv without the mark for GBK
         writer = csv.writer(file)
         writer.writerow(sheet.columns)
-        writer.writerows([defused(row.get(name, "")) for name in sheet.columns] for row in sheet.rows)
+        writer.writerows([escape_formula(row.get(name, "")) for name in sheet.columns] for row in sheet.rows)
 
 
 def _write_xlsx(path: Path, sheet: _Sheet, lang: str, guidelines: str) -> None:

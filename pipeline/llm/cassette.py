@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.io.lines import json_lines
+from pipeline.io.lines import read_json_lines
 from pipeline.llm import prompt
 from pipeline.llm.questions import explicit
 from pipeline.llm.request import as_json, completion_id
@@ -24,7 +24,7 @@ _FIELDS = ("source", "model", "prompt", "input", "response")
 
 def read(path: Path) -> pl.DataFrame:
     """A cassette as rows of `completions`; of two answers to one call the first counts."""
-    rows = [_row(_checked(entry, f"{path}, line {number}")) for number, entry in json_lines(path)]
+    rows = [_row(_checked(entry, f"{path}, line {number}")) for number, entry in read_json_lines(path)]
     if not rows:
         raise BadInput(f"{path}: the cassette has no line")
     return pl.DataFrame(rows, schema=empty("completions").schema).unique(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeline.errors import BadInput
 from pipeline.io.atomic import replace_file
-from pipeline.io.lines import lines
+from pipeline.io.lines import read_lines
 
 Vectors = npt.NDArray[np.float32]
 
@@ -51,7 +51,7 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     """
     found: dict[str, Vectors] = {}
     width = promised = count = 0
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         fields = line.rstrip("\r\n ").split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
             promised, width = map(int, fields)

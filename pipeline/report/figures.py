@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.io.visible import visible
+from pipeline.io.visible import escape_invisible
 
 Floats = npt.NDArray[np.floating]
 
@@ -59,7 +59,7 @@ def svg(figure: Figure) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = out.getvalue()
-    return visible(text[text.index("<svg") :])  # a control in a name would be no XML
+    return escape_invisible(text[text.index("<svg") :])  # a control in a name would be no XML
 
 
 def look(number: int) -> tuple[str, str]:

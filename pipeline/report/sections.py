@@ -13,7 +13,7 @@ import polars.selectors as cs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline.errors import BadInput
-from pipeline.io.visible import visible
+from pipeline.io.visible import escape_invisible
 
 BEST = "★ "  # stands before the best of a row or column
 LONG = 16  # rows of a table that is open from the start
@@ -47,7 +47,8 @@ def templates() -> Environment:
     """The templates of this folder."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # markup is a kind of str, and ours
+        # markup is a subclass of str, and our own
+        finalize=lambda value: escape_invisible(value) if type(value) is str else value,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from pipeline.llm.summary import Summary
 from pipeline.tables import empty
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.record import runs
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 Mode = Literal["live", "cache-only"]
 OnProgress = Callable[[int], None]
@@ -280,7 +280,9 @@ def verdicts(
     Raises:
         Retry: some requests failed for now; those answered are kept.
     """
-    langs = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=language())["lang"].to_list()
+    langs = (
+        pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=detect_language())["lang"].to_list()
+    )
     all_requests = [
         _question(text, "zh" if lang == "zh" else "en", options) for text, lang in zip(texts, langs, strict=True)
     ]

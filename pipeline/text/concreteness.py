@@ -3,7 +3,7 @@
     f(rating) = (rating - low) / (high - low)     low, high: the least and the greatest rating of the list (REC-04)
 
 On MRC's list, 158 to 670, a score under 0.35 is a rating under 337.2. MRC's licence forbids shipping it (CC BY-NC-SA):
-it is a file that the user gives. What is shipped is a list of our own on the same scale (`embedded`).
+it is a file that the user gives. What is shipped is a list of our own on the same scale (`load_embedded`).
 """
 
 import csv
@@ -16,13 +16,16 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.hashes import hash_file
-from pipeline.io.lines import lines
+from pipeline.io.lines import read_lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
-KNOWN = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of published lists: MRC's, and of Brysbaert et al. (2014)
+PUBLISHED_BOUNDS = {
+    "conc": MRC_BOUNDS,
+    "conc.m": (1.0, 5.0),
+}  # columns of published lists: MRC's, and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
-CONTENT = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
+CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
 
 _NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"  # what polars surely reads: a field it does not would pass for an empty one
 
@@ -30,7 +33,7 @@ _NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"  # what polars surely reads: a field it does 
 class Ratings(NamedTuple):
     """A list of rated words, and what it is, for signatures."""
 
-    name: str  # of the file, or `embedded`
+    name: str  # of the file, or `load_embedded`
     revision: str  # SHA-256 of the file
     low: float  # the least rating, whose score is 0
     high: float  # the greatest, whose score is 1
@@ -51,44 +54,44 @@ class Ratings(NamedTuple):
 def read(path: Path, column: str | None = None, bounds: tuple[float, float] | None = None) -> Ratings:
     """Ratings of a table with a header: commas (.csv) or tabs between the fields; lines of `#` before it are comments.
 
-    Words lose their case. Dropped are a word without a rating, a rating without a word (published lists hold one, for
-    the word null), and a word that is there again with the same rating.
+    Words become lower case. Dropped: a word without a rating, a rating without a word (published lists hold one, for
+    the word null), and a word that is repeated with the same rating.
 
     Args:
-        path: the file, UTF-8. A column `word` and a column `rating`, or one of `KNOWN`, in any case; others are not
-            read. MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
-        column: the column with the ratings, if it is called otherwise.
-        bounds: the least and the greatest rating the scale allows; those of `KNOWN` are known, others must be said.
+        path: the file, UTF-8, with a column `word` and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case.
+            MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
+        column: the column with the ratings, if it has another name.
+        bounds: the least and the greatest rating of the scale; needed for columns that are not in `PUBLISHED_BOUNDS`.
 
     Raises:
-        BadInput: naming file, line and field: a rating that is no number or outside the scale, or a word that has two
-            ratings; or the file has no such columns, no stated scale, or fewer than two different ratings.
+        BadInput: a rating is no number or outside the scale, a word has two ratings, or the file lacks these columns,
+            a scale or two different ratings.
     """
-    found = _fields(path)
+    found = _read_fields(path)
     _, header = next(found, (0, []))
     places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-    wanted = column.lower() if column else next((name for name in KNOWN if name in places), "rating")
+    wanted = column.lower() if column else next((name for name in PUBLISHED_BOUNDS if name in places), "rating")
     if absent := [name for name in ("word", wanted) if name not in places]:
         given = ", ".join(header) or "no header"
         raise BadInput(f"{path}: expected the column {', '.join(absent)}; found {given:.200}")
-    if bounds is None and wanted not in KNOWN:
+    if bounds is None and wanted not in PUBLISHED_BOUNDS:
         raise BadInput(f"{path}: on what scale is {wanted!r}? say its least and greatest rating, such as 1 and 5")
     raw = [(line, fields[places["word"]], fields[places[wanted]]) for line, fields in found]
-    rows = _numbers(path, wanted, pl.DataFrame(raw, schema=_RAW, orient="row"))
+    rows = _parse_ratings(path, wanted, pl.DataFrame(raw, schema=_RAW, orient="row"))
     if bounds is None:
-        bounds = KNOWN[wanted]
+        bounds = PUBLISHED_BOUNDS[wanted]
         if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
             rows = rows.with_columns((pl.col("rating") * 100).round(6))
-    return _ratings(path, wanted, rows, bounds)
+    return _scale(path, wanted, rows, bounds)
 
 
 _RAW = {"line": pl.Int64, "word": pl.String, "field": pl.String}
 
 
-def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_fields(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and fields of the header and of the rows, each as long as the header; empty lines are no rows."""
     width = 0
-    texts = ("\n" if not width and line.startswith("#") else line for _, line in lines(path))
+    texts = ("\n" if not width and line.startswith("#") else line for _, line in read_lines(path))
     reader = csv.reader(texts, delimiter="," if path.suffix.lower() == ".csv" else "\t", strict=True)
     try:
         for fields in filter(None, reader):
@@ -102,7 +105,7 @@ def _fields(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise BadInput(f"{path}, line {reader.line_num}: {why}") from why
 
 
-def _numbers(path: Path, name: str, raw: pl.DataFrame) -> pl.DataFrame:
+def _parse_ratings(path: Path, name: str, raw: pl.DataFrame) -> pl.DataFrame:
     """The fields as words and numbers; a field without anything in it is no word or no rating."""
     rows = raw.with_columns(
         word=pl.col("word").str.strip_chars().str.to_lowercase(), field=pl.col("field").str.strip_chars()
@@ -114,7 +117,7 @@ def _numbers(path: Path, name: str, raw: pl.DataFrame) -> pl.DataFrame:
     return rows.select("line", "word", rating=pl.col("field").cast(pl.Float64, strict=False))
 
 
-def _ratings(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:
+def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:
     """The list, once each rating is on the scale and no word has two."""
     if (bad := rows.filter(~pl.col("rating").is_between(*bounds))).height:
         raise BadInput(
@@ -141,14 +144,14 @@ def _ratings(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, flo
 
 
 @lru_cache(maxsize=1)
-def embedded() -> Ratings:
+def load_embedded() -> Ratings:
     """The shipped list: English words rated by a language model, not by people, from 158 to 670 as on MRC's scale."""
     return read(LIST, bounds=MRC_BOUNDS)._replace(name="embedded")
 
 
 def is_content_word(upos: str) -> bool:
     """Whether a word of this universal part of speech can be a target: noun, verb, adjective or adverb (REC-07)."""
-    return upos in CONTENT
+    return upos in CONTENT_POS
 
 
 def is_imperceptible(score: float, upos: str, threshold: float = THRESHOLD) -> bool:

@@ -11,7 +11,7 @@ HAN_WEIGHT = 4  # one Han character says about as much as four Latin letters
 _NOT_WORDS = r"\[[\p{L}\p{N}_]{1,12}\]|https?://\S+"  # [doge], [URL] and addresses say nothing of the language
 
 
-def language(column: str = "text") -> pl.Expr:
+def detect_language(column: str = "text") -> pl.Expr:
     """Language of a text column."""
     words = pl.col(column).str.replace_all(_NOT_WORDS, " ")
     han, latin = words.str.count_matches(r"\p{Han}"), words.str.count_matches(r"\p{Latin}")

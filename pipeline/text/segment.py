@@ -1,7 +1,8 @@
 """Words of a text: jieba for Chinese (0.42.1 with HMM, as in the papers), nltk or stanza for English.
 
-The Rust twin of jieba is an option, named in what it makes: it cuts 0.25% of sentences otherwise (see `disagreement`).
-Emoji codes ([doge]) and typed tokens ([URL]) stay whole, since they carry tone. Blanks are no tokens.
+The Rust port of jieba is an option, recorded with its tokens: it differs on 0.25% of sentences (see
+`count_disagreements`). Emoji codes ([doge]) and typed tokens ([URL]) stay whole, since they carry tone. Blanks are no
+tokens.
 """
 
 import re
@@ -34,26 +35,28 @@ class Tokenizer(NamedTuple):
 
 
 @cache
-def tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
+def load_tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
     """A tokenizer by name. `resources` is where stanza's models lie."""
     makers: dict[str, Callable[[], Tokenizer]] = {
-        "jieba": _jieba,
-        "rjieba": _rjieba,
-        "nltk": _nltk,
-        "stanza": lambda: _stanza(resources),
+        "jieba": _load_jieba,
+        "rjieba": _load_rjieba,
+        "nltk": _load_nltk,
+        "stanza": lambda: _load_stanza(resources),
     }
     if name not in makers:
         raise BadInput(f"no tokenizer {name!r}; there are {', '.join(makers)}")
     return makers[name]()
 
 
-def tokenizers(chinese: str = "jieba", english: str = "nltk", resources: Path | None = None) -> dict[str, Tokenizer]:
+def load_tokenizers(
+    chinese: str = "jieba", english: str = "nltk", resources: Path | None = None
+) -> dict[str, Tokenizer]:
     """The tokenizer for each language; what is neither English nor known goes to the Chinese one."""
-    han, latin = tokenizer(chinese), tokenizer(english, resources)
+    han, latin = load_tokenizer(chinese), load_tokenizer(english, resources)
     return {"zh": han, "ja": han, "ko": latin, "en": latin, "und": han}
 
 
-def words(text: str, cut: Callable[[str], list[str]]) -> list[str]:
+def split_words(text: str, cut: Callable[[str], list[str]]) -> list[str]:
     """Tokens of a text, codes whole."""
     found: list[str] = []
     for part in CODE.split(text):
@@ -66,20 +69,20 @@ def tokenize(texts: pl.DataFrame, by_language: dict[str, Tokenizer]) -> pl.DataF
     rows = []
     for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows():
         by = by_language[lang]
-        rows.append((text_hash, words(text, by.cut), by.name, by.version, by.dictionary_hash))
+        rows.append((text_hash, split_words(text, by.cut), by.name, by.version, by.dictionary_hash))
     columns: dict[str, Any] = {"text_hash": pl.String, "tokens": pl.List(pl.String), "tokenizer": pl.String,
                "tokenizer_version": pl.String, "dictionary_hash": pl.String}  # fmt: skip
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def disagreement(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
+def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
     """How many texts jieba and its Rust twin cut otherwise, and the first ten: (text, jieba, rjieba)."""
-    one, other = tokenizer("jieba"), tokenizer("rjieba")
-    apart = [(t, a, b) for t in texts if (a := words(t, one.cut)) != (b := words(t, other.cut))]
+    one, other = load_tokenizer("jieba"), load_tokenizer("rjieba")
+    apart = [(t, a, b) for t in texts if (a := split_words(t, one.cut)) != (b := split_words(t, other.cut))]
     return len(apart), apart[:10]
 
 
-def _jieba() -> Tokenizer:
+def _load_jieba() -> Tokenizer:
     import jieba
 
     jieba.setLogLevel("WARNING")  # its chatter about the cache goes to standard error
@@ -89,7 +92,7 @@ def _jieba() -> Tokenizer:
     return Tokenizer("jieba", version("jieba"), f"{digest}/hmm", jieba.lcut)
 
 
-def _rjieba() -> Tokenizer:
+def _load_rjieba() -> Tokenizer:
     try:
         import rjieba
     except ImportError as why:
@@ -97,13 +100,13 @@ def _rjieba() -> Tokenizer:
     return Tokenizer("rjieba", version("rjieba"), "built-in/hmm", rjieba.cut)
 
 
-def _nltk() -> Tokenizer:
+def _load_nltk() -> Tokenizer:
     from nltk.tokenize import TweetTokenizer
 
     return Tokenizer("nltk", version("nltk"), "tweet", TweetTokenizer(match_phone_numbers=False).tokenize)
 
 
-def _stanza(resources: Path | None) -> Tokenizer:
+def _load_stanza(resources: Path | None) -> Tokenizer:
     import stanza
 
     folder = (resources or Path()) / "stanza"

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput, Missing
-from pipeline.io.atomic import new_folder
+from pipeline.io.atomic import create_folder
 from pipeline.text import wordnet
 
 Ints = npt.NDArray[np.integer]
@@ -42,7 +42,7 @@ _FUNCTION_WORDS = """
 """
 # A passage holds nearly all of them, so that they would only reward long glosses.
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-_LONGEST = 64  # characters; WordNet's longest word has half as many, and what is longer should fill no cache
+_MAX_LENGTH = 64  # characters; WordNet's longest word has half as many, and what is longer should fill no cache
 _WORD = re.compile(r"[^\W_]{2,}")  # also the parts of savings_bank and of well-known; the s of bank's is none
 
 RELATIONS = (
@@ -51,16 +51,16 @@ RELATIONS = (
 )  # fmt: skip
 
 
-def words(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """Words of a gloss or a context as signatures hold them: in lower case, their base forms, no function words."""
     found = _WORD.findall(text.lower())
-    return [_base(word) for word in found if word not in STOP_WORDS and len(word) <= _LONGEST]
+    return [_lemmatize(word) for word in found if word not in STOP_WORDS and len(word) <= _MAX_LENGTH]
 
 
 @lru_cache(1 << 17)
-def _base(word: str) -> str:
+def _lemmatize(word: str) -> str:
     """The first base form that differs from the word, of noun, verb, adjective, adverb: glosses carry no tags."""
-    forms = (wordnet.lemma(word, upos) for upos in wordnet.POS)
+    forms = (wordnet.lemmatize(word, upos) for upos in wordnet.POS)
     return next((form for form in forms if form != word), word)
 
 
@@ -90,7 +90,7 @@ class _Memo(dict[K, V]):
 
     def __missing__(self, key: K) -> V:
         value = self._make(key)
-        if len("".join(key)) <= 2 * _LONGEST:
+        if len("".join(key)) <= 2 * _MAX_LENGTH:
             if len(self) >= self._most:
                 self.clear()
             self[key] = value
@@ -130,26 +130,26 @@ def build(folder: Path) -> None:
     """
     if folder.exists():
         return
-    arrays = _arrays()
-    header = {"format": _FORMAT, "wordnet": wordnet.version(), "synsets": len(arrays["synsets"])}
-    with new_folder(folder, may_exist=True) as draft:
+    arrays = _build_arrays()
+    header = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
+    with create_folder(folder, may_exist=True) as draft:
         for name in _ARRAYS:
             np.save(draft / f"{name}.npy", arrays[name], allow_pickle=False)
         (draft / "header.json").write_text(json.dumps(header), encoding="utf-8")
 
 
-def _arrays() -> dict[str, npt.NDArray[Any]]:
-    synsets = [synset for pos in wordnet.POS.values() for synset in wordnet.reader().all_synsets(pos)]
+def _build_arrays() -> dict[str, npt.NDArray[Any]]:
+    synsets = [synset for pos in wordnet.POS.values() for synset in wordnet.load_reader().all_synsets(pos)]
     row = {synset: i for i, synset in enumerate(synsets)}
     lemmas = {
-        f"{pos}:{name.replace('_', ' ')}": [row[synset] for synset in wordnet.senses(name, pos)]
+        f"{pos}:{name.replace('_', ' ')}": [row[synset] for synset in wordnet.list_synsets(name, pos)]
         for pos in wordnet.POS.values()
-        for name in sorted(wordnet.reader().all_lemma_names(pos))
+        for name in sorted(wordnet.load_reader().all_lemma_names(pos))
     }
     sense_offsets = np.cumsum([0, *map(len, lemmas.values())], dtype=np.int64)
     senses = np.array([i for rows in lemmas.values() for i in rows], np.int32)
-    levels = {name: level for pos in wordnet.POS.values() for name, level in wordnet.levels(pos).items()}
-    vocabulary, held = _signatures(synsets, row)
+    levels = {name: level for pos in wordnet.POS.values() for name, level in wordnet.load_levels(pos).items()}
+    vocabulary, held = _build_signatures(synsets, row)
     by_sense = held[senses]
     return {
         "words": np.array([word.encode() for word in vocabulary], np.bytes_),
@@ -164,7 +164,7 @@ def _arrays() -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list[str], Any]:
+def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list[str], Any]:
     """Vocabulary, and which of its words each synset holds [synsets, words]: its own and those of its neighbours."""
     from scipy.sparse import csr_array
 
@@ -172,7 +172,7 @@ def _signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list[str],
     own, near = [], []
     for i, synset in enumerate(synsets):
         text = " ".join([synset.definition(), *synset.examples(), *synset.lemma_names()])
-        own += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in words(text)]
+        own += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
         near += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
 
     def matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
@@ -196,27 +196,29 @@ def load(folder: Path) -> Store:
     again = "remove the folder and build it again"
     try:
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
-        found = {name: _mapped(folder / f"{name}.npy") for name in _ARRAYS}
+        found = {name: _map_array(folder / f"{name}.npy") for name in _ARRAYS}
     except (OSError, ValueError, EOFError) as why:
         raise BadInput(f"{folder}: damaged word senses ({why}); {again}") from why
-    wanted = {"format": _FORMAT, "wordnet": wordnet.version(), "synsets": len(found["synsets"])}
+    wanted = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(found["synsets"])}
     if header != wanted:
         raise BadInput(f"{folder}: expected word senses of {wanted}, found {header}; {again}")
     for values, offsets in (("senses", "sense_offsets"), ("signatures", "word_offsets")):
         if len(found[offsets]) != len(found["lemmas"]) + 1 or found[offsets][-1] != len(found[values]):
             raise BadInput(f"{folder}: damaged word senses ({values} and {offsets} do not fit); {again}")
     vocabulary, lemmas = ({key.decode(): i for i, key in enumerate(found[name].tolist())} for name in _ARRAYS[:2])
-    numbers: _Memo[str, list[int]] = _Memo(lambda token: _numbers(token, vocabulary), 1 << 17)
-    candidates: _Memo[tuple[str, str], Candidates | None] = _Memo(lambda one: _candidates(one, lemmas, found), 1 << 14)
+    numbers: _Memo[str, list[int]] = _Memo(lambda token: _number_words(token, vocabulary), 1 << 17)
+    candidates: _Memo[tuple[str, str], Candidates | None] = _Memo(
+        lambda one: _find_candidates(one, lemmas, found), 1 << 14
+    )
     arrays = (found[name] for name in _ARRAYS[2:])
     return Store(header["wordnet"], vocabulary, lemmas, numbers, candidates, *arrays)
 
 
-def _numbers(token: str, vocabulary: dict[str, int]) -> list[int]:
-    return [vocabulary[word] for word in words(token) if word in vocabulary]
+def _number_words(token: str, vocabulary: dict[str, int]) -> list[int]:
+    return [vocabulary[word] for word in list_words(token) if word in vocabulary]
 
 
-def _candidates(
+def _find_candidates(
     target: tuple[str, str], lemmas: dict[str, int], arrays: dict[str, npt.NDArray[Any]]
 ) -> Candidates | None:
     lemma, pos = target
@@ -229,7 +231,7 @@ def _candidates(
     return Candidates(names, arrays["levels"][rows].tolist(), arrays["sizes"][senses], arrays["signatures"][held])
 
 
-def _mapped(path: Path) -> npt.NDArray[Any]:
+def _map_array(path: Path) -> npt.NDArray[Any]:
     # a plain view: the subclass memmap makes each small indexing slow
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 

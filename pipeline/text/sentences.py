@@ -11,14 +11,14 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")  # kana and Chinese char
 _SENTENCE = re.compile(r"[^。！？!?；;\n]+[。！？!?；;…\"'”’）)】》」]*|[。！？!?；;…]+")
 
 
-class Cut(NamedTuple):
+class Sentence(NamedTuple):
     """A sentence."""
 
     words: list[str]
     blanks: list[bool]  # whether a blank stands before each word
 
 
-def cut(text: str, lang: str) -> list[Cut]:
+def split_sentences(text: str, lang: str) -> list[Sentence]:
     """The sentences of a text; nothing but blanks is left out.
 
     English as treebanks cut it (do n't), by `tagging.sentences`, and so what is in no known script; Chinese and
@@ -30,24 +30,25 @@ def cut(text: str, lang: str) -> list[Cut]:
     """
     if lang in SPACED or not _UNSPACED.search(text):
         return [
-            _of([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]]) for spans in tagging.sentences(text)
+            _locate_words([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]])
+            for spans in tagging.split_sentences(text)
         ]
-    by = segment.tokenizer("jieba").cut
-    found = [_of(segment.words(part, by), part) for part in _SENTENCE.findall(text)]
+    by = segment.load_tokenizer("jieba").cut
+    found = [_locate_words(segment.split_words(part, by), part) for part in _SENTENCE.findall(text)]
     return [each for each in found if each.words]
 
 
-def _of(words: list[str], text: str) -> Cut:
+def _locate_words(words: list[str], text: str) -> Sentence:
     """Words with the blanks that stand before them in their text."""
     blanks, at = [], 0
     for word in words:
         place = text.find(word, at)
         blanks.append(at < place)
         at = max(place, at) + len(word)
-    return Cut(words, [False, *blanks[1:]])
+    return Sentence(words, [False, *blanks[1:]])
 
 
-def written(sentence: Cut, kept: Sequence[bool]) -> str:
+def join_words(sentence: Sentence, kept: Sequence[bool]) -> str:
     """The words that are kept as text, with blanks as they were; a mark keeps to the word before it."""
     found: list[str] = []
     is_apart = False

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
-from pipeline.io.lines import json_object, lines, whole
+from pipeline.io.lines import parse_object, read_lines, read_text
 from pipeline.text import wordnet
 
 UPOS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
@@ -62,7 +62,7 @@ class Word(NamedTuple):
     upos: str
 
 
-def tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
+def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
     """The best tagger there is: stanza if the folder has models, else perceptron if a file is given, else counts.
 
     Raises:
@@ -70,11 +70,11 @@ def tagger(models: Path | None = None, conllu: Path | None = None, cache: Path |
         Missing: there is no WordNet, which all but stanza need.
     """
     if models and (models / "resources.json").is_file():
-        return stanza(models)
-    return perceptron(conllu, cache) if conllu else counts()
+        return load_stanza(models)
+    return load_perceptron(conllu, cache) if conllu else load_counts()
 
 
-def stanza(folder: Path) -> Tagger:
+def load_stanza(folder: Path) -> Tagger:
     """Stanza's English models in the folder of their resources.json, on the CPU; nothing is downloaded.
 
     Raises:
@@ -92,12 +92,12 @@ def stanza(folder: Path) -> Tagger:
         raise Missing(f"stanza's models in {folder} are not complete ({why}): {remedy}") from why
 
     def analyse(text: str) -> list[list[Token]]:
-        return [_of_stanza(sentence, text) for sentence in run(text).sentences] if text.strip() else []
+        return [_convert_sentence(sentence, text) for sentence in run(text).sentences] if text.strip() else []
 
-    return Tagger(f"stanza-{_RECIPE}/{version('stanza')}/{_digest(listing)}", analyse)
+    return Tagger(f"stanza-{_RECIPE}/{version('stanza')}/{_hash_start(listing)}", analyse)
 
 
-def _of_stanza(sentence: Any, text: str) -> list[Token]:
+def _convert_sentence(sentence: Any, text: str) -> list[Token]:
     """Syntactic words (do, n't), as the others give them; a token whose words have no place in the text stays whole."""
     found = []
     for token in sentence.tokens:
@@ -108,7 +108,7 @@ def _of_stanza(sentence: Any, text: str) -> list[Token]:
     return found
 
 
-def perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
+def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     """Nltk's averaged perceptron, trained on the forms and parts of speech of a CoNLL-U file.
 
     Training takes 2 ms a sentence; the same file gives the same weights. Lemmas are the file's own of a form and part
@@ -122,35 +122,35 @@ def perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
         BadInput: naming the row of the file, or the kept weights if they are broken.
         Missing: there is no WordNet.
     """
-    known = wordnet.version()
+    known = wordnet.read_version()
     if not conllu.is_file():
         raise BadInput(f"{conllu}: there is no such file")
-    made = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{_digest(conllu)}"
+    made = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{_hash_start(conllu)}"
     kept = cache / f"{made.replace('/', '_')}.json" if cache else None
     if kept is None:
-        learnt = _learnt(conllu)
+        learnt = _train(conllu)
     else:
         if not kept.is_file():
-            _write(kept, _learnt(conllu))
-        learnt = _kept(kept)
-    tag, lemmas = _perceptron_tags(learnt), learnt["lemmas"]
+            _write_weights(kept, _train(conllu))
+        learnt = _read_weights(kept)
+    tag, lemmas = _load_perceptron_tags(learnt), learnt["lemmas"]
 
     def base(form: str, upos: str) -> str:
-        return lemmas[upos].get(form) or _lemma(form, upos)
+        return lemmas[upos].get(form) or _lemmatize(form, upos)
 
-    return Tagger(f"{made}/wordnet-{known}", lambda text: _analysed(text, tag, base))
+    return Tagger(f"{made}/wordnet-{known}", lambda text: _analyse(text, tag, base))
 
 
-def _learnt(conllu: Path) -> dict[str, Any]:
+def _train(conllu: Path) -> dict[str, Any]:
     from nltk.tag.perceptron import PerceptronTagger
 
     table: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     found = []
     for sentence in read(conllu):
-        found.append([(_plain(word.form), word.upos) for word in sentence])
+        found.append([(_straighten(word.form), word.upos) for word in sentence])
         for word in sentence:
             if word.lemma:
-                table[word.upos, _plain(word.form).lower()][word.lemma.lower()] += 1
+                table[word.upos, _straighten(word.form).lower()][word.lemma.lower()] += 1
     if not found:
         raise BadInput(f"{conllu}: the file holds no sentences")
     lemmas: dict[str, dict[str, str]] = {upos: {} for upos in UPOS}
@@ -166,7 +166,7 @@ def _learnt(conllu: Path) -> dict[str, Any]:
     return {"weights": weights, "tags": tags, "classes": sorted(classes), "lemmas": lemmas}
 
 
-def _perceptron_tags(learnt: dict[str, Any]) -> Callable[[Sequence[str]], list[str]]:
+def _load_perceptron_tags(learnt: dict[str, Any]) -> Callable[[Sequence[str]], list[str]]:
     from nltk.tag.perceptron import PerceptronTagger
 
     # not its own load and save: they refuse folders outside of nltk's data path
@@ -174,16 +174,16 @@ def _perceptron_tags(learnt: dict[str, Any]) -> Callable[[Sequence[str]], list[s
     return lambda words: [upos for _, upos in model.tag(words)]
 
 
-def _digest(path: Path) -> str:
+def _hash_start(path: Path) -> str:
     return hash_file(path)[:12]
 
 
-def _write(path: Path, learnt: dict[str, Any]) -> None:
+def _write_weights(path: Path, learnt: dict[str, Any]) -> None:
     write_text(path, json.dumps(learnt, ensure_ascii=False))  # unsorted: sums of weights go by their order
 
 
-def _kept(path: Path) -> dict[str, Any]:
-    learnt = json_object(whole(path), path)
+def _read_weights(path: Path) -> dict[str, Any]:
+    learnt = parse_object(read_text(path), path)
     names = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
     if lacking := [name for name, kind in names.items() if not isinstance(learnt.get(name), kind)]:
         raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is made anew")
@@ -201,12 +201,12 @@ def read(conllu: Path) -> Iterator[list[Word]]:
             empty, or a part of speech is not universal.
     """
     sentence: list[Word] = []
-    for number, line in lines(conllu):
+    for number, line in read_lines(conllu):
         row = line.rstrip("\r\n")
         if row.startswith("#"):
             continue
         if row.strip():
-            if word := _row(row, len(sentence) + 1, f"{conllu}, line {number}"):
+            if word := _parse_row(row, len(sentence) + 1, f"{conllu}, line {number}"):
                 sentence.append(word)
         elif sentence:
             yield sentence
@@ -215,7 +215,7 @@ def read(conllu: Path) -> Iterator[list[Word]]:
         yield sentence
 
 
-def _row(row: str, place: int, where: str) -> Word | None:
+def _parse_row(row: str, place: int, where: str) -> Word | None:
     fields = row.split("\t")
     if len(fields) != 10:
         raise BadInput(f"{where}: expected the 10 columns of CoNLL-U, between tabs, found {len(fields)}: {row:.60}")
@@ -233,7 +233,7 @@ def _row(row: str, place: int, where: str) -> Word | None:
     return Word(form, "" if lemma == "_" != form else lemma, upos)
 
 
-def counts() -> Tagger:
+def load_counts() -> Tagger:
     """The part of speech that a word has most often in WordNet's sense counts; function words from a list of ours.
 
     A word with a capital inside a sentence is a name, unless WordNet has it as an adjective (British). Of what follows
@@ -242,9 +242,9 @@ def counts() -> Tagger:
     Raises:
         Missing: there is no WordNet.
     """
-    name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.version()}"
-    tag = _counted_tags()
-    return Tagger(name, lambda text: _analysed(text, tag, _lemma))
+    name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.read_version()}"
+    tag = _load_count_tags()
+    return Tagger(name, lambda text: _analyse(text, tag, _lemmatize))
 
 
 _LISTED = {
@@ -273,14 +273,14 @@ _CLOSED = {word: upos for upos, words in _LISTED.items() for word in words.split
 _NUMBER = re.compile(r"[+-]?\d[\d.,:/]*")
 
 
-def _counted_tags() -> Callable[[Sequence[str]], list[str]]:
+def _load_count_tags() -> Callable[[Sequence[str]], list[str]]:
     """Tags of a sentence's words; what WordNet says of a word is asked once."""
-    with wordnet.reader().open("cntlist.rev") as file:  # Lemma.count() looks through the file for each sense
+    with wordnet.load_reader().open("cntlist.rev") as file:  # Lemma.count() looks through the file for each sense
         counted = {key: int(number) for key, _, number in map(str.split, file)}
 
     @lru_cache(1 << 16)
     def senses(word: str) -> tuple[str, bool]:
-        return _most_counted(word, counted)
+        return _find_most_counted(word, counted)
 
     def plain(word: str, inside: bool) -> str:
         if listed := _CLOSED.get(word) or _CLOSED.get(word.lower()):
@@ -312,14 +312,14 @@ def _counted_tags() -> Callable[[Sequence[str]], list[str]]:
     return tags
 
 
-def _most_counted(word: str, counted: dict[str, int]) -> tuple[str, bool]:
+def _find_most_counted(word: str, counted: dict[str, int]) -> tuple[str, bool]:
     """The most frequent part of speech, empty for a word that WordNet lacks, and if that is always written as a name.
 
     An adjective with a capital (Iraqi) is one whatever the counts: the texts that were counted have few.
     """
     best, upos, name = (-1, 0), "", False
     for one, pos in wordnet.POS.items():
-        found = wordnet.reader().lemmas(wordnet.lemma(word, one).replace(" ", "_"), pos)
+        found = wordnet.load_reader().lemmas(wordnet.lemmatize(word, one).replace(" ", "_"), pos)
         weight = (sum(counted.get(sense.key(), 0) for sense in found), len(found))
         capital = bool(found) and all(sense.name()[0].isupper() for sense in found)
         if found and (weight > best or (one == "ADJ" and capital and word[0].isupper())):
@@ -331,23 +331,23 @@ _CLITICS = {"n't": "not", "'ll": "will", "'re": "be", "'m": "be", "'ve": "have",
             "wo": "will", "'s": "be"}  # fmt: skip
 
 
-def _lemma(form: str, upos: str) -> str:
+def _lemmatize(form: str, upos: str) -> str:
     clitic = _CLITICS.get(form) if upos == "AUX" or form == "n't" else None
-    return clitic or wordnet.lemma(form, upos)
+    return clitic or wordnet.lemmatize(form, upos)
 
 
-def _analysed(
+def _analyse(
     text: str, tag: Callable[[Sequence[str]], list[str]], lemma: Callable[[str, str], str]
 ) -> list[list[Token]]:
     found = []
-    for spans in sentences(text):
-        words = [_plain(text[start:end]) for start, end in spans]
+    for spans in split_sentences(text):
+        words = [_straighten(text[start:end]) for start, end in spans]
         rows = zip(words, tag(words), spans, strict=True)
         found.append([Token(text[s:e], lemma(word.lower(), upos), upos, s, e) for word, upos, (s, e) in rows])
     return found
 
 
-def _plain(text: str) -> str:
+def _straighten(text: str) -> str:
     """Typewriter's apostrophes, as treebanks have them; the length stays."""
     return text.replace("’", "'")
 
@@ -359,7 +359,7 @@ _STARTERS = "the a an he she it they we you i this that these those but and in o
 
 
 @cache
-def _cutters() -> tuple[Any, Any]:
+def _load_splitters() -> tuple[Any, Any]:
     from nltk.tokenize import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
@@ -369,14 +369,14 @@ def _cutters() -> tuple[Any, Any]:
     return PunktSentenceTokenizer(known), NLTKWordTokenizer()
 
 
-def sentences(text: str) -> list[list[tuple[int, int]]]:
+def split_sentences(text: str) -> list[list[tuple[int, int]]]:
     """Places of the tokens of each sentence, (start, end) in characters; a line's end also ends a sentence.
 
     Nothing but blanks is left out, and no token holds one; a text of blanks has no sentences.
     """
-    cut, into = _cutters()
+    cut, into = _load_splitters()
     found = []
-    for line in re.finditer(r"[^\r\n]+", _plain(text)):
+    for line in re.finditer(r"[^\r\n]+", _straighten(text)):
         # all of them first: nltk gives its search five seconds, and would count what we do in between
         for start, end in list(cut.span_tokenize(line[0])):
             begin = line.start() + start

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput, Missing
-from pipeline.io.lines import lines
+from pipeline.io.lines import read_lines
 from pipeline.text import tagging
 
 IndexArray = npt.NDArray[np.int64]
@@ -48,23 +48,23 @@ def read(conllu: Path) -> Iterator[Tree]:
             or the heads of a sentence do not make one tree.
     """
     # of each sentence the tagger's reader goes first, so that ours only meets rows whose columns and numbers are right
-    for words, (rows, comments) in zip(tagging.read(conllu), _sentences(conllu), strict=True):
+    for words, (rows, comments) in zip(tagging.read(conllu), _read_sentences(conllu), strict=True):
         forms, lemmas, upos = zip(*words, strict=True)
         features, relations = (
             tuple("" if fields[column] == "_" else fields[column] for _, fields in rows) for column in (5, 7)
         )
-        yield Tree(forms, _heads(rows, conllu), relations, upos, lemmas, features,
+        yield Tree(forms, _parse_heads(rows, conllu), relations, upos, lemmas, features,
                    comments.get("sent_id", ""), comments.get("text", ""))  # fmt: skip
 
 
 _Rows = list[tuple[int, list[str]]]  # number of the line, fields
 
 
-def _sentences(conllu: Path) -> Iterator[tuple[_Rows, dict[str, str]]]:
+def _read_sentences(conllu: Path) -> Iterator[tuple[_Rows, dict[str, str]]]:
     """The rows of each sentence's words, and its comments."""
     rows: _Rows = []
     comments: dict[str, str] = {}
-    for number, line in chain(lines(conllu), [(0, "")]):
+    for number, line in chain(read_lines(conllu), [(0, "")]):
         row = line.rstrip("\r\n")
         fields = row.split("\t")
         if row.startswith("#"):
@@ -81,7 +81,7 @@ def _sentences(conllu: Path) -> Iterator[tuple[_Rows, dict[str, str]]]:
 _HEAD = re.compile(r"[0-9]{1,9}")
 
 
-def _heads(rows: _Rows, conllu: Path) -> tuple[int, ...]:
+def _parse_heads(rows: _Rows, conllu: Path) -> tuple[int, ...]:
     heads = []
     for place, (number, fields) in enumerate(rows, 1):
         head = fields[6]
@@ -93,13 +93,13 @@ def _heads(rows: _Rows, conllu: Path) -> tuple[int, ...]:
     if (roots := heads.count(-1)) != 1:
         raise BadInput(f"{where} should be 0 for one word, the root, found {roots} of them")
     try:
-        depths(heads)
+        measure_depths(heads)
     except ValueError as why:
         raise BadInput(f"{where} should lead from each word to the root, but {why}") from why
     return tuple(heads)
 
 
-def parser(folder: Path, lang: str) -> Parse:
+def load_parser(folder: Path, lang: str) -> Parse:
     """Stanza's parser of a language, on the CPU, with the models in a folder; nothing is downloaded.
 
     It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone.
@@ -127,21 +127,21 @@ def parser(folder: Path, lang: str) -> Parse:
         raise Missing(f"stanza's models of {lang} in {folder} are without {', '.join(lacking)}: {remedy}")
 
     def parse(sentences: Iterable[Sequence[str]]) -> Iterator[Tree]:
-        given = _checked(sentences)
+        given = _check_words(sentences)
         while chunk := [*islice(given, CHUNK)]:
-            yield from map(_of_stanza, run(chunk).sentences)
+            yield from map(_convert_sentence, run(chunk).sentences)
 
     return parse
 
 
-def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+def _check_words(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     for number, words in enumerate(sentences, 1):
         if not words or not all(map(str.strip, words)):
             raise BadInput(f"sentence {number}: expected words that are not blank, at least one, found {words!r:.60}")
         yield [*words]
 
 
-def _of_stanza(sentence: Any) -> Tree:
+def _convert_sentence(sentence: Any) -> Tree:
     def column(name: str) -> tuple[str, ...]:
         return tuple(getattr(word, name) or "" for word in sentence.words)
 
@@ -149,7 +149,7 @@ def _of_stanza(sentence: Any) -> Tree:
     return Tree(column("text"), heads, column("deprel"), column("upos"), column("lemma"), column("feats"))
 
 
-def matched(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> list[Tree | None]:
+def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> list[Tree | None]:
     """The tree of each sentence by its words, the first where several have them; None where none has.
 
     Only trees that are asked for are held.
@@ -162,7 +162,7 @@ def matched(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> list[T
     return [known[words] for words in asked]
 
 
-def depths(heads: Heads) -> IndexArray:
+def measure_depths(heads: Heads) -> IndexArray:
     """How many words it takes from each word up to the root, both counted: 1 for the root (figure 5), [n].
 
     Raises:
@@ -178,7 +178,7 @@ def depths(heads: Heads) -> IndexArray:
     return found
 
 
-def subtrees(heads: Heads) -> IndexArray:
+def find_subtrees(heads: Heads) -> IndexArray:
     """Spans that are a word with all its descendants, but for the whole sentence (section 4.2; NDD-21).
 
     A word whose descendants do not stand together with it has none.
@@ -188,7 +188,7 @@ def subtrees(heads: Heads) -> IndexArray:
     """
     up = np.asarray(heads, np.int64).tolist()
     first, last, size = [*range(len(up))], [*range(len(up))], [1] * len(up)
-    for word in np.argsort(-depths(heads)).tolist():  # before its head
+    for word in np.argsort(-measure_depths(heads)).tolist():  # before its head
         if (head := up[word]) >= 0:
             first[head] = min(first[head], first[word])
             last[head] = max(last[head], last[word])
@@ -198,7 +198,7 @@ def subtrees(heads: Heads) -> IndexArray:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-def without(heads: Heads, kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
+def drop_words(heads: Heads, kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
     """Heads of the words that are kept, counted anew, once subtrees were dropped.
 
     Args:

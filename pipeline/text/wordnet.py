@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.errors import BadInput, Missing
-from pipeline.io.atomic import new_folder
+from pipeline.io.atomic import create_folder
 
 POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}  # in the order in which WordNet lists them
 NONSPECIFIC = 6  # levels below it (section 3.3)
 
 
 @cache
-def reader() -> Any:
+def load_reader() -> Any:
     """The WordNet reader of nltk, loaded; about two seconds the first time.
 
     Raises:
@@ -49,13 +49,13 @@ def reader() -> Any:
     return wordnet
 
 
-def version() -> str:
+def read_version() -> str:
     """WordNet's version, as 3.0: levels differ by it (REC-08), so that it belongs in signatures."""
-    return str(reader().get_version())
+    return str(load_reader().get_version())
 
 
 @lru_cache(1 << 16)
-def lemma(word: str, upos: str) -> str:
+def lemmatize(word: str, upos: str) -> str:
     """Base form of a word by WordNet's morphy; a word that WordNet lacks, or of another part of speech, as it is.
 
     Of morphy's candidates: the irregular form if its exception list has one (saw, see), else for verbs the first
@@ -66,27 +66,27 @@ def lemma(word: str, upos: str) -> str:
         word: in any case, with blanks or underscores between its parts.
         upos: universal part of speech; AUX is looked up as a verb, PROPN not at all.
     """
-    form, pos = _key(word), POS.get("VERB" if upos == "AUX" else upos)
-    forms = _forms(form, pos) if pos else []
-    regular = set(_forms(form, pos, exceptions=False)) if pos and len(forms) > 1 else set(forms)
+    form, pos = _to_key(word), POS.get("VERB" if upos == "AUX" else upos)
+    forms = _list_forms(form, pos) if pos else []
+    regular = set(_list_forms(form, pos, exceptions=False)) if pos and len(forms) > 1 else set(forms)
     irregular = [one for one in forms if one not in regular]
     best = irregular[:1] or (forms[:1] if pos == "v" else sorted(forms, key=len)[:1]) or [form]
     return best[0].replace("_", " ")
 
 
-def _key(word: str) -> str:
+def _to_key(word: str) -> str:
     return word.lower().replace(" ", "_")
 
 
-def _forms(form: str, pos: str, exceptions: bool = True) -> list[str]:
+def _list_forms(form: str, pos: str, exceptions: bool = True) -> list[str]:
     """All base forms; the public morphy shows the first alone, with which years stay years."""
-    found: list[str] = reader()._morphy(form, pos, exceptions)  # noqa: SLF001
+    found: list[str] = load_reader()._morphy(form, pos, exceptions)  # noqa: SLF001
     return found
 
 
-def senses(lemma: str, pos: str) -> list[Any]:
+def list_synsets(lemma: str, pos: str) -> list[Any]:
     """The synsets of exactly this lemma, the most frequent first; an inflected form has none of its own."""
-    return list(dict.fromkeys(found.synset() for found in reader().lemmas(_key(lemma), pos)))
+    return list(dict.fromkeys(found.synset() for found in load_reader().lemmas(_to_key(lemma), pos)))
 
 
 class Pools(NamedTuple):
@@ -97,32 +97,32 @@ class Pools(NamedTuple):
 
 
 @lru_cache(1 << 16)
-def pools(lemma: str) -> Pools:
+def find_pools(lemma: str) -> Pools:
     """All synonyms and antonyms of a lemma, over all senses of all parts of speech (section 3.4; REC-12).
 
     Antonyms of a sense are those of any of its lemmas, the stricter reading. The lemma is not its own synonym.
     """
-    found = [each for pos in POS.values() for synset in senses(lemma, pos) for each in synset.lemmas()]
+    found = [each for pos in POS.values() for synset in list_synsets(lemma, pos) for each in synset.lemmas()]
     against = (other for each in found for other in each.antonyms())
     synonyms, antonyms = ({each.name().lower().replace("_", " ") for each in some} for some in (found, against))
-    return Pools(frozenset(synonyms - {_key(lemma).replace("_", " ")}), frozenset(antonyms))
+    return Pools(frozenset(synonyms - {_to_key(lemma).replace("_", " ")}), frozenset(antonyms))
 
 
 @lru_cache(1 << 16)
-def gloss_text(word: str) -> str:
+def join_glosses(word: str) -> str:
     """Definitions of a word's first sense in each part of speech, each behind its tag (appendix D; REC-20).
 
     As nltk does it: the word is lemmatised as a noun, since a choice stands without context, and looked up as every
     part of speech (went has no noun, its verb is go). The tags are universal (NOUN …): WordNet's own letter for
     adjectives is also an English word. Empty for a word that WordNet lacks.
     """
-    query = _key(lemma(word, "NOUN"))
-    firsts = [(tag, reader().synsets(query, pos)[:1]) for tag, pos in POS.items()]
+    query = _to_key(lemmatize(word, "NOUN"))
+    firsts = [(tag, load_reader().synsets(query, pos)[:1]) for tag, pos in POS.items()]
     return " ".join(f"{tag} {synset.definition()}" for tag, found in firsts for synset in found)
 
 
 @cache
-def levels(pos: str) -> dict[str, int]:
+def load_levels(pos: str) -> dict[str, int]:
     """Levels of all synsets of a part of speech: the longest hypernym path to a root, whose level is 0 (REC-08).
 
     Instances count as hyponyms (a river's name lies below river). Synsets on a hypernym cycle share the level of the
@@ -130,7 +130,7 @@ def levels(pos: str) -> dict[str, int]:
     """
     if pos not in {"n", "v"}:
         return {}
-    synsets = list(reader().all_synsets(pos))
+    synsets = list(load_reader().all_synsets(pos))
     names = [synset.name() for synset in synsets]
     row = {name: i for i, name in enumerate(names)}
     above = [
@@ -139,10 +139,10 @@ def levels(pos: str) -> dict[str, int]:
         for other in synset.hypernyms() + synset.instance_hypernyms()
     ]
     below, over = np.array(above, np.int64).reshape(-1, 2).T
-    return dict(zip(names, _longest(below, over, len(names)).tolist(), strict=True))
+    return dict(zip(names, _measure_paths(below, over, len(names)).tolist(), strict=True))
 
 
-def _longest(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarray:
+def _measure_paths(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarray:
     """Edges of the longest path upward from each node; a cycle counts as one node, so that the paths end."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -158,17 +158,17 @@ def _longest(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def level(synset: str) -> int | None:
+def find_level(synset: str) -> int | None:
     """Nonspecificity of a synset by name, 0 (a root) to the part of speech's maximum; None if it has no hierarchy.
 
-    The paper says 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12 (REC-08), which `max_levels` tells.
+    The paper says 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12 (REC-08), which `find_max_levels` tells.
     """
-    return levels(synset.rsplit(".", 2)[-2]).get(synset)
+    return load_levels(synset.rsplit(".", 2)[-2]).get(synset)
 
 
-def max_levels() -> dict[str, int]:
+def find_max_levels() -> dict[str, int]:
     """The highest level of nouns and of verbs."""
-    return {pos: max(levels(pos).values(), default=0) for pos in ("n", "v")}
+    return {pos: max(load_levels(pos).values(), default=0) for pos in ("n", "v")}
 
 
 def is_nonspecific(level: int | None, pos: str, threshold: int = NONSPECIFIC) -> bool:
@@ -218,14 +218,14 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
         if lacking := [name for name in (*FILES, "lexnames") if not (place / name).is_file()]:
             raise BadInput(f"{place}: is there but lacks {', '.join(lacking)}; remove it or choose another folder")
         return place
-    with new_folder(place, may_exist=True) as draft, tempfile.TemporaryDirectory() as folder:
-        _collect([_opened(source, Path(folder) / str(i)) for i, source in enumerate(sources)], draft)
+    with create_folder(place, may_exist=True) as draft, tempfile.TemporaryDirectory() as folder:
+        _copy_files([_open_source(source, Path(folder) / str(i)) for i, source in enumerate(sources)], draft)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")
     return place
 
 
-def _collect(folders: Sequence[Path], draft: Path) -> None:
+def _copy_files(folders: Sequence[Path], draft: Path) -> None:
     for name in FILES:
         found = [folder / name for folder in folders if (folder / name).is_file()]
         if not found:
@@ -236,7 +236,7 @@ def _collect(folders: Sequence[Path], draft: Path) -> None:
         shutil.copyfile(found[0], draft / name)
 
 
-def _opened(source: Path, folder: Path) -> Path:
+def _open_source(source: Path, folder: Path) -> Path:
     """The folder with WordNet's files in a source; a package is unpacked below `folder`."""
     if source.is_file():
         if not shutil.which("dpkg-deb"):

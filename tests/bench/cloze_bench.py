@@ -71,7 +71,7 @@ def trained(vectors: Any) -> Any:
     """A scorer of abstractness on the list that is shipped."""
     from pipeline.training.recam import abstractness
 
-    done = abstractness.fit(concreteness.embedded(), vectors, abstractness.PROFILES["undertone"])
+    done = abstractness.fit(concreteness.load_embedded(), vectors, abstractness.PROFILES["undertone"])
     return partial(abstractness.predict, abstractness.load(done.tensors, done.config, vectors))
 
 
@@ -91,7 +91,7 @@ def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
     by = encoder.load(threads=1)
     near: list[Filter] = [targets.similar_in_passage(word_features.static(by))]
     near += [targets.similar_in_context(partial(contextual.states, by))] if in_context else []
-    analyse, store, scorer = tagging.counts().analyse, senses.load(folder / "senses"), trained(by)
+    analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
     tokens = found = 0
     for number, rows in enumerate(articles(count)):
@@ -143,7 +143,7 @@ def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
 
 def reference(folder: Path) -> None:
     """Rules and filters without vectors beside the same written plainly, on articles that are tagged already."""
-    tagger, store = tagging.counts(), senses.load(folder / "senses")
+    tagger, store = tagging.load_counts(), senses.load(folder / "senses")
     rows = next(articles(PLAIN))
     read = rows.select("thread_id", "summary", "text").iter_rows()
     pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
@@ -159,7 +159,9 @@ def main() -> None:
     given = [one for one in sys.argv[1:] if "=" not in one] or ["1000", "10000"]
     context = [int(one.removeprefix("context=")) for one in sys.argv[1:] if one.startswith("context=")]
     folder = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
-    print(f"senses of WordNet {wordnet.version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s")
+    print(
+        f"senses of WordNet {wordnet.read_version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s"
+    )
     reference(folder)
     found = [(apart(int(count), False, folder), "") for count in given]
     found += [(apart(count, True, folder), ", states in context among the filters") for count in context]

@@ -127,15 +127,15 @@ def bench_tokenize(texts: list[str]) -> None:
     import polars as pl
 
     from pipeline.collect.clean import text_hash
-    from pipeline.text.language import language
-    from pipeline.text.segment import tokenize, tokenizers
+    from pipeline.text.language import detect_language
+    from pipeline.text.segment import load_tokenizers, tokenize
 
-    frame = pl.DataFrame({"text": texts}).with_columns(text_hash(pl.Series("text_hash", texts)), lang=language())
-    by = tokenizers()
+    frame = pl.DataFrame({"text": texts}).with_columns(text_hash(pl.Series("text_hash", texts)), lang=detect_language())
+    by = load_tokenizers()
     jieba.initialize()
     bare = lambda: [jieba.lcut(t) for t in texts]
     against("tokenize (jieba)", len(texts), lambda: tokenize(frame, by), bare, "bare jieba.lcut", 3)
-    fast = tokenizers("rjieba")
+    fast = load_tokenizers("rjieba")
     against("tokenize (rjieba)", len(texts), lambda: tokenize(frame, fast), bare, "bare jieba.lcut", 3)
 
 

@@ -38,14 +38,14 @@ def targets(store: senses.Store, summary: str) -> list[tuple[str, str]]:
     """Words of a summary as nouns and as verbs, those that WordNet has."""
     words = [word for word in summary.replace(".", " ").replace(",", " ").split() if word.islower()]
     kept = [word for word in words if word not in senses.STOP_WORDS]
-    found = [(wordnet.lemma(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
+    found = [(wordnet.lemmatize(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
     return [(lemma, pos) for lemma, pos in found if f"{pos}:{lemma}" in store.lemmas]
 
 
 def main() -> None:
     """Build, load and compare, in one process and one thread."""
-    wordnet.reader()
-    print(f"WordNet {wordnet.version()} as nltk holds it: {resident():,.0f} MB")
+    wordnet.load_reader()
+    print(f"WordNet {wordnet.read_version()} as nltk holds it: {resident():,.0f} MB")
     folder = Path(tempfile.mkdtemp(prefix="undertone-bench-")) / "senses"
     seconds = cpu(lambda: senses.build(folder))
     size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
@@ -56,8 +56,8 @@ def main() -> None:
     seconds = cpu(lambda: kept.append(senses.load(folder)))
     store = kept[0]
     print(f"store loaded in {seconds:.2f} cpu-s, {resident() - before:,.0f} MB more (the arrays are mapped)")
-    for pos, highest in wordnet.max_levels().items():
-        shares = [level < wordnet.NONSPECIFIC for level in wordnet.levels(pos).values()]
+    for pos, highest in wordnet.find_max_levels().items():
+        shares = [level < wordnet.NONSPECIFIC for level in wordnet.load_levels(pos).values()]
         print(f"level of {pos}: at most {highest}, {sum(shares) / len(shares):.1%} of {len(shares):,} synsets under 6")
 
     articles = [(targets(store, summary), f"{summary} {passage}".split()) for summary, passage in pairs()]
@@ -74,7 +74,7 @@ def main() -> None:
     against("adapted Lesk, a summary a call", count, ours, reference, "plain, our lemmas cached", 3)
 
     def uncached() -> None:
-        lemma, base = wordnet.lemma.__wrapped__, senses._base.__wrapped__
+        lemma, base = wordnet.lemmatize.__wrapped__, senses._lemmatize.__wrapped__
         with patch.object(wordnet, "lemma", lemma), patch.object(senses, "_base", base):
             reference()
 

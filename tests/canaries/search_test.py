@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import warehouse
-from pipeline.text.redact import masked
+from pipeline.text.redact import mask_secrets
 from tests.support.filled import DAY, filled
 from tests.support.search import find
 
@@ -40,8 +40,8 @@ def test_forms_in_files(tmp_path: Path, told: str) -> None:
     assert {(place.secret, Path(place.where).name) for place in found} == {("llm", "task.log")}
     assert CANARY not in str(found)
     assert not find({"llm": "another-canary-0815"}, [tmp_path])
-    assert CANARY not in masked(told, [CANARY])
-    (tmp_path / "a" / "task.log").write_text(f"said {masked(told, [CANARY])} again", encoding="utf-8")
+    assert CANARY not in mask_secrets(told, [CANARY])
+    (tmp_path / "a" / "task.log").write_text(f"said {mask_secrets(told, [CANARY])} again", encoding="utf-8")
     assert not find({"llm": CANARY}, [tmp_path])
 
 
@@ -83,5 +83,5 @@ def test_short_canaries_are_refused() -> None:
 @given(st.text(min_size=12), st.text(), st.text())
 def test_masking_leaves_no_form(secret: str, before: str, after: str) -> None:
     """A masked text holds its secret in none of the forms that it may be written in."""
-    said = masked(f"{before}{secret}{after}", [secret])
+    said = mask_secrets(f"{before}{secret}{after}", [secret])
     assert secret not in said or set(secret) <= {"*"}

@@ -19,7 +19,7 @@ from pipeline.collect.importers import LeftOut, read
 from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
 from pipeline.io.formats import chunk
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 
 
 def _csv(path: Path, row: dict[str, Any]) -> None:
@@ -193,7 +193,7 @@ def test_parquet_columns_that_are_empty_take_little(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(chunk, "_FREE_BYTES", 4_000_000)
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({f"c{n}": pa.nulls(2_000, pa.string()) for n in range(100)}), path)
-    assert sum(len(part.rows) for part in chunks(path)) == 2_000
+    assert sum(len(part.rows) for part in read_chunks(path)) == 2_000
 
 
 def test_times_with_nanoseconds(tmp_path: Path) -> None:

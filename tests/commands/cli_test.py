@@ -191,8 +191,8 @@ def test_doctor_names_what_is_missing() -> None:
 
 def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
-    two_at_a_time = partial(rows.chunks, size=2)
-    monkeypatch.setattr("pipeline.commands.terminal.files.chunks", two_at_a_time)
+    two_at_a_time = partial(rows.read_chunks, size=2)
+    monkeypatch.setattr("pipeline.commands.terminal.files.read_chunks", two_at_a_time)
     file, out = tmp_path / "r.csv", tmp_path / "out.csv"
     file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")
     undertone("score", "implicitness", str(file), "-o", str(out))

@@ -63,7 +63,7 @@ def has_wordnet() -> bool:
     from pipeline.text import wordnet
 
     try:
-        wordnet.version()
+        wordnet.read_version()
     except Missing:
         return False
     return True

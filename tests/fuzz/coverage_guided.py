@@ -22,8 +22,8 @@ with atheris.instrument_imports(include=["pipeline", "json", "html"]):
     from pipeline.collect.privacy import anonymise
     from pipeline.collect.sites.adapters import ADAPTERS, next_url, parse
     from pipeline.collect.sites.markup import text_of
-    from pipeline.io.lines import parsed
-    from pipeline.io.spreadsheets import defused, plain
+    from pipeline.io.lines import parse_json
+    from pipeline.io.spreadsheets import escape_formula, unescape_formula
     from pipeline.llm.questions import explicit, graded, problematic, recovery
     from pipeline.llm.service import replies
 
@@ -57,13 +57,13 @@ def texts(text: str) -> None:
     text_of(text)
     found = anonymise.scrub(text)
     assert anonymise.scrub(found) == found
-    assert plain(defused(text)) == text
+    assert unescape_formula(escape_formula(text)) == text
 
 
 def pages(text: str) -> None:
     """A page, read as each site's."""
     try:
-        body = parsed(text)
+        body = parse_json(text)
     except ValueError:
         return
     for source in ADAPTERS if isinstance(body, dict) else ():

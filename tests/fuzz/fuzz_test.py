@@ -18,10 +18,10 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import parse
 from pipeline.collect.sites.markup import text_of
 from pipeline.errors import BadInput, SchemaDrift
-from pipeline.io.lines import DEEPEST, Limits, json_value, lines, parsed, whole
-from pipeline.io.rows import chunks
-from pipeline.io.spreadsheets import defused, plain
-from pipeline.io.visible import hidden, visible
+from pipeline.io.lines import MAX_DEPTH, Limits, parse_json, parse_value, read_lines, read_text
+from pipeline.io.rows import read_chunks
+from pipeline.io.spreadsheets import escape_formula, unescape_formula
+from pipeline.io.visible import escape_invisible, unescape_invisible
 from tests.fuzz import run
 from tests.fuzz.run import Finding, fuzz
 from tests.fuzz.targets import TARGETS, Target
@@ -92,7 +92,7 @@ def test_a_cell_far_off_takes_no_process_down(tmp_path: Path, cell: str) -> None
     """A cell that is not in its row is refused; a sheet laid out up to it took half a terabyte."""
     path = workbook(tmp_path / "far.xlsx", cell)
     with pytest.raises(BadInput, match=r"far\.xlsx, sheet .*is no (cell of this row|row of a sheet)"):
-        list(chunks(path))
+        list(read_chunks(path))
 
 
 def test_a_zip_bomb_is_refused_while_it_unpacks(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_zip_bomb_is_refused_while_it_unpacks(tmp_path: Path) -> None:
     path = workbook(tmp_path / "bomb.xlsx", "A2", more=5_000_000)
     assert path.stat().st_size < 30_000
     with pytest.raises(BadInput, match=r"bomb\.xlsx: xl/worksheets/sheet1\.xml has a tag of more than [\d,]+ bytes"):
-        list(chunks(path, limits=Limits(whole=2_000_000)))
+        list(read_chunks(path, limits=Limits(whole=2_000_000)))
 
 
 def test_a_parquet_bomb_is_refused(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_parquet_bomb_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a" * 4_000_000]}), path, compression="zstd")
     assert path.stat().st_size < 10_000
     with pytest.raises(BadInput, match=r"a column of a row group unpacks to [\d,]+ bytes"):
-        list(chunks(path, limits=Limits(whole=1_000_000)))
-    assert len(next(chunks(path)).rows) == 1
+        list(read_chunks(path, limits=Limits(whole=1_000_000)))
+    assert len(next(read_chunks(path)).rows) == 1
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
@@ -118,13 +118,13 @@ def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
     path.write_text('{"text": "a"}\n{"text": "' + "a" * 100 + '"}\n', encoding="utf-8")
     with pytest.raises(BadInput, match=r"long\.jsonl, line 2: longer than 50 characters.*UNDERTONE_IMPORT_CHARACTERS"):
-        list(chunks(path, limits=Limits(line=50)))
+        list(read_chunks(path, limits=Limits(line=50)))
     with pytest.raises(BadInput, match=r"long\.jsonl: 127 bytes, more than the 60.*UNDERTONE_IMPORT_BYTES=127"):
-        whole(path, limits=Limits(whole=60))
+        read_text(path, limits=Limits(whole=60))
     table = tmp_path / "cell.csv"
     table.write_text('text\n"' + "a\n" * 60 + '"\n', encoding="utf-8")
     with pytest.raises(BadInput, match="longer than 50 characters"):
-        list(chunks(table, limits=Limits(line=50)))
+        list(read_chunks(table, limits=Limits(line=50)))
 
 
 @pytest.mark.parametrize("column", ["create table g (text as (hex(zeroblob(9000))), a)", "create table g (a)"])
@@ -137,14 +137,14 @@ def test_hostile_databases_are_read_only_as_tables(tmp_path: Path, column: str) 
             "create trigger r after insert on t begin delete from t; end;"
         )
     before = path.read_bytes()
-    assert [chunk.table for chunk in chunks(path)] == ["t"]
+    assert [chunk.table for chunk in read_chunks(path)] == ["t"]
     assert path.read_bytes() == before
     with closing(sqlite3.connect(path)) as con:
         con.execute(column)
         con.execute("insert into g (a) values (?)", ["a" * 5000])
         con.commit()
     with pytest.raises(BadInput, match=r"x\.db: not a readable SQLite file: .*too big"):
-        list(chunks(path, limits=Limits(line=4000)))
+        list(read_chunks(path, limits=Limits(line=4000)))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_hostile_databases_are_read_only_as_tables(tmp_path: Path, column: str) 
     [
         ('{"text": "a", "text": "b"}', "field 'text' is there twice in one object"),
         ('{"a": ' + "1" * 5000 + "}", "Exceeds the limit"),
-        ("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2), f"nested deeper than {DEEPEST}"),
+        ("[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2), f"nested deeper than {MAX_DEPTH}"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 300 + "1" + "}" * 300, "nested"),
     ],
@@ -160,13 +160,13 @@ def test_hostile_databases_are_read_only_as_tables(tmp_path: Path, column: str) 
 def test_json_that_loses_or_overflows(tmp_path: Path, text: str, said: str) -> None:
     """A doubled field, a number without end and nesting that Python cannot go down are bad input by file and line."""
     with pytest.raises(BadInput, match=rf"x\.json, line 7: .*{said}"):
-        json_value(text, tmp_path / "x.json", 7)
+        parse_value(text, tmp_path / "x.json", 7)
 
 
 def test_json_as_deep_as_it_may_be() -> None:
     """Nesting up to the limit is read."""
-    value = parsed("[" * DEEPEST + "]" * DEEPEST)
-    for _ in range(DEEPEST - 1):
+    value = parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    for _ in range(MAX_DEPTH - 1):
         (value,) = value
     assert value == []
 
@@ -179,7 +179,7 @@ def test_odd_encodings(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"abc+2AA-\n")
     with pytest.raises(BadInput, match=r"a\.txt"):
-        list(lines(path, encoding))
+        list(read_lines(path, encoding))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
@@ -188,7 +188,7 @@ def test_a_column_that_is_there_twice(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     path.write_text("text,text\na,b\n".replace(",", "\t" if suffix == ".tsv" else ","), encoding="utf-8")
     with pytest.raises(BadInput, match="the column 'text' is there twice"):
-        list(chunks(path))
+        list(read_chunks(path))
 
 
 def test_parquet_with_times_beyond_python(tmp_path: Path) -> None:
@@ -234,24 +234,24 @@ def test_handles_without_end() -> None:
 @given(st.text())
 def test_cells_come_back(text: str) -> None:
     """A text as a cell is never a formula, in any locale, and comes back as it was."""
-    assert plain(defused(text)) == text
-    assert defused(text)[:1] not in set("=+-@\t\r＝＋－＠")
+    assert unescape_formula(escape_formula(text)) == text
+    assert escape_formula(text)[:1] not in set("=+-@\t\r＝＋－＠")
 
 
 @given(st.text(st.one_of(st.characters(), st.sampled_from("\u202e\u200b\x1b\u2066\ufeff⟨U+202E⟩"))))
 def test_what_is_unseen_is_shown(text: str) -> None:
     """A shown text has no control, override or zero-width character; other characters stay; it can be undone."""
-    shown = visible(text)
-    assert visible(shown) == shown
+    shown = escape_invisible(text)
+    assert escape_invisible(shown) == shown
     assert not set(shown) & set("\x00\x07\x1b\x9b\u200b\u200e\u202a\u202e\u2066\u2069\ufeff\u2028\x85")
     if "⟨" not in text:
-        assert hidden(shown) == text
+        assert unescape_invisible(shown) == text
 
 
 def test_emoji_and_line_ends_stay() -> None:
     """The joiner inside emoji, line ends and tabs are no secrets."""
-    assert visible("👨\u200d👩\tb\r\nc\nd") == "👨\u200d👩\tb\r\nc\nd"
-    assert visible("a\u202eb\x1b[2J\r") == "a⟨U+202E⟩b⟨U+001B⟩[2J⟨U+000D⟩"
+    assert escape_invisible("👨\u200d👩\tb\r\nc\nd") == "👨\u200d👩\tb\r\nc\nd"
+    assert escape_invisible("a\u202eb\x1b[2J\r") == "a⟨U+202E⟩b⟨U+001B⟩[2J⟨U+000D⟩"
 
 
 def test_sheets_are_read_as_they_were(tmp_path: Path) -> None:
@@ -265,4 +265,4 @@ def test_sheets_are_read_as_they_were(tmp_path: Path) -> None:
         page.write_formula(1, 0, '=HYPERLINK("http://example.org")', None, "saved")
     path = tmp_path / "a.xlsx"
     path.write_bytes(out.getvalue())
-    assert next(chunks(path)).rows == [{"text": "saved"}]
+    assert next(read_chunks(path)).rows == [{"text": "saved"}]

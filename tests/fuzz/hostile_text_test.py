@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.commands.terminal import console, files
 from pipeline.errors import BadInput, Missing, UndertoneError
-from pipeline.io.spreadsheets import defused, plain
+from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.llm import client, prompt
 from pipeline.llm.ledger import answers
 from pipeline.llm.questions import explicit, graded, problematic, recovery
@@ -125,8 +125,8 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
     told = files.as_text(pl.DataFrame({text: [text]}), ".csv", header=True)
     for (line,) in csv.reader(io.StringIO(told, newline="")):
         assert line[0] == "'"
-        assert plain(line) == text
-    assert plain(defused(text)) == text
+        assert unescape_formula(line) == text
+    assert unescape_formula(escape_formula(text)) == text
 
 
 # ------------------------------------------------------------------------------------------------------ SQL and paths

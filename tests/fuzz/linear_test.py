@@ -12,12 +12,12 @@ from pipeline.collect.privacy.particulars import scrub
 from pipeline.collect.sites.markup import text_of
 from pipeline.errors import BadInput
 from pipeline.examples.sources import opinion
-from pipeline.io.lines import parsed
-from pipeline.io.visible import hidden, visible
+from pipeline.io.lines import parse_json
+from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label import schema
 from pipeline.llm.questions import answer, explicit, graded, problematic, recovery
 from pipeline.text import segment, sentences, trees
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 from tests.fuzz.run import within
 from tests.support.growth import HANG, SIZES, check_growth, repeated
 
@@ -44,7 +44,7 @@ def _dialogue(text: str) -> None:
 
 
 def _chain(size: int) -> None:
-    trees.depths([*range(-1, size // 10)])
+    trees.measure_depths([*range(-1, size // 10)])
 
 
 AMPERSANDS = [repeated("amp;", "&"), repeated("#38;", "&"), lambda n: "&#" * (n // 4) + "53;" + "3;" * (n // 4)]
@@ -59,13 +59,13 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "markup": (text_of, [*TAGS, *AMPERSANDS]),
     "importers": (_import, TAGS),
     "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.", "http://", "回复@a:", "a.", "1")]),
-    "language": (lambda text: pl.DataFrame({"text": [text]}).select(language()), [repeated("["), repeated("http://")]),
-    "visible": (visible, [repeated("\u202e"), repeated("⟨U+")]),
-    "hidden": (hidden, [repeated("⟨U+202E⟩"), repeated("⟨U+")]),
+    "language": (lambda text: pl.DataFrame({"text": [text]}).select(detect_language()), [repeated("["), repeated("http://")]),
+    "visible": (escape_invisible, [repeated("\u202e"), repeated("⟨U+")]),
+    "hidden": (unescape_invisible, [repeated("⟨U+202E⟩"), repeated("⟨U+")]),
     "sentences": (sentences._SENTENCE.findall, [repeated("。"), repeated("a"), repeated('."')]),
     "units": (segment.UNIT.findall, [repeated("a'"), repeated("'")]),
     "codes": (segment.CODE.split, [repeated("[a"), repeated("[")]),
-    "JSON": (parsed, [lambda n: "[" + "1," * (n // 2) + "1]", lambda n: '{"a": "' + "\\ud83d" * (n // 6) + '"}']),
+    "JSON": (parse_json, [lambda n: "[" + "1," * (n // 2) + "1]", lambda n: '{"a": "' + "\\ud83d" * (n // 6) + '"}']),
     "explicit": (_explicit, [*MARKS, repeated("\n*"), repeated("Sure, ")]),
     "dialogue": (_dialogue, [repeated(" ", "-", "b"), repeated(" ", "- a", "b"), repeated("? "), repeated("- ")]),
     "recovery": (lambda text: recovery.parse(text, "你可真准时"), MARKS),

@@ -35,8 +35,8 @@ from pipeline.examples.ndd import compression, similar
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
 from pipeline.examples.subtext import recovery
-from pipeline.io.lines import json_value
-from pipeline.io.spreadsheets import defused, plain
+from pipeline.io.lines import parse_value
+from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.label import compression as grading
 from pipeline.label import label_files, label_studio, questionnaire, schema
 from pipeline.llm import batch, cassette, prompt
@@ -95,7 +95,7 @@ def _small_pages(source: str) -> list[dict[str, Any]]:
 def _page(rng: random.Random, source: str) -> tuple[dict[str, Any], str]:
     row = rng.choice(_small_pages(source))
     told = hostile.mutated(rng, row["body"])
-    body = json_value(hostile.spelt(rng, told), PLACE)
+    body = parse_value(hostile.spelt(rng, told), PLACE)
     if not isinstance(body, dict):
         raise BadInput("not an object")  # as `json_object` and the fetcher have it
     url = row["url"] if rng.randrange(10) else hostile.text(rng, row["url"]).encode("utf-8", "replace").decode()
@@ -669,9 +669,9 @@ def _whole(rows: int, found: Any) -> None:
 
 
 def _count(path: Path) -> int:
-    from pipeline.io.lines import json_lines
+    from pipeline.io.lines import read_json_lines
 
-    return sum(1 for _ in json_lines(path))
+    return sum(1 for _ in read_json_lines(path))
 
 
 def _all(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
@@ -711,7 +711,7 @@ def conllu(folder: Path) -> One:
         path.write_bytes(hostile.raw(rng, told + "\n\n"))
         for tree in trees.read(path):
             must(len(tree.words) == len(tree.heads) == len(tree.relations), "columns of different lengths")
-            trees.subtrees(tree.heads)
+            trees.find_subtrees(tree.heads)
 
     return one
 
@@ -806,8 +806,8 @@ def leaving(folder: Path) -> One:
         text = (
             hostile.text(rng, rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])).encode("utf-8", "replace").decode()
         )
-        cell = defused(text)
-        must(plain(cell) == text, f"{text!r} comes back as another text")
+        cell = escape_formula(text)
+        must(unescape_formula(cell) == text, f"{text!r} comes back as another text")
         must(not _runs(cell), f"{cell!r} would run")
         shown = files.as_text(pl.DataFrame({"text": [text]}), ".csv", header=False)
         (found,) = next(csv.reader(io.StringIO(shown)), [""])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.io.atomic import new_folder, replace_file, write_text
+from pipeline.io.atomic import create_folder, replace_file, write_text
 from pipeline.io.hashes import hash_file
 
 
@@ -34,7 +34,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     write_text(path, "old")
     with pytest.raises(OSError, match="disk full"), replace_file(path) as draft:
         fill(draft, "fail")
-    with pytest.raises(OSError, match="disk full"), new_folder(tmp_path / "folder", may_exist=True) as draft:
+    with pytest.raises(OSError, match="disk full"), create_folder(tmp_path / "folder", may_exist=True) as draft:
         fill(draft, "fail")
     assert [*tmp_path.iterdir()] == [path]
     assert path.read_text() == "old"
@@ -45,13 +45,13 @@ def test_a_folder_that_another_process_made_first(tmp_path: Path, may_exist: boo
     """Its content stays, which is an error unless it may; one that is empty is replaced."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    with new_folder(folder) as draft:
+    with create_folder(folder) as draft:
         fill(draft, "first")
     if may_exist:
-        with new_folder(folder, may_exist=True) as draft:
+        with create_folder(folder, may_exist=True) as draft:
             fill(draft, "second")
     else:
-        with pytest.raises(OSError, match="not empty"), new_folder(folder) as draft:
+        with pytest.raises(OSError, match="not empty"), create_folder(folder) as draft:
             fill(draft, "second")
     assert (folder / "text").read_text() == "first"
     assert [*tmp_path.iterdir()] == [folder]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.io.lines import json_lines, json_object, lines
+from pipeline.io.lines import parse_object, read_json_lines, read_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -21,14 +21,14 @@ def test_objects_come_back_under_their_lines(objects: list[dict[str, object]], e
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
         path.write_bytes("".join(json.dumps(o, ensure_ascii=False) + end for o in objects).encode())
-        assert list(json_lines(path)) == list(enumerate(objects, 1))
+        assert list(read_json_lines(path)) == list(enumerate(objects, 1))
 
 
 def test_empty_lines_count_and_are_passed_over(tmp_path: Path) -> None:
     """A file from a Windows editor, with a mark at its beginning and empty lines, reads as it looks there."""
     path = tmp_path / "a.jsonl"
     path.write_bytes('\ufeff{"a": 1}\r\n\r\n  \r\n{"a": 2}'.encode())
-    assert list(json_lines(path)) == [(1, {"a": 1}), (4, {"a": 2})]
+    assert list(read_json_lines(path)) == [(1, {"a": 1}), (4, {"a": 2})]
 
 
 @pytest.mark.parametrize("inside", ["\u2028", "\u0085", "\f", "\v"])
@@ -36,7 +36,7 @@ def test_a_comment_may_hold_other_line_ends(tmp_path: Path, inside: str) -> None
     """Characters that Python alone takes for line ends cut no line."""
     path = tmp_path / "a.txt"
     path.write_bytes(f"one{inside}two\n".encode())
-    assert list(lines(path)) == [(1, f"one{inside}two\n")]
+    assert list(read_lines(path)) == [(1, f"one{inside}two\n")]
 
 
 @pytest.mark.parametrize(("encoding", "name"), [("utf-8-sig", "UTF-8"), ("gb18030", "gb18030")])
@@ -47,7 +47,7 @@ def test_an_undecodable_byte_is_named_with_its_line(tmp_path: Path, encoding: st
     with pytest.raises(
         BadInput, match=re.escape(f"{path}, line 5001: byte 0xff is not {name}; save the file as UTF-8")
     ):
-        list(lines(path, encoding))
+        list(read_lines(path, encoding))
 
 
 def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         (tmp_path / "a.txt", "utf-9", "there is no encoding 'utf-9'; say utf-8, gb18030"),
     ):
         with pytest.raises(BadInput, match=re.escape(f"{path}: {told}")):
-            list(lines(path, encoding))
+            list(read_lines(path, encoding))
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
 def test_broken_json_is_named_with_line_and_character(text: str, told: str) -> None:
     """What is no JSON object is BadInput with the place of the fault, in a text of several lines too."""
     with pytest.raises(BadInput, match=re.escape(f"a.jsonl, {told}")):
-        json_object(text, Path("a.jsonl"), 7)
+        parse_object(text, Path("a.jsonl"), 7)
 
 
 def test_half_an_emoji_becomes_a_replacement_character() -> None:
     """Where a crawler cut a text inside an emoji, the rest of it is kept; whole emoji stay."""
-    assert json_object(r'{"a": "ok \ud83d", "\ude00": ["\ud83d\ude00"]}', Path("a")) == {
+    assert parse_object(r'{"a": "ok \ud83d", "\ude00": ["\ud83d\ude00"]}', Path("a")) == {
         "a": "ok \ufffd",
         "\ufffd": ["😀"],
     }

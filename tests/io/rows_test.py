@@ -12,7 +12,7 @@ import pytest
 import xlsxwriter
 
 from pipeline.errors import BadInput
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 
 ROWS = [{"id": "9007199254740993", "text": "一，\n二"}, {"id": "2", "text": '"三"'}, {"id": "3", "text": "four"}]
 
@@ -53,7 +53,7 @@ def test_every_format_gives_the_same_rows(ending: str, tmp_path: Path) -> None:
     """Long ids, newlines and quotes come out of each format as they went in, two rows at a time."""
     path = tmp_path / f"a#b 100%.{ending}"
     WRITERS[ending](path)
-    found = list(chunks(path, size=2))
+    found = list(read_chunks(path, size=2))
     assert [{"id": r["id"], "text": r["text"]} for chunk in found for r in chunk.rows] == ROWS
     assert [len(chunk.rows) for chunk in found] == [2, 1]
     first = 2 if ending in ("csv", "tsv", "xlsx") else 1  # line 1 of a table is its header
@@ -66,7 +66,7 @@ def test_numbers_of_a_sheet_come_as_text(tmp_path: Path) -> None:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, ["id", "likes"])
         sheet.write_row(1, 0, [5012345678901234, 3])
-    (chunk,) = chunks(tmp_path / "a.xlsx")
+    (chunk,) = read_chunks(tmp_path / "a.xlsx")
     assert chunk.rows == [{"id": "5012345678901234", "likes": "3"}]
 
 
@@ -74,7 +74,7 @@ def test_lines_of_text(tmp_path: Path) -> None:
     """A text file is one comment a line."""
     path = tmp_path / "a.txt"
     path.write_bytes("一\r\n二\n".encode())
-    assert next(chunks(path)).rows == [{"text": "一"}, {"text": "二"}]
+    assert next(read_chunks(path)).rows == [{"text": "一"}, {"text": "二"}]
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-8-sig"])
@@ -82,21 +82,21 @@ def test_encodings(encoding: str, tmp_path: Path) -> None:
     """The encoding is the one said; a byte-order mark is no part of the first column's name."""
     path = tmp_path / "a.csv"
     path.write_text("text\n蛋挞\n", encoding=encoding)
-    assert next(chunks(path, encoding)).rows == [{"text": "蛋挞"}]
+    assert next(read_chunks(path, encoding)).rows == [{"text": "蛋挞"}]
 
 
 def test_half_an_emoji(tmp_path: Path) -> None:
     """A lone surrogate, where a crawler cut a text, becomes U+FFFD; a whole pair stays an emoji."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "\\ud83d\\udc36 \\ud83d"}\n', encoding="utf-8")
-    assert next(chunks(path)).rows == [{"text": "🐶 \ufffd"}]
+    assert next(read_chunks(path)).rows == [{"text": "🐶 \ufffd"}]
 
 
 def test_a_long_field(tmp_path: Path) -> None:
     """A post longer than Python's own csv limit of 131,072 characters is read."""
     path = tmp_path / "a.csv"
     path.write_text(f"text\n{'长' * 200_000}\n", encoding="utf-8")
-    assert len(next(chunks(path)).rows[0]["text"]) == 200_000
+    assert len(next(read_chunks(path)).rows[0]["text"]) == 200_000
 
 
 GOOD = '{"text": "好"}\n'
@@ -126,13 +126,13 @@ def test_bad_files(name: str, content: bytes, why: str, tmp_path: Path) -> None:
     """What cannot be read is one BadInput with the file, the line and what was expected."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=why):
-        list(chunks(tmp_path / name))
+        list(read_chunks(tmp_path / name))
 
 
 def test_no_file_and_no_encoding(tmp_path: Path) -> None:
     """A file that is not there and an encoding that does not exist are named."""
     with pytest.raises(BadInput, match="there is no such file"):
-        list(chunks(tmp_path / "a.csv"))
+        list(read_chunks(tmp_path / "a.csv"))
     (tmp_path / "a.csv").write_text("text\nx\n")
     with pytest.raises(BadInput, match="there is no encoding 'utf9'"):
-        list(chunks(tmp_path / "a.csv", "utf9"))
+        list(read_chunks(tmp_path / "a.csv", "utf9"))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.io.spreadsheets import defused, plain
-from pipeline.io.visible import visible
+from pipeline.io.spreadsheets import escape_formula, unescape_formula
+from pipeline.io.visible import escape_invisible
 from pipeline.label import label_files, schema, task_files
 from tests.support.filled import filled
 from tests.support.labels import FORMULAS, TEXTS, labels, row, sheet, tasks, written
@@ -98,15 +98,15 @@ def test_no_cell_of_a_csv_sheet_is_a_formula(tmp_path: Path) -> None:
     task_files.write_wide(tmp_path / "r1.csv", tasks(FORMULAS), "r1")
     cells = [r["text"] for r in sheet(tmp_path / "r1.csv")]
     assert not any(cell[0] in "=+-@\t\r" for cell in cells)
-    assert [plain(cell) for cell in cells] == [visible(text) for text in FORMULAS]
+    assert [unescape_formula(cell) for cell in cells] == [escape_invisible(text) for text in FORMULAS]
 
 
 @given(st.text())
 def test_defusing_has_an_inverse(text: str) -> None:
     """Any text comes back as it was, and no defused text begins a formula."""
     for said in (text, f"={text}", f"'{text}", f"'={text}"):
-        assert plain(defused(said)) == said
-        assert defused(said)[:1] not in set("=+-@\t\r")
+        assert unescape_formula(escape_formula(said)) == said
+        assert escape_formula(said)[:1] not in set("=+-@\t\r")
 
 
 def test_no_cell_of_a_workbook_is_a_formula_or_a_link(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ OURS = [
 
 def plain(targets: Sequence[tuple[str, str]], context: Sequence[str]) -> list[tuple[str, int] | None]:
     """Adapted Lesk as it is told, straight from nltk: each signature is made anew; (synset, overlap) or None."""
-    shared = {word for token in context for word in senses.words(token)}
+    shared = {word for token in context for word in senses.list_words(token)}
     return [_choice(lemma, pos, shared) for lemma, pos in targets]
 
 
@@ -38,7 +38,7 @@ def _choice(lemma: str, pos: str, context: set[str]) -> tuple[str, int] | None:
         signature: set[str] = set()
         for near in [synset, *(other for relation in RELATIONS for other in getattr(synset, relation)())]:
             for text in (near.definition(), *near.examples(), *near.lemma_names()):
-                signature.update(senses.words(text))
+                signature.update(senses.list_words(text))
         overlap = len(signature & context)
         if best is None or overlap > best[1]:
             best = synset.name(), overlap

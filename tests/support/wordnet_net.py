@@ -102,12 +102,19 @@ def _index(pos: str, offsets: dict[str, int]) -> Iterator[str]:
 
 def forget() -> None:
     """Nltk and we look for WordNet anew."""
-    ours = wordnet.reader() if wordnet.reader.cache_info().currsize else nltk_wordnet
+    ours = wordnet.load_reader() if wordnet.load_reader.cache_info().currsize else nltk_wordnet
     for one in (ours, nltk_wordnet):
         for file in vars(one).get("_data_file_map", {}).values():
             file.close()
     nltk_wordnet._unload()
-    for made in (wordnet.reader, wordnet.lemma, wordnet.pools, wordnet.gloss_text, wordnet.levels, senses._base):
+    for made in (
+        wordnet.load_reader,
+        wordnet.lemmatize,
+        wordnet.find_pools,
+        wordnet.join_glosses,
+        wordnet.load_levels,
+        senses._lemmatize,
+    ):
         made.cache_clear()
 
 
@@ -137,7 +144,7 @@ def real() -> Iterator[None]:
     """The real WordNet, where nltk finds one."""
     with found_in(*SEARCHED):
         try:
-            wordnet.reader()
+            wordnet.load_reader()
         except Missing as why:
             pytest.skip(f"needs WordNet: {why}")
         yield

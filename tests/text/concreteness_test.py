@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
-from pipeline.text.concreteness import LIST, embedded, is_content_word, is_imperceptible, read
+from pipeline.text.concreteness import LIST, is_content_word, is_imperceptible, load_embedded, read
 
 # in the layout of MRC's lists; the ratings are ours, the least and the greatest those of section 3.2
 MRC = "WORD,FAM,CONC,IMAG\nhence,5,1.58,2\nlamp,5,6.7,\nrule,,3.372,\nodd,4,,3\n"
@@ -103,7 +103,7 @@ def test_scores_keep_the_order_and_go_back(tmp_path_factory: pytest.TempPathFact
 
 def test_the_shipped_list() -> None:
     """At least 600 words, each once, over the whole scale and all four parts of speech, and it says what it is."""
-    found = embedded()
+    found = load_embedded()
     assert found.rows["word"].n_unique() == found.rows.height >= 600
     assert found.dropped.is_empty()
     assert (found.low, found.high) == (158, 670)  # the ends of the paper's scale, section 3.2
@@ -152,7 +152,7 @@ def test_the_shipped_list_agrees_with_people(
     measured after it was written). The human lists agree with each other at 0.918.
     """
     path = data / "concreteness" / {"mrc": "mrc.csv", "brysbaert": "brysbaert_concreteness_40k.csv"}[name]
-    both = embedded().rows.join(read(path, column, bounds).rows, on="word", suffix="_by_people")
+    both = load_embedded().rows.join(read(path, column, bounds).rows, on="word", suffix="_by_people")
     assert both.height == {"mrc": 658, "brysbaert": 970}[name]
     assert both.select(pl.corr("score", "score_by_people")).item() == pytest.approx(0.957, abs=5e-4)
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from pipeline.text.language import language
 )
 def test_language_by_script(text: str, expected: str) -> None:
     """The script that carries more words names the language; under two letters there is none."""
-    assert pl.DataFrame({"text": [text]}).select(language()).item() == expected
+    assert pl.DataFrame({"text": [text]}).select(detect_language()).item() == expected

@@ -52,7 +52,7 @@ def test_banks_and_basses(store: senses.Store, text: str, lemma: str, wanted: st
     assert found is not None
     assert (found.synset, found.overlap, found.sense_count) == (wanted, overlap, 2)
     assert bare([found]) == plain([(lemma, "n")], text.split())
-    assert found.level == wordnet.level(wanted)
+    assert found.level == wordnet.find_level(wanted)
 
 
 LEMMAS = [*sorted({lemma for _, _, lemmas, *_ in ROWS for lemma in lemmas.split()}), "teapot", "BANK", "sea bass", ""]
@@ -107,8 +107,8 @@ def test_words_of_a_text() -> None:
     """Words are in lower case, without function words, single letters or the overlong, multiword lemmas in parts."""
     forget()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wordnet, "lemma", lambda word, upos: word.removesuffix("s") if upos == "NOUN" else word)
-        found = senses.words("The Savings_bank's well-known COINS, 3 of 20: café, " + "x" * 1000)
+        patch.setattr(wordnet, "lemmatize", lambda word, upos: word.removesuffix("s") if upos == "NOUN" else word)
+        found = senses.list_words("The Savings_bank's well-known COINS, 3 of 20: café, " + "x" * 1000)
     forget()
     assert found == ["saving", "bank", "well", "known", "coin", "20", "café"]
 
@@ -175,7 +175,7 @@ set break good sharp fine dry well hard back paper school party man time state h
 def test_wordnet_itself(shared_wordnet: Path) -> None:
     """On the real WordNet the choices are those of the reference, and our banks and basses those of a reader."""
     with real():
-        folder = shared_wordnet / f"senses-{wordnet.version()}"  # as `tasks.recam.targets` has it
+        folder = shared_wordnet / f"senses-{wordnet.read_version()}"  # as `tasks.recam.targets` has it
         senses.build(folder)
         store = senses.load(folder)
         targets = [(lemma, pos) for lemma in _COMMON.split() for pos in "nvar"]
@@ -186,9 +186,11 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
         if store.version == "3.0":
             banks, basses = [row[0].synset for row in found[:2]], [row[1].synset for row in found[2:]]
             assert banks == ["depository_financial_institution.n.01", "bank.n.01"]
-            assert [wordnet.reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
-            assert wordnet.max_levels() == {"n": 19, "v": 12}
+            assert [wordnet.load_reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
+            assert wordnet.find_max_levels() == {"n": 19, "v": 12}
             assert len(store.synsets) == 117_659
-        levels = [disambiguate(store, [(name, pos)], [])[0].level for name, pos in targets if wordnet.senses(name, pos)]
-        firsts = [wordnet.senses(name, pos)[0].name() for name, pos in targets if wordnet.senses(name, pos)]
-        assert levels == [wordnet.level(name) for name in firsts]
+        levels = [
+            disambiguate(store, [(name, pos)], [])[0].level for name, pos in targets if wordnet.list_synsets(name, pos)
+        ]
+        firsts = [wordnet.list_synsets(name, pos)[0].name() for name, pos in targets if wordnet.list_synsets(name, pos)]
+        assert levels == [wordnet.find_level(name) for name in firsts]

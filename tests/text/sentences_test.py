@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.text.sentences import Cut, cut, written
+from pipeline.text.sentences import Sentence, join_words, split_sentences
 
 TEXT = st.text(alphabet="ab 。！.?你好\n\"'", max_size=20)
 
@@ -12,7 +12,7 @@ TEXT = st.text(alphabet="ab 。！.?你好\n\"'", max_size=20)
 @given(TEXT, st.sampled_from(["en", "zh", "und"]))
 def test_nothing_but_blanks_is_left_out(text: str, lang: str) -> None:
     """The words of all sentences together are the text without its blanks, and none is empty."""
-    found = cut(text, lang)
+    found = split_sentences(text, lang)
     assert "".join(word for each in found for word in each.words) == "".join(text.split())
     assert all(each.words and len(each.words) == len(each.blanks) for each in found)
 
@@ -29,18 +29,18 @@ def test_nothing_but_blanks_is_left_out(text: str, lang: str) -> None:
 )
 def test_a_sentence_is_written_as_it_stood(lang: str, text: str, expected: list[str]) -> None:
     """With all its words, marks stand where they stood and English words apart."""
-    assert [written(each, [True] * len(each.words)) for each in cut(text, lang)] == expected
+    assert [join_words(each, [True] * len(each.words)) for each in split_sentences(text, lang)] == expected
 
 
 def test_words_that_are_kept_are_written_with_the_blanks_between_them() -> None:
     """A comma keeps to the word before it, and a word that follows what was dropped stands apart."""
-    sentence = cut("The shop, which opened in May, is shut.", "en")[0]
+    sentence = split_sentences("The shop, which opened in May, is shut.", "en")[0]
     kept = [word not in {"which", "opened", "in", "May"} for word in sentence.words]
-    assert written(sentence, kept) == "The shop,, is shut."
-    assert written(Cut(["今天", "很", "冷"], [False] * 3), [True, False, True]) == "今天冷"
-    assert written(sentence, [False] * len(kept)) == ""
+    assert join_words(sentence, kept) == "The shop,, is shut."
+    assert join_words(Sentence(["今天", "很", "冷"], [False] * 3), [True, False, True]) == "今天冷"
+    assert join_words(sentence, [False] * len(kept)) == ""
 
 
 def test_words_of_a_script_that_is_not_known_stay_whole() -> None:
     """They are cut at blanks, as English is, and not letter by letter."""
-    assert cut("שלום עולם", "und")[0].words == ["שלום", "עולם"]
+    assert split_sentences("שלום עולם", "und")[0].words == ["שלום", "עולם"]

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import tagging, wordnet
-from pipeline.text.tagging import UPOS, Tagger, Token, Word, counts, perceptron, read, sentences, stanza, tagger
+from pipeline.text.tagging import (
+    UPOS,
+    Tagger,
+    Token,
+    Word,
+    load_counts,
+    load_perceptron,
+    load_stanza,
+    load_tagger,
+    read,
+    split_sentences,
+)
 from tests.support.wordnet_net import found_in, real, small, write
 
 __all__ = ["small"]  # a fixture: our own net is the WordNet that nltk finds
@@ -49,7 +60,7 @@ def trees(tmp_path: Path) -> Path:
 
 def cut(text: str) -> list[list[str]]:
     """Tokens by sentence."""
-    return [[text[start:end] for start, end in spans] for spans in sentences(text)]
+    return [[text[start:end] for start, end in spans] for spans in split_sentences(text)]
 
 
 def tags(by: Tagger, text: str) -> list[tuple[str, str]]:
@@ -81,12 +92,12 @@ def test_sentences_and_tokens(text: str, wanted: list[str]) -> None:
 @given(st.text(st.sampled_from("aB 's’`\"“”.!?,[](){}<>-—&%$1\n\r\t\u2028\x1c…é😀@#*;:/"), max_size=40))
 def test_nothing_but_blanks_is_lost(text: str) -> None:
     """Places go forward, hold no blank, and together are the text without its blanks."""
-    places = [place for spans in sentences(text) for place in spans]
+    places = [place for spans in split_sentences(text) for place in spans]
     edges = [edge for place in places for edge in place]
     assert edges == sorted(edges)
     assert all(text[start:end] and not re.search(r"\s", text[start:end]) for start, end in places)
     assert "".join(text[start:end] for start, end in places) == "".join(text.split())
-    assert all(sentences(text))
+    assert all(split_sentences(text))
 
 
 # CoNLL-U
@@ -133,7 +144,7 @@ def test_a_malformed_row_is_named(tmp_path: Path, row: str, told: str) -> None:
 @pytest.mark.usefixtures("small")
 def test_the_perceptron_learns_from_the_file(trees: Path) -> None:
     """Saw is a verb behind a subject and a noun behind an adjective; lemmas come from the file, else from WordNet."""
-    found = perceptron(trees).analyse(TEXT)
+    found = load_perceptron(trees).analyse(TEXT)
     assert [[token.text for token in sentence] for sentence in found] == cut(TEXT)
     by_form = {token.text: token for sentence in found for token in sentence}
     assert (by_form["saw"].lemma, by_form["saw"].upos) == ("see", "VERB")
@@ -149,7 +160,7 @@ def each(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Tagger]]:
     wordnet.unpack([write(folder / "tree")], folder / "nltk_data")
     (folder / "ours.conllu").write_text("\n".join(map(rows, TREES)), encoding="utf-8")
     with found_in(folder / "nltk_data"):
-        yield [perceptron(folder / "ours.conllu"), counts()]
+        yield [load_perceptron(folder / "ours.conllu"), load_counts()]
 
 
 @given(st.lists(st.sampled_from([*"aB.’'\"[] 1\n$", "wolf ", "saw ", "Anna", "’s ", "didn't "])).map("".join))
@@ -167,10 +178,10 @@ def test_tokens_stand_where_they_say(each: list[Tagger], text: str) -> None:
 def test_training_is_repeatable(trees: Path) -> None:
     """Whatever state the global generator is in, the weights are the same, and its state stays."""
     random.seed(1)
-    one = tagging._learnt(trees)
+    one = tagging._train(trees)
     random.seed(2)
     before = random.getstate()
-    assert json.dumps(tagging._learnt(trees)) == json.dumps(one)
+    assert json.dumps(tagging._train(trees)) == json.dumps(one)
     assert random.getstate() == before
 
 
@@ -178,16 +189,16 @@ def test_training_is_repeatable(trees: Path) -> None:
 def test_what_was_learnt_is_kept(trees: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time nothing is trained and all answers are the same; another file is learnt anew."""
     cache = tmp_path / "cache"
-    first, without = perceptron(trees, cache), perceptron(trees)
-    learn, learnt = tagging._learnt, []
-    monkeypatch.setattr(tagging, "_learnt", lambda path: learnt.append(path) or learn(path))
-    again = perceptron(trees, cache)
+    first, without = load_perceptron(trees, cache), load_perceptron(trees)
+    learn, learnt = tagging._train, []
+    monkeypatch.setattr(tagging, "_train", lambda path: learnt.append(path) or learn(path))
+    again = load_perceptron(trees, cache)
     assert not learnt
     assert first.analyse(TEXT) == again.analyse(TEXT) == without.analyse(TEXT)
     assert first.name == again.name == without.name
     other = tmp_path / "other.conllu"
     other.write_text(rows(TREES[0]), encoding="utf-8")
-    assert perceptron(other, cache).name != first.name
+    assert load_perceptron(other, cache).name != first.name
     assert learnt == [other]
     assert len(list(cache.iterdir())) == 2  # no drafts
 
@@ -196,11 +207,11 @@ def test_what_was_learnt_is_kept(trees: Path, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("content", "told"), [("{", "broken JSON"), ('{"weights": {}}', "no tags, classes, lemmas")])
 def test_broken_weights_are_named(trees: Path, tmp_path: Path, content: str, told: str) -> None:
     """A kept file that is not one of ours is an error with its path, not an empty model."""
-    perceptron(trees, tmp_path / "cache")
+    load_perceptron(trees, tmp_path / "cache")
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_text(content)
     with pytest.raises(BadInput, match=told) as why:
-        perceptron(trees, tmp_path / "cache")
+        load_perceptron(trees, tmp_path / "cache")
     assert str(kept) in str(why.value)
 
 
@@ -211,7 +222,7 @@ def test_a_bad_file_leaves_nothing(tmp_path: Path) -> None:
     for content, told in (("# nothing\n", "holds no sentences"), ("1\ta\n", "line 1"), (None, "there is no such file")):
         path.unlink() if content is None else path.write_text(content)
         with pytest.raises(BadInput, match=told):
-            perceptron(path, cache)
+            load_perceptron(path, cache)
     assert not cache.exists()
 
 
@@ -220,11 +231,11 @@ def test_a_bad_file_leaves_nothing(tmp_path: Path) -> None:
 
 def test_counts_go_before_numbers_of_senses(small: Path) -> None:
     """Bank has two senses as a noun and one as a verb, so that it is a noun until texts had more of the verb."""
-    assert tags(counts(), "we bank")[-1] == ("bank", "NOUN")
+    assert tags(load_counts(), "we bank")[-1] == ("bank", "NOUN")
     lists = small / "nltk_data" / "corpora" / "wordnet" / "cntlist.rev"
     with found_in(small / "nltk_data"):
         lists.write_text("bank%2:00:00:: 1 5\nbass%1:05:00:: 1 2\n")
-        assert tags(counts(), "we bank")[-1] == ("bank", "VERB")
+        assert tags(load_counts(), "we bank")[-1] == ("bank", "VERB")
 
 
 @pytest.mark.parametrize(
@@ -243,13 +254,13 @@ def test_counts_go_before_numbers_of_senses(small: Path) -> None:
 @pytest.mark.usefixtures("small")
 def test_rules_around_the_counts(text: str, wanted: str) -> None:
     """Listed words, figures and signs, capitals, to before a verb, 's behind a pronoun."""
-    assert " ".join(upos for _, upos in tags(counts(), text)) == wanted
+    assert " ".join(upos for _, upos in tags(load_counts(), text)) == wanted
 
 
 def test_the_real_counts() -> None:
     """In WordNet 3.0 run and sell are verbs above all, clocks nouns; Dutch inside a sentence is an adjective."""
     with real():
-        found = counts().analyse("Mary quickly sold the old Dutch clocks and ran. She'd seen them.")
+        found = load_counts().analyse("Mary quickly sold the old Dutch clocks and ran. She'd seen them.")
     first, second = ([f"{token.lemma}/{token.upos}" for token in sentence] for sentence in found)
     wanted = "mary/PROPN quickly/ADV sell/VERB the/DET old/ADJ dutch/ADJ clock/NOUN and/CCONJ run/VERB ./PUNCT"
     assert " ".join(first) == wanted
@@ -284,22 +295,22 @@ def test_stanza_gives_words_with_their_places(tmp_path: Path, monkeypatch: pytes
     """Words of a token come apart where each has a place in the text; otherwise the token stays whole."""
     (tmp_path / "resources.json").write_text("{}")
     monkeypatch.setattr("stanza.Pipeline", Pretended)
-    by = stanza(tmp_path)
+    by = load_stanza(tmp_path)
     wanted = [("Wolves", "wolf", "NOUN", 0, 6), ("do", "do", "AUX", 7, 9), ("n't", "not", "PART", 9, 12),
               ("dunno", "do", "VERB", 13, 18)]  # fmt: skip
     assert by.analyse("Wolves don't dunno") == [[Token(*row) for row in wanted]]
     assert by.analyse(" ") == []
     (tmp_path / "resources.json").write_text("{ }")
-    assert stanza(tmp_path).name != by.name
+    assert load_stanza(tmp_path).name != by.name
 
 
 def test_stanza_without_models_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No list of models, or a list without its models: the error says how to get them; nothing is downloaded."""
     with pytest.raises(Missing, match="has no models"):
-        stanza(tmp_path)
+        load_stanza(tmp_path)
     (tmp_path / "resources.json").write_text('{"en": {"lang_name": "English"}}')
     with pytest.raises(Missing, match=r"not complete.*stanza\.download"):
-        stanza(tmp_path)
+        load_stanza(tmp_path)
 
 
 # the choice
@@ -309,24 +320,24 @@ def test_stanza_without_models_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_best_that_there_is(tmp_path: Path, trees: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stanza, the perceptron, the counts, in this order, each told by its name with versions and hashes."""
     models = tmp_path / "models"
-    assert re.fullmatch(r"counts-\d+/nltk-[\d.]+/wordnet-3\.0", tagger(models).name)
-    assert re.fullmatch(r"perceptron-\d+/nltk-[\d.]+/[0-9a-f]{12}/wordnet-3\.0", tagger(models, trees).name)
+    assert re.fullmatch(r"counts-\d+/nltk-[\d.]+/wordnet-3\.0", load_tagger(models).name)
+    assert re.fullmatch(r"perceptron-\d+/nltk-[\d.]+/[0-9a-f]{12}/wordnet-3\.0", load_tagger(models, trees).name)
     models.mkdir()
     (models / "resources.json").write_text("{}")
     monkeypatch.setattr("stanza.Pipeline", Pretended)
-    assert re.fullmatch(r"stanza-\d+/[\d.]+/[0-9a-f]{12}", tagger(models, trees).name)
+    assert re.fullmatch(r"stanza-\d+/[\d.]+/[0-9a-f]{12}", load_tagger(models, trees).name)
 
 
 def test_a_file_that_is_given_is_not_passed_over(small: Path) -> None:
     """A wrong path does not silently give the weaker tagger."""
     with pytest.raises(BadInput, match="there is no such file"):
-        tagger(conllu=small / "absent.conllu")
+        load_tagger(conllu=small / "absent.conllu")
 
 
 def test_without_wordnet_the_error_says_so(tmp_path: Path, trees: Path) -> None:
     """Both need it, and say it before they train."""
     with found_in(tmp_path):
-        for make in (counts, lambda: perceptron(trees)):
+        for make in (load_counts, lambda: load_perceptron(trees)):
             with pytest.raises(Missing, match="WordNet is not in nltk's data path"):
                 make()
 
@@ -353,7 +364,7 @@ def test_the_perceptron_on_the_treebank(treebank: Path, tmp_path: Path) -> None:
     """Trained on every twelfth of 12,544 sentences it comes to .877, as measured before on 1,000; ±.02."""
     part = tmp_path / "part.conllu"
     part.write_text("\n\n".join((treebank / "en_ewt-ud-train.conllu").read_text().split("\n\n")[::12]))
-    tag = tagging._perceptron_tags(tagging._learnt(part))
+    tag = tagging._load_perceptron_tags(tagging._train(part))
     assert accuracy(tag, list(read(treebank / "en_ewt-ud-test.conllu"))[::4]) == pytest.approx(0.877, abs=0.02)
 
 
@@ -361,4 +372,4 @@ def test_the_counts_on_the_treebank(treebank: Path) -> None:
     """Without training it comes to the .86 of each word's most frequent tag in training, ±.02."""
     with real():
         gold = list(read(treebank / "en_ewt-ud-test.conllu"))[::8]
-        assert accuracy(tagging._counted_tags(), gold) == pytest.approx(0.862, abs=0.02)
+        assert accuracy(tagging._load_count_tags(), gold) == pytest.approx(0.862, abs=0.02)

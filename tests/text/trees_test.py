@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import trees
-from pipeline.text.trees import Tree, depths, matched, parser, read, subtrees, without
+from pipeline.text.trees import Tree, drop_words, find_subtrees, load_parser, match_trees, measure_depths, read
 from tests.support.tree_cases import heads
 
 HEADS = [1, 2, -1, 2, 6, 6, 3, 2]  # Our neighbour sold what the old man left .  (of our own: left hangs on sold)
@@ -99,7 +99,7 @@ def test_trees_are_matched_by_their_words() -> None:
     """The first tree of the words; a sentence asked twice has it twice, one that no tree has gets None."""
     other = TREES[1]._replace(sent_id="other")
     asked = [["Snow"], ["Rain"], list(TREES[0].words), ["Snow"]]
-    assert matched(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
+    assert match_trees(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
 
 
 # depths and subtrees
@@ -107,19 +107,19 @@ def test_trees_are_matched_by_their_words() -> None:
 
 def test_depths_by_hand() -> None:
     """Sold is the root, left hangs on it by way of what."""
-    assert depths(HEADS).tolist() == [3, 2, 1, 2, 4, 4, 3, 2]
-    assert depths([]).tolist() == []
+    assert measure_depths(HEADS).tolist() == [3, 2, 1, 2, 4, 4, 3, 2]
+    assert measure_depths([]).tolist() == []
 
 
 def test_subtrees_by_hand() -> None:
     """Our; our neighbour; what the old man left; the; old; the old man; the mark: not the whole, not `old man`."""
-    assert subtrees(HEADS).tolist() == [[0, 1], [0, 2], [3, 7], [4, 5], [4, 7], [5, 6], [7, 8]]
-    assert subtrees([-1]).shape == (0, 2)
+    assert find_subtrees(HEADS).tolist() == [[0, 1], [0, 2], [3, 7], [4, 5], [4, 7], [5, 6], [7, 8]]
+    assert find_subtrees([-1]).shape == (0, 2)
 
 
 def test_a_word_apart_from_its_own_has_no_subtree() -> None:
     """Crossing: `A hearing is set on the matter` with matter on hearing, so that hearing has no span."""
-    assert subtrees([1, 3, 3, -1, 6, 6, 1]).tolist() == [[0, 1], [2, 3], [4, 5], [4, 7], [5, 6]]
+    assert find_subtrees([1, 3, 3, -1, 6, 6, 1]).tolist() == [[0, 1], [2, 3], [4, 5], [4, 7], [5, 6]]
 
 
 @given(heads())
@@ -127,7 +127,7 @@ def test_subtrees_are_families_that_stand_together(up: list[int]) -> None:
     """The spans are those of a recursion over children; each is sorted, once, and closed under descendants."""
     families = [sorted(family(up, word)) for word in range(len(up))]
     together = [(each[0], each[-1] + 1) for each in families if each == [*range(each[0], each[-1] + 1)]]
-    found = list(map(tuple, subtrees(up).tolist()))
+    found = list(map(tuple, find_subtrees(up).tolist()))
     assert found == sorted(set(together) - {(0, len(up))})
     for start, end in found:
         assert all(start <= word < end for word, head in enumerate(up) if start <= head < end)
@@ -136,14 +136,14 @@ def test_subtrees_are_families_that_stand_together(up: list[int]) -> None:
 @given(heads())
 def test_depths_are_one_below_the_head(up: list[int]) -> None:
     """One root of depth 1; any other word is one deeper than its head."""
-    deep = depths(up)
+    deep = measure_depths(up)
     assert [deep[word] - (deep[head] if head >= 0 else 0) for word, head in enumerate(up)] == [1] * len(up)
 
 
 def test_a_cycle_has_no_depth() -> None:
     """It is an error, not a loop without end."""
     with pytest.raises(ValueError, match=r"word [23] form a cycle"):
-        depths([-1, 2, 1])
+        measure_depths([-1, 2, 1])
 
 
 # what is left
@@ -152,15 +152,15 @@ def test_a_cycle_has_no_depth() -> None:
 def test_heads_without_a_subtree() -> None:
     """Without `the old` two spans of one word are gone; sold, the root, is word 2 as before, left word 4."""
     kept = [word not in (4, 5) for word in range(8)]
-    assert without(HEADS, kept).tolist() == [1, 2, -1, 2, 3, 2]
+    assert drop_words(HEADS, kept).tolist() == [1, 2, -1, 2, 3, 2]
 
 
 @given(heads(), st.data())
 def test_what_is_left_hangs_as_it_did(up: list[int], data: st.DataObject) -> None:
     """Without a subtree, if there is one, each word that stays has the head that it had."""
-    start, end = data.draw(st.sampled_from(subtrees(up).tolist() or [[0, 0]]))
+    start, end = data.draw(st.sampled_from(find_subtrees(up).tolist() or [[0, 0]]))
     stays = [word for word in range(len(up)) if not start <= word < end]
-    left = without(up, [word in stays for word in range(len(up))])
+    left = drop_words(up, [word in stays for word in range(len(up))])
     assert [stays[head] if head >= 0 else -1 for head in left] == [up[word] for word in stays]
 
 
@@ -170,7 +170,7 @@ def test_what_is_left_hangs_as_it_did(up: list[int], data: st.DataObject) -> Non
 def test_what_was_dropped_must_be_subtrees(kept: list[int], told: str) -> None:
     """A word whose head is gone is an error, so are lists that do not go together."""
     with pytest.raises(ValueError, match=told):
-        without(HEADS, [*map(bool, kept)])
+        drop_words(HEADS, [*map(bool, kept)])
 
 
 # stanza, which has no models here: its own document, made by hand
@@ -208,7 +208,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_stanza_gives_trees_of_our_words(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words stay whole, even with a blank; heads count from 0; sentences go in chunks, and come as they are taken."""
     monkeypatch.setattr(trees, "CHUNK", 2)
-    found = parser(models, "en")(words for words in [["New York", "."], ["no"], ["!"]])
+    found = load_parser(models, "en")(words for words in [["New York", "."], ["no"], ["!"]])
     assert Pretended.calls == []
     assert next(found) == Tree(("New York", "."), (-1, 0), ("root", "dep"), ("X", "X"), ("", ""), ("", ""))
     assert Pretended.calls == [2]
@@ -220,22 +220,22 @@ def test_stanza_gives_trees_of_our_words(models: Path, monkeypatch: pytest.Monke
 def test_stanza_is_not_asked_for_nothing(models: Path, words: list[str]) -> None:
     """A sentence without words, or a blank one, is an error with its number."""
     with pytest.raises(BadInput, match="sentence 2: expected words"):
-        list(parser(models, "en")([["a"], words]))
+        list(load_parser(models, "en")([["a"], words]))
 
 
 def test_stanza_without_models_is_missing(tmp_path: Path) -> None:
     """No list of models, or a list without its models: the error says how to get them; nothing is downloaded."""
     with pytest.raises(Missing, match=r"has no models.*stanza\.download\('en'"):
-        parser(tmp_path, "en")
+        load_parser(tmp_path, "en")
     (tmp_path / "resources.json").write_text('{"en": {"lang_name": "English"}}')
     with pytest.raises(Missing, match=r"not complete.*stanza\.download"):
-        parser(tmp_path, "en")
+        load_parser(tmp_path, "en")
 
 
 def test_stanza_without_a_parser_is_missing(models: Path) -> None:
     """Stanza leaves out a model that its list does not name; its pipeline would give words without heads."""
     with pytest.raises(Missing, match="without pos, lemma, depparse"):
-        parser(models, "zh")
+        load_parser(models, "zh")
 
 
 # real data
@@ -247,7 +247,7 @@ def test_the_english_treebank(data: Path) -> None:
     """
     found = list(read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))
     assert (len(found), sum(len(tree.words) for tree in found)) == (2077, 25094)
-    assert sum(len(subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 2051
+    assert sum(len(find_subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 2051
     assert all(tree.sent_id and tree.text for tree in found)
     assert len({tree.sent_id for tree in found}) == 2077
     assert sum("Tense=Past" in each for tree in found for each in tree.features) == 984
@@ -257,5 +257,5 @@ def test_the_chinese_treebank(data: Path) -> None:
     """UD Chinese GSD's test part has 500 sentences of 12,010 words, 486 of them projective (counted here)."""
     found = list(read(data / "ud_chinese_gsd" / "zh_gsd-ud-test.conllu"))
     assert (len(found), sum(len(tree.words) for tree in found)) == (500, 12010)
-    assert sum(len(subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 486
-    assert [found[7]] == matched(found, [found[7].words])
+    assert sum(len(find_subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 486
+    assert [found[7]] == match_trees(found, [found[7].words])

@@ -21,7 +21,7 @@ __all__ = ["small"]  # a fixture
 def test_what_is_missing_is_told_with_the_ways_to_get_it(tmp_path: Path) -> None:
     """Without WordNet the error names nltk's download, Debian's packages and the path that was searched."""
     with found_in(tmp_path), pytest.raises(Missing) as why:
-        wordnet.version()
+        wordnet.read_version()
     assert all(part in str(why.value) for part in ("nltk.download('wordnet')", "wordnet-sense-index", str(tmp_path)))
 
 
@@ -29,13 +29,13 @@ def test_half_a_wordnet_is_missing(small: Path) -> None:
     """A corpus folder without one of its files is told as missing, not as a crash of nltk."""
     (small / "nltk_data" / "corpora" / "wordnet" / "index.verb").unlink()
     with pytest.raises(Missing, match="not all of it"):
-        wordnet.version()
+        wordnet.read_version()
 
 
 def test_the_layout_is_what_nltk_reads(small: Path) -> None:
     """A Debian tree opens by nltk's standard loader; lexnames number 5 and 41 are those of lexnames(5WN)."""
-    assert wordnet.version() == "3.0"
-    names = [wordnet.reader().synset(name).lexname() for name in ("bass.n.02", "bar.v.01")]
+    assert wordnet.read_version() == "3.0"
+    names = [wordnet.load_reader().synset(name).lexname() for name in ("bass.n.02", "bar.v.01")]
     assert names == ["noun.animal", "verb.social"]
     lines = (small / "nltk_data" / "corpora" / "wordnet" / "lexnames").read_text().splitlines()
     assert (len(lines), lines[0], lines[3], lines[44]) == (45, "00\tadj.all\t3", "03\tnoun.Tops\t1", "44\tadj.ppl\t3")
@@ -105,28 +105,28 @@ def test_what_cannot_be_laid_out_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 )
 def test_lemmas(small: Path, word: str, upos: str, wanted: str) -> None:
     """Base forms by morphy: irregular ones first, of several the likelier; what WordNet lacks stays in lower case."""
-    assert wordnet.lemma(word, upos) == wanted
+    assert wordnet.lemmatize(word, upos) == wanted
 
 
 def test_senses_are_of_the_lemma_itself(small: Path) -> None:
     """Senses come in WordNet's order and are never those of a base form: the noun banks is the botanist alone."""
-    assert [synset.name() for synset in wordnet.senses("bank", "n")] == ["bank.n.01", "bank.n.02"]
-    assert [synset.name() for synset in wordnet.senses("banks", "n")] == ["banks.n.01"]
-    assert [synset.name() for synset in wordnet.senses("all right", "a")] == ["fine.s.01"]
-    assert wordnet.senses("bank", "r") == []
+    assert [synset.name() for synset in wordnet.list_synsets("bank", "n")] == ["bank.n.01", "bank.n.02"]
+    assert [synset.name() for synset in wordnet.list_synsets("banks", "n")] == ["banks.n.01"]
+    assert [synset.name() for synset in wordnet.list_synsets("all right", "a")] == ["fine.s.01"]
+    assert wordnet.list_synsets("bank", "r") == []
 
 
 def test_levels_are_longest_paths(small: Path) -> None:
     """A root is at level 0, the longer of two ways counts, an instance lies below its class (REC-08)."""
     names = ["entity.n.01", "river.n.01", "oder.n.01", "fish.n.01", "bass.n.02", "act.v.01", "hope.v.01"]
-    assert [wordnet.level(name) for name in names] == [0, 2, 3, 3, 4, 0, 0]
-    assert [wordnet.level(name) for name in ("good.a.01", "fine.s.01", "well.r.01", "teapot.n.01")] == [None] * 4
-    assert wordnet.max_levels() == {"n": 4, "v": 2}
+    assert [wordnet.find_level(name) for name in names] == [0, 2, 3, 3, 4, 0, 0]
+    assert [wordnet.find_level(name) for name in ("good.a.01", "fine.s.01", "well.r.01", "teapot.n.01")] == [None] * 4
+    assert wordnet.find_max_levels() == {"n": 4, "v": 2}
 
 
 def test_a_loop_of_hypernyms_ends(small: Path) -> None:
     """Synsets that are each other's hypernyms share the level of the way out, and those below go on from there."""
-    assert [wordnet.level(f"{verb}.v.01") for verb in ("hinder", "stop", "bar")] == [1, 1, 2]
+    assert [wordnet.find_level(f"{verb}.v.01") for verb in ("hinder", "stop", "bar")] == [1, 1, 2]
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2)))))
@@ -138,7 +138,7 @@ def test_levels_of_any_graph(drawn: tuple[int, list[tuple[int, int]]]) -> None:
         reach[below, over] = True
     for _ in range(count):
         reach |= reach @ reach
-    found = wordnet._longest(*np.array(edges, np.int64).reshape(-1, 2).T, count)
+    found = wordnet._measure_paths(*np.array(edges, np.int64).reshape(-1, 2).T, count)
     for node in range(count):
         loop = reach[node] & reach[:, node]
         outside = [found[over] for below, over in edges if loop[below] and not loop[over]]
@@ -161,33 +161,33 @@ def test_the_threshold_is_a_setting() -> None:
 
 def test_pools_are_over_all_senses(small: Path) -> None:
     """Both nouns and the verb bank give synonyms, with blanks; the lemma itself is none (REC-12)."""
-    assert wordnet.pools("bank") == ({"riverside", "banking house"}, set())
-    assert wordnet.pools("bass") == ({"sea bass"}, {"treble"})
-    assert wordnet.pools("sea bass").synonyms == {"bass"}
-    assert wordnet.pools("good").antonyms == {"bad"}
-    assert wordnet.pools("teapot") == (set(), set())
+    assert wordnet.find_pools("bank") == ({"riverside", "banking house"}, set())
+    assert wordnet.find_pools("bass") == ({"sea bass"}, {"treble"})
+    assert wordnet.find_pools("sea bass").synonyms == {"bass"}
+    assert wordnet.find_pools("good").antonyms == {"bad"}
+    assert wordnet.find_pools("teapot") == (set(), set())
 
 
 def test_gloss_text(small: Path) -> None:
     """First senses of all parts of speech, each behind its tag; a plural and an irregular form are looked up."""
     wanted = "NOUN land at the side of a river VERB leave money with a firm"
-    assert [wordnet.gloss_text(word) for word in ("bank", "Banks", "banks")] == [wanted] * 3
-    assert wordnet.gloss_text("better") == "ADJ as it should be"
-    assert wordnet.gloss_text("sea bass") == "NOUN a spiny fish of lakes and coasts"
-    assert wordnet.gloss_text("teapot") == ""
+    assert [wordnet.join_glosses(word) for word in ("bank", "Banks", "banks")] == [wanted] * 3
+    assert wordnet.join_glosses("better") == "ADJ as it should be"
+    assert wordnet.join_glosses("sea bass") == "NOUN a spiny fish of lakes and coasts"
+    assert wordnet.join_glosses("teapot") == ""
 
 
 @pytest.mark.slow
 def test_wordnet_itself() -> None:
     """In WordNet 3.0 verbs reach level 12, all as nltk has them; bank's glosses and good's antonyms are as known."""
     with real():
-        if wordnet.version() != "3.0":
-            pytest.skip(f"the numbers are of WordNet 3.0, found {wordnet.version()}")
+        if wordnet.read_version() != "3.0":
+            pytest.skip(f"the numbers are of WordNet 3.0, found {wordnet.read_version()}")
         golden = "NOUN sloping land (especially the slope beside a body of water) VERB tip laterally"
-        assert wordnet.gloss_text("banks") == golden
-        assert wordnet.pools("good").antonyms == {"bad", "badness", "evil", "evilness", "ill"}
-        assert wordnet.lemma("banks", "NOUN") == "bank"
-        assert wordnet.lemma("hoped", "VERB") == "hope"
-        found = wordnet.levels("v")
-        assert found == {name: wordnet.reader().synset(name).max_depth() for name in found}  # nltk's own recursion
+        assert wordnet.join_glosses("banks") == golden
+        assert wordnet.find_pools("good").antonyms == {"bad", "badness", "evil", "evilness", "ill"}
+        assert wordnet.lemmatize("banks", "NOUN") == "bank"
+        assert wordnet.lemmatize("hoped", "VERB") == "hope"
+        found = wordnet.load_levels("v")
+        assert found == {name: wordnet.load_reader().synset(name).max_depth() for name in found}  # nltk's own recursion
         assert max(found.values()) == 12

@@ -105,9 +105,9 @@ def _unknown(found: "Opened", *given: list[str]) -> list[str]:
 
 def _language(*texts: str) -> str:
     from pipeline.tasks.ndd.systems import spoken
-    from pipeline.text.language import language
+    from pipeline.text.language import detect_language
 
-    return spoken(str(pl.DataFrame({"text": " ".join(texts)}).select(language()).item()))
+    return spoken(str(pl.DataFrame({"text": " ".join(texts)}).select(detect_language()).item()))
 
 
 def warn_of_counts(found: "Opened") -> None:

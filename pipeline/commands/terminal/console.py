@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pipeline import left_out, logs
-from pipeline.io.visible import visible
+from pipeline.io.visible import escape_invisible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -173,4 +173,4 @@ def _cell(value: Any) -> str:
 
 def _printable(text: str) -> str:
     """In one line, with the controls by which a comment or a server could reach the terminal shown, not sent."""
-    return visible(text.replace("\n", " ").replace("\t", " "))
+    return escape_invisible(text.replace("\n", " ").replace("\t", " "))

@@ -13,7 +13,7 @@ from pipeline import settings
 from pipeline.commands.terminal import console
 from pipeline.errors import BadInput
 from pipeline.io.lines import Limits
-from pipeline.io.rows import CHUNK, chunks
+from pipeline.io.rows import CHUNK, read_chunks
 from pipeline.io.spreadsheets import FORMULA
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 
 def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
     """Chunks of a file and the name of their text column: the one given, else `text`, else the only one there is."""
-    for chunk in chunks(path, encoding, limits=Limits(*settings.import_limits())):
+    for chunk in read_chunks(path, encoding, limits=Limits(*settings.import_limits())):
         try:
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
         except pl.exceptions.PolarsError as why:

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.io.lines import json_lines
-from pipeline.text.language import language
+from pipeline.io.lines import read_json_lines
+from pipeline.text.language import detect_language
 
 
 def read(path: Path) -> pl.DataFrame:
@@ -25,7 +25,7 @@ def read(path: Path) -> pl.DataFrame:
     """
     rows: list[tuple[str, int, str]] = []
     names: set[str] = set()
-    for number, entry in json_lines(path):
+    for number, entry in read_json_lines(path):
         where = f"{path}, line {number}"
         name, sentences = (entry.get(key) for key in ("group", "sentences"))
         if not isinstance(name, str) or not name or name in names:
@@ -54,7 +54,7 @@ def with_split(groups: pl.DataFrame) -> pl.DataFrame:
 
 def lang_of_most() -> pl.Expr:
     """Language of most of a group's sentences, so that all of them are compared by one measure."""
-    return language().mode().sort().first().over("group")
+    return detect_language().mode().sort().first().over("group")
 
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +74,7 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """
     size = dict(groups.group_by("group").len().iter_rows())
     rows: list[tuple[str, str, int, float]] = []
-    for number, entry in json_lines(path):
+    for number, entry in read_json_lines(path):
         where = f"{path}, line {number}"
         rater, group, ranks = (entry.get(key) for key in ("rater", "group", "ranks"))
         if not isinstance(rater, str) or not rater:

@@ -17,10 +17,10 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore.clusters import with_clusters
 from pipeline.examples.impscore.negatives import DROPPED, with_negatives
 from pipeline.examples.splits import NAMES, SEED, with_split
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 from pipeline.llm.questions.explicit import implicit_of, parse
 from pipeline.tables import SOURCE, TABLES
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 _TEXT = pl.String()
 PAIR = dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "completion_id"), _TEXT)
@@ -195,13 +195,15 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     found = pl.DataFrame(
         [
             _given(row, f"{path}, row {number}") | {"_at": number}
-            for chunk in chunks(path)
+            for chunk in read_chunks(path)
             for number, row in enumerate(chunk.rows, chunk.first)
         ],
         schema=PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_at": pl.Int64()},
     ).unique("pair_id", keep="first", maintain_order=True)
     found = found.with_columns(
-        lang=pl.coalesce("lang", pl.when(language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
+        lang=pl.coalesce(
+            "lang", pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
+        )
     )
     is_split = found["split"].null_count() < len(found)
     if is_split:

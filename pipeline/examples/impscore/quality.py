@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 
 PER_SOURCE = 20
 BOUNDS = (0.2, 0.4, 0.6, 0.8)
@@ -88,7 +88,7 @@ def judged(path: Path, key: Path) -> pl.DataFrame:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for chunk in chunks(path):
+    for chunk in read_chunks(path):
         yield from enumerate(chunk.rows, chunk.first)
 
 

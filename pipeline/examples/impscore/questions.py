@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
-from pipeline.io.lines import json_lines
+from pipeline.io.lines import read_json_lines
 
 OPTIONS = 3
 SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(pl.String), "answer": pl.Int64()}
@@ -28,7 +28,7 @@ def read(path: Path) -> pl.DataFrame:
     Raises:
         BadInput: naming file, line and field.
     """
-    rows = [_question(entry, f"{path}, line {number}") for number, entry in json_lines(path)]
+    rows = [_question(entry, f"{path}, line {number}") for number, entry in read_json_lines(path)]
     if not rows:
         raise BadInput(f"{path}: the file holds no questions")
     return pl.DataFrame(rows, schema=SCHEMA)

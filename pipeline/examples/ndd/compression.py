@@ -24,8 +24,8 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED
 from pipeline.examples.recam.summaries import SPLITS
 from pipeline.examples.sources.files import find
-from pipeline.io.lines import json_lines, json_value, lines, whole
-from pipeline.text.language import language
+from pipeline.io.lines import parse_value, read_json_lines, read_lines, read_text
+from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -162,7 +162,7 @@ def _sorted_out(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
     if not seen:
         raise BadInput(f"{path}: expected sentences, found none")
     found = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    told = found.select(text=pl.col("words").list.join(" ")).select(language("text")).to_series()
+    told = found.select(text=pl.col("words").list.join(" ")).select(detect_language("text")).to_series()
     return Read(
         found.with_columns(lang=pl.col("lang").fill_null(told)), pl.DataFrame(dropped, schema=DROPPED, orient="row")
     )
@@ -172,7 +172,7 @@ def _of_google(path: Path, annotator: int) -> Iterator[_Item]:
     if annotator < 1:
         raise ValueError(f"annotators are counted from 1, found {annotator}")
     for file in find(path, "*.jsonl"):
-        for row, (line, entry) in enumerate(json_lines(file), 1):
+        for row, (line, entry) in enumerate(read_json_lines(file), 1):
             where = f"{file}, line {line}"
             told = entry.get("summaries")
             if not isinstance(told, list) or len(told) < annotator or not all(isinstance(each, str) for each in told):
@@ -184,7 +184,7 @@ def _of_google(path: Path, annotator: int) -> Iterator[_Item]:
 
 def _of_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
     source, gold = path / "input.txt", path / f"gold.{annotator}.comp"
-    for pair in zip_longest(lines(source), lines(gold)):
+    for pair in zip_longest(read_lines(source), read_lines(gold)):
         if None in pair:
             short, line = (source, pair[1][0]) if pair[0] is None else (gold, pair[0][0])
             raise BadInput(f"{short}, line {line}: there is none, but one in the other file; expected as many")
@@ -196,7 +196,7 @@ def _of_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
 def _of_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
     data, order = (find(path, pattern, every=True)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt"))
     items: list[_Item] = []
-    pairs = iter(lines(data))
+    pairs = iter(read_lines(data))
     for line, text in pairs:
         number, mark, told = text.rstrip("\r\n").partition("\t")
         if number != str(len(items)) or not mark:
@@ -205,7 +205,7 @@ def _of_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
         if not labels.startswith("\t"):
             raise BadInput(f"{data}, line {label_line}: expected a tab and labels, found {labels.strip():.60}")
         items.append(_labelled(f"colloquial:{number}", _literal(told), _literal(labels.strip())))
-    places = json_value(whole(order), order)
+    places = parse_value(read_text(order), order)
     if not isinstance(places, list) or any(type(place) is not int for place in places):
         raise BadInput(f"{order}: expected a list of whole numbers, found {places!r:.60}")
     if sorted(places) != [*range(len(items))] or not items:
@@ -239,7 +239,7 @@ def _literal(text: str) -> list[str] | None:
 
 
 def _own(path: Path, cut: Cut) -> Iterator[_Item]:
-    for line, entry in json_lines(path):
+    for line, entry in read_json_lines(path):
         where = f"{path}, line {line}"
         words = _words(entry, "words", where) if "words" in entry else cut(_text(entry, "text", where))
         if "kept" in entry:

@@ -249,7 +249,7 @@ def _synonym_antonym(sentences: Sequence[Sentence]) -> Replace:
     @cache
     def near(lemma: str, upos: str) -> tuple[list[str], list[str]]:
         """Synonyms in any sense, and antonyms of the lemma itself; none that is both."""
-        found = [each for sense in wordnet.senses(lemma, wordnet.POS[upos]) for each in sense.lemmas()]
+        found = [each for sense in wordnet.list_synsets(lemma, wordnet.POS[upos]) for each in sense.lemmas()]
         against = {other.name() for each in found if each.name().lower() == lemma for other in each.antonyms()}
         synonyms = {each.name() for each in found}
         return sorted(synonyms - against), sorted(against - synonyms)

@@ -18,8 +18,8 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED
-from pipeline.io.lines import json_lines, lines
-from pipeline.text.language import language
+from pipeline.io.lines import read_json_lines, read_lines
+from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -61,7 +61,7 @@ def read(path: Path, cut: Cut = UNIT.findall) -> Read:
             rows.append((name, one, other, similarity, lang, *words))
         else:
             dropped.append(("no_words", name))
-    told = pl.coalesce("lang", language("one"))
+    told = pl.coalesce("lang", detect_language("one"))
     return Read(pl.DataFrame(rows, SCHEMA, orient="row").with_columns(lang=told),
                 pl.DataFrame(dropped, DROPPED, orient="row"))  # fmt: skip
 
@@ -70,7 +70,7 @@ _Row = tuple[str, str, float, str | None]
 
 
 def _of_csv(path: Path) -> Iterator[tuple[int, _Row]]:
-    found = csv.reader((text for _, text in lines(path)), strict=True)
+    found = csv.reader((text for _, text in read_lines(path)), strict=True)
     line = 1
     try:
         for row in found:
@@ -85,7 +85,7 @@ def _of_csv(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _of_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:
-    for line, entry in json_lines(path):
+    for line, entry in read_json_lines(path):
         where = f"{path}, line {line}"
         similarity = _similarity(entry.get("similarity"), where)
         lang = _text(entry, "lang", where) if entry.get("lang") is not None else None

@@ -44,7 +44,7 @@ class Chosen(NamedTuple):
 
 def choose(
     items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.pools, most: float = SIMILAR, seed: int = SEED,
+    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, most: float = SIMILAR, seed: int = SEED,
 ) -> Chosen:  # fmt: skip
     """Four wrong options for each item: of the words left in its pool those that most readers named.
 
@@ -98,8 +98,8 @@ def _reasons(
         near = np.einsum("nd,nd->n", one, other) / np.maximum(lengths, 1e-12)
     reasons: list[str | None] = []
     for (answer, word), cosine in zip(pairs.iter_rows(), near.tolist(), strict=True):
-        forms = {wordnet.lemma(answer, upos) for upos in wordnet.POS}
-        own = {wordnet.lemma(word, upos) for upos in wordnet.POS}
+        forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
+        own = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in forms | {answer} for name in pools(form).synonyms}
         why = {
             "gold": word == answer,

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
-from pipeline.io.lines import json_lines
+from pipeline.io.lines import read_json_lines
 
 PLACEHOLDER = "@placeholder"
 OPTIONS = 5
@@ -43,7 +43,7 @@ def read(path: Path, strict: bool = True) -> Kept:
         BadInput: naming file, line and field.
     """
     rows, dropped = [], []
-    for number, entry in json_lines(path):
+    for number, entry in read_json_lines(path):
         where = f"{path}, line {number}"
         item = {"item_id": f"{path.name}:{number}", **_item(entry, where)}
         if len({option.strip().lower() for option in item["options"]}) == OPTIONS:

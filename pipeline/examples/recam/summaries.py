@@ -24,7 +24,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED, PLACEHOLDER, normalised
 from pipeline.io import rows as files
-from pipeline.io.lines import json_object, lines, whole
+from pipeline.io.lines import parse_object, read_lines, read_text
 
 BATCH = 2_000  # articles
 COLUMNS = {
@@ -121,7 +121,7 @@ def _sorted_out(some: list[dict[str, Any]], split_of: Mapping[str, str], seen: t
 
 def _of_file(path: Path, mapping: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     columns: dict[str, dict[str, str]] = {}
-    for chunk in files.chunks(path, size=BATCH):
+    for chunk in files.read_chunks(path, size=BATCH):
         if chunk.table not in columns:
             columns[chunk.table] = _columns(chunk, mapping, path)
         for number, row in enumerate(chunk.rows, chunk.first):
@@ -175,7 +175,7 @@ def _sections(path: Path) -> dict[str, str | None]:
     """Title, summary and text of an article in a file of its own."""
     found: dict[str, list[str]] = {}
     into: list[str] | None = None
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         text = line.strip()
         if mark := _MARK.fullmatch(text):
             field = _SECTIONS.get(mark[2], mark[2])
@@ -194,7 +194,7 @@ def _sections(path: Path) -> dict[str, str | None]:
 
 def _splits(path: Path) -> dict[str, str]:
     """The split of each id."""
-    told = json_object(whole(path), path)
+    told = parse_object(read_text(path), path)
     if unknown := sorted(set(told) - set(SPLITS)):
         raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")
     found: dict[str, str] = {}

@@ -134,7 +134,7 @@ def in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
 
 
 def related_in_passage(
-    pair: Pair, tokens: Sequence[Token], pools: Callable[[str], wordnet.Pools] = wordnet.pools
+    pair: Pair, tokens: Sequence[Token], pools: Callable[[str], wordnet.Pools] = wordnet.find_pools
 ) -> list[str | None]:
     """Words of which any sense has a synonym or an antonym in the passage, of one word or of several (REC-12)."""
     words = list(chain(*pair.passage))

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline import left_out
 from pipeline.errors import BadInput
-from pipeline.io.lines import json_lines, lines
+from pipeline.io.lines import read_json_lines, read_lines
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 
@@ -100,7 +100,7 @@ def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
         return _parquet
     if name.endswith(".jsonl"):
-        return json_lines
+        return read_json_lines
     if name.endswith((".csv", ".tsv", ".txt")):
         return lambda p: _csv(p, "," if name.endswith(".csv") else "\t", quoted)
     raise BadInput(
@@ -110,7 +110,7 @@ def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
 
 def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
     reader = csv.reader(
-        (line for _, line in lines(path)),
+        (line for _, line in read_lines(path)),
         delimiter=separator,
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         strict=True,

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, elements, find, table
 from pipeline.examples.sources.layout import Read, choice, finish
-from pipeline.io.lines import json_lines, json_object, lines, whole
+from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 
@@ -83,9 +83,9 @@ def snarks(path: Path) -> Read:
 def _examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Number, line and fields of each example."""
     if file.suffix == ".jsonl":
-        yield from ((number, line, example) for number, (line, example) in enumerate(json_lines(file), 1))
+        yield from ((number, line, example) for number, (line, example) in enumerate(read_json_lines(file), 1))
         return
-    examples = json_object(whole(file), file).get("examples")
+    examples = parse_object(read_text(file), file).get("examples")
     if not isinstance(examples, list) or not examples:
         raise BadInput(f"{file}: field 'examples' should be a list of examples")
     for number, example in enumerate(examples, 1):
@@ -116,7 +116,7 @@ def r3(path: Path, *, system: bool = False) -> Read:
     if path.is_file():
         raise BadInput(f"{path}: expected a folder with {' and '.join(names)}")
     find(path, *names, every=True)
-    literal, *sarcastic = ([line.strip() for _, line in lines(path / name)] for name in names)
+    literal, *sarcastic = ([line.strip() for _, line in read_lines(path / name)] for name in names)
     frames = []
     for name, said in zip(names[1:], sarcastic, strict=True):
         if len(said) != len(literal):

@@ -8,7 +8,7 @@ from pipeline.collect.privacy.anonymise import scrub_ids
 from pipeline.collect.privacy.particulars import scrub_column
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.sources.layout import Read, choice, filled, finish, refuse
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 LABELS = {name: name for name in ("implicit", "explicit", "neither")}
 
@@ -30,4 +30,4 @@ def own(path: Path) -> Read:
         *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")),
         scrub_ids(rows["item_id"], "own", None),
     )
-    return finish(rows, given["prompt"], lang=pl.coalesce(given["lang"], language("text")))
+    return finish(rows, given["prompt"], lang=pl.coalesce(given["lang"], detect_language("text")))

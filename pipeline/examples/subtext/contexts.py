@@ -15,7 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.sources.layout import choice, clean, filled, refuse
 from pipeline.examples.splits import NAMES, SEED
-from pipeline.io.lines import json_value, whole
+from pipeline.io.lines import parse_value, read_text
 
 COLUMNS = ("item_id", "text", "context", "label", "topic", "split")
 SHARES = (0.6, 0.2, 0.2)
@@ -97,7 +97,7 @@ def _label() -> pl.Expr:
 
 def _listed(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
     """Fields of the objects of a file that is one JSON list."""
-    entries = json_value(whole(path), path)
+    entries = parse_value(read_text(path), path)
     if not isinstance(entries, list):
         raise BadInput(f"{path}: expected a JSON list of objects")
     for number, entry in enumerate(entries, 1):

@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find, table
 from pipeline.examples.splits import SEED
-from pipeline.io.lines import json_lines, json_value, whole
+from pipeline.io.lines import parse_value, read_json_lines, read_text
 
 _TEXT: dict[str, pl.DataType] = {"item_id": pl.String(), "text": pl.String(), "context": pl.String()}
 _CHOICE: dict[str, pl.DataType] = {
@@ -69,7 +69,7 @@ def read_choices(path: Path) -> pl.DataFrame:
         BadInput: naming file, line and field.
     """
     rows = []
-    for number, entry in json_lines(path):
+    for number, entry in read_json_lines(path):
         where = f"{path}, line {number}"
         answer = entry.get("answer")
         rows.append({
@@ -100,7 +100,7 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
         BadInput: naming file, item (its place, from 1) and field.
     """
     (file,) = find(path, "CN-SarcasmBench.json", every=True)
-    entries = json_value(whole(file), file)
+    entries = parse_value(read_text(file), file)
     if not isinstance(entries, list) or not entries:
         raise BadInput(f"{file}: expected a list of items")
     rows = [_sarcastic(entry, f"{file}, item {number}") for number, entry in enumerate(entries, 1)]

@@ -141,7 +141,7 @@ def check_header(names: Sequence[str], where: str) -> None:
         seen.add(name)
 
 
-def unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
+def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
     """Position and value of the first cell that would be lost, since its column has no name; None if none would.
 
     pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.

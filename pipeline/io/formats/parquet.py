@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
-from pipeline.io.formats.chunk import Chunk, Row, Source, check_header, chunk_rows, unnamed_value
-from pipeline.io.lines import small_enough
+from pipeline.io.formats.chunk import Chunk, Row, Source, check_header, chunk_rows, find_unnamed_value
+from pipeline.io.lines import check_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def _check(source: Source, file: "pq.ParquetFile", wanted: set[str]) -> int:
         for index in columns:
             column = group.column(index)
             size = column.total_uncompressed_size
-            small_enough(source.path, size, source.limits, "a column of a row group unpacks to ")
+            check_size(source.path, size, source.limits, "a column of a row group unpacks to ")
             has_lists = file.schema.column(index).max_repetition_level > 0
             source.count_unpacked(size + has_lists * _ITEM_BYTES * column.num_values)
             largest = max(largest, size)
@@ -74,7 +74,7 @@ def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: i
             byte_count = sum(map(_size, values.values()))
             source.count_unpacked(byte_count)
             if "" in values:
-                lost = unnamed_value(source, header, list(values.values()))
+                lost = find_unnamed_value(source, header, list(values.values()))
                 if lost:
                     raise BadInput(f"{source.path}, row {number}: column {lost[0] + 1} has no name; name the column")
                 del values[""]

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from pipeline.errors import BadInput
-from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, unnamed_value
-from pipeline.io.lines import lines
+from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, find_unnamed_value
+from pipeline.io.lines import read_lines
 
 _INSIDE = re.compile(r'[^"]*(?:""[^"]*)*')
 _MOST_LINES = 100_000  # of a record
@@ -62,7 +62,7 @@ class _Table:
     def __init__(self, source: Source, delimiter: str) -> None:
         self.source, self.delimiter = source, delimiter
         self.plain = re.compile(rf'[^"{delimiter}\r\n]*')
-        self.lines = lines(source.path, source.encoding, source.limits)
+        self.lines = read_lines(source.path, source.encoding, source.limits)
         self.returned: deque[tuple[int, str]] = deque()  # lines to read again
         self.held: list[tuple[int, str]] = []  # lines of the record that is being read
         self.header: list[str] = []
@@ -197,7 +197,7 @@ class _Table:
             raise _Fault("field_count", record.lines[0][0], 0, message, len(record.lines))
 
     def _check_unnamed(self, record: _Record) -> None:
-        if lost := unnamed_value(self.source, self.header, record.fields):
+        if lost := find_unnamed_value(self.source, self.header, record.fields):
             position, value = lost
             message = f"column {position + 1} has no name in the header, and here holds {value!r:.40}; name the column"
             raise _Fault("unnamed_column", record.lines[0][0], 0, message, len(record.lines))
@@ -237,7 +237,7 @@ class _Table:
     @cached_property
     def _shapes(self) -> dict[int, set[str]]:
         """The shapes of the values in each regular column, from the first lines that hold no quote."""
-        whole_file = lines(self.source.path, self.source.encoding, self.source.limits)
+        whole_file = read_lines(self.source.path, self.source.encoding, self.source.limits)
         sample = (line.rstrip("\r\n").split(self.delimiter) for _, line in islice(whole_file, 1, 10 * _SAMPLE)
                   if '"' not in line)  # fmt: skip
         rows = list(islice((values for values in sample if len(values) == len(self.header)), _SAMPLE))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from xml.parsers import expat
 
 from pipeline.errors import BadInput
-from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, unnamed_value
+from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, find_unnamed_value
 from pipeline.io.formats.workbook import CellError, Sheet, TextRuns, Workbook
 
 _REFERENCE = re.compile(r"^\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
@@ -51,7 +51,7 @@ def _rows(source: Source, rows: Iterator[tuple[int, Cells]], header: list[str], 
             yield source.drop("field_count", number, f"{message}, which has {len(header)} columns")
             continue
         if has_unnamed:
-            lost = unnamed_value(source, header, [cells.get(column) for column in range(len(header))])
+            lost = find_unnamed_value(source, header, [cells.get(column) for column in range(len(header))])
             if lost:
                 message = f"{place}, row {number}: column {lost[0] + 1} has no name in the header, and holds a value"
                 yield source.drop("unnamed_column", number, f"{message}; name the column")

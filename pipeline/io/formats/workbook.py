@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import Source
-from pipeline.io.lines import small_enough
+from pipeline.io.lines import check_size
 
 _BLOCK = 1 << 16
 _MOST_PARTS = 10_000
@@ -101,7 +101,7 @@ class Workbook:
                 if silent > _LONGEST_TAG:  # the parser begins anew at a tag's first byte with each block
                     raise BadInput(f"{self.source.path}: {part} has a tag of more than {_LONGEST_TAG:,} bytes")
                 self.unpacked += len(block)
-                small_enough(self.source.path, self.unpacked, self.source.limits, "unpacks to at least ")
+                check_size(self.source.path, self.unpacked, self.source.limits, "unpacks to at least ")
                 self.source.count_unpacked(len(block) + _ELEMENT_BYTES * elements)
                 yield
             parser.Parse(b"", True)

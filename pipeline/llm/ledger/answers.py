@@ -24,7 +24,7 @@ from pipeline.llm.ledger import owners, tables
 from pipeline.llm.request import Request, as_json
 from pipeline.llm.service.replies import Reply, printable
 from pipeline.private import make_folder
-from pipeline.text.redact import masked
+from pipeline.text.redact import mask_secrets
 
 T = TypeVar("T")
 
@@ -297,7 +297,7 @@ def _open(uri: str) -> sa.Engine:
             sa.event.listen(engine, "begin", _on_begin)
         tables.create(engine)
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
-        reason = masked(str(getattr(why, "orig", None) or why), [uri, url.password])
+        reason = mask_secrets(str(getattr(why, "orig", None) or why), [uri, url.password])
         where = url.set(query={}).render_as_string(hide_password=True)
         raise Missing(f"the ledger {where} cannot be opened: {reason}") from None  # a driver may repeat the address
     return engine

@@ -16,7 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service import limits, replies
 from pipeline.llm.service.replies import Reply, clean_text, printable
-from pipeline.text.redact import masked
+from pipeline.text.redact import mask_secrets
 
 if TYPE_CHECKING:
     import openai
@@ -37,7 +37,7 @@ class Endpoint(NamedTuple):
 
     def clean(self, text: str) -> str:
         """A text from the endpoint, without the key, without what a terminal would obey, not too long."""
-        return printable(masked(text, [self.api_key])[:500])
+        return printable(mask_secrets(text, [self.api_key])[:500])
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
-from pipeline.text.trees import Heads, depths, subtrees
+from pipeline.text.trees import Heads, find_subtrees, measure_depths
 
 Span = tuple[int, int]
 Spans = Sequence[Sequence[Span]]
@@ -65,7 +65,7 @@ def evaluate(
     _check([*map(len, heads)], spans)
     words, whole = [], []  # sentence, depth; sentence, length, whether it is a subtree
     for number, (up, dropped) in enumerate(zip(heads, spans, strict=True)):
-        deep, full = depths(up), _subtrees(up, dropped, subtree)
+        deep, full = measure_depths(up), _subtrees(up, dropped, subtree)
         words += [(number, int(deep[word])) for word in {word for span in dropped for word in range(*span)}]
         whole += [(number, end - start, (start, end) in full) for start, end in dropped]
     by_word = pl.DataFrame(words, schema={"sentence": pl.Int64, "depth": pl.Int64}, orient="row")
@@ -87,7 +87,7 @@ _NOTHING = (None, None, None, 0)
 def _subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
     """Those of the spans that are subtrees, among others."""
     if subtree == "one":
-        return {(start, end) for start, end in subtrees(heads).tolist()}
+        return {(start, end) for start, end in find_subtrees(heads).tolist()}
     up = np.asarray(heads, np.int64)
     at = np.arange(len(up))
     outside = {(start, end): (at < start) | (at >= end) for start, end in spans}

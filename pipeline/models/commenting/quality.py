@@ -154,8 +154,8 @@ def _column(rows: pl.DataFrame, name: str) -> list[str]:
 
 
 def _words(tokenizer: str) -> Callable[[str], list[str]]:
-    cut = segment.tokenizer(tokenizer).cut
-    return lambda text: segment.words(text.lower(), cut)
+    cut = segment.load_tokenizer(tokenizer).cut
+    return lambda text: segment.split_words(text.lower(), cut)
 
 
 def _counts(kind: str, design: Design, cut: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":

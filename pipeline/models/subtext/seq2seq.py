@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput, refuse_damage
-from pipeline.io.atomic import new_folder
+from pipeline.io.atomic import create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
 from pipeline.models.pinned import REMEDY, folder_hash, located
 
@@ -136,7 +136,7 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
         raise BadInput(f"{folder}: is there already; choose another folder")
     _quiet()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
-    with new_folder(folder) as draft:
+    with create_folder(folder) as draft:
         model.module.save_pretrained(draft)
         model.tokenizer.save_pretrained(draft)
         (draft / "facts.json").write_text(text, encoding="utf-8")

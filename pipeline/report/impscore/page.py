@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from pipeline.io.visible import visible
+from pipeline.io.visible import escape_invisible
 from pipeline.metrics.impscore.implicitness import figure_3, quantiles
 from pipeline.report import sections
 from pipeline.report.figures import Floats
@@ -51,7 +51,7 @@ class Contents(TypedDict, total=False):
 
 def render(contents: Contents) -> str:
     """The page as text."""
-    model_id = visible(contents.get("model_id", ""))
+    model_id = escape_invisible(contents.get("model_id", ""))
     about = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
         f"studies, {contents['day']}",

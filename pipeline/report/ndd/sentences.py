@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pipeline.errors import BadInput
-from pipeline.io.visible import visible
+from pipeline.io.visible import escape_invisible
 from pipeline.report.ndd.figures import named
 from pipeline.report.sections import Section, count, minus, number
 
@@ -90,7 +90,7 @@ def _few(rows: Sequence[Row], what: str) -> str:
 
 def short(word: str) -> str:
     """A word that fits on the page, with what is unseen in it shown."""
-    word = visible(word)
+    word = escape_invisible(word)
     return word if len(word) <= _LETTERS else word[:_LETTERS] + "…"
 
 

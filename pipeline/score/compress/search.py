@@ -133,7 +133,9 @@ def _candidates(left: _Left, longest: int, wanted: int, is_released: bool) -> In
     """Spans that may be dropped and leave as many words as are wanted."""
     length = len(left.at)
     spans = (
-        finding.every(length, longest, is_released=is_released) if left.heads is None else trees.subtrees(left.heads)
+        finding.every(length, longest, is_released=is_released)
+        if left.heads is None
+        else trees.find_subtrees(left.heads)
     )
     size = spans[:, 1] - spans[:, 0]
     return spans[(size <= longest) & (size <= length - wanted)]
@@ -160,4 +162,4 @@ def _dropped(found: Compression, left: _Left, spans: IndexArray, number: int) ->
         stays[start:end] = False
         found.spans.append((number, start, end))
     found.rounds[left.at[~stays]] = number
-    return _Left(left.at[stays], None if left.heads is None else trees.without(left.heads, stays).tolist())
+    return _Left(left.at[stays], None if left.heads is None else trees.drop_words(left.heads, stays).tolist())

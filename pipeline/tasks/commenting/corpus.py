@@ -14,7 +14,7 @@ from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.record import day_texts, runs
 from pipeline.text import segment
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 from pipeline.text.segment import Tokenizer
 
 ORIGIN = "commenting"
@@ -42,7 +42,7 @@ def rules(given: Mapping[str, Any]) -> Rules:
 
 def tokenizers() -> dict[str, Tokenizer]:
     """What cuts the texts of each language: jieba, as in the paper, and nltk."""
-    return segment.tokenizers(resources=settings.resources())
+    return segment.load_tokenizers(resources=settings.resources())
 
 
 def named(by: Tokenizer) -> str:
@@ -95,13 +95,13 @@ def cut(part: Part) -> Staged:
 
 def words(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.Series:
     """Words of texts, each cut as its language wants it."""
-    found = [segment.words(text, by[lang].cut) for text, lang in zip(said, langs, strict=True)]
+    found = [segment.split_words(text, by[lang].cut) for text, lang in zip(said, langs, strict=True)]
     return pl.Series(found, dtype=pl.List(pl.String))
 
 
 def words_of(rows: pl.DataFrame, column: str) -> pl.Series:
     """Words of a column of texts, each cut as its language wants it."""
-    return words(rows[column], rows.select(language(column)).to_series(), tokenizers()).alias(column)
+    return words(rows[column], rows.select(detect_language(column)).to_series(), tokenizers()).alias(column)
 
 
 def comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:

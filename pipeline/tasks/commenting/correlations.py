@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import weights
 from pipeline.slices import parse_day
@@ -235,7 +235,7 @@ def of_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.D
         BadInput: naming file and field.
     """
     rows = pl.concat(
-        [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in chunks(path)],
+        [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)],
         how="diagonal_relaxed",
     )
     for column in filter(None, (grade, group)):

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 from pipeline.label import assignment, grading, quality, simulated
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
@@ -240,7 +240,7 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
     """
     if name in [project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
-    rows = [_read(row, f"{path}, row {chunk.first + n}") for chunk in chunks(path, "utf-8-sig")
+    rows = [_read(row, f"{path}, row {chunk.first + n}") for chunk in read_chunks(path, "utf-8-sig")
             for n, row in enumerate(chunk.rows)]  # fmt: skip
     found = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
     there = warehouse.scan("comments").select(COMMENT).unique().collect()

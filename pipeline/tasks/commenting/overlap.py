@@ -44,7 +44,7 @@ def cutter(tokenize: str) -> Cut:
         raise BadInput(f"no tokenizer {tokenize!r}; there are {', '.join(TOKENIZERS)}")
     if tokenize == "chars":
         return segment.UNIT.findall
-    return str.split if tokenize == "none" else partial(segment.words, cut=segment.tokenizer("jieba").cut)
+    return str.split if tokenize == "none" else partial(segment.split_words, cut=segment.load_tokenizer("jieba").cut)
 
 
 # ------------------------------------------------------------------------------------------------------------ files
@@ -80,7 +80,7 @@ def of_files(
             raise
         files = ", ".join(map(str, filter(None, (candidates, references, weights_))))
         raise BadInput(f"{files}: {why}") from why
-    tokenizer = tokenize if tokenize != "jieba" else "jieba-{}".format(segment.tokenizer("jieba").version)
+    tokenizer = tokenize if tokenize != "jieba" else "jieba-{}".format(segment.load_tokenizer("jieba").version)
     tail = f"weights:{'file' if weights_ else 'none'}|tokenizer:{tokenizer}"
     return found.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(tail)))
 

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draws
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.commenting.correlations import LEAST
@@ -52,7 +52,7 @@ def read(path: Path, kind: str) -> pl.DataFrame:
     """
     wanted = TARGETS[known(kind)]
     rows = []
-    for chunk in chunks(path, "utf-8-sig"):
+    for chunk in read_chunks(path, "utf-8-sig"):
         for number, row in enumerate(chunk.rows, chunk.first):
             for name in ("text", wanted):
                 if name not in row:

@@ -14,7 +14,7 @@ from pipeline.examples.sources.files import table
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
 from pipeline.tasks.recam.readers import device
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.models.decoding import Decoding
@@ -127,7 +127,7 @@ def comment(
     model = commenters.opened(ref, system)
     told = rows.with_columns(pl.col("title", "content").fill_null(""))
     whole = told.select(text=pl.concat_str("title", "content", separator=" "))
-    langs = whole.select(language()).to_series().to_list()
+    langs = whole.select(detect_language()).to_series().to_list()
     titles, contents = corpus.words_of(told, "title").to_list(), corpus.words_of(told, "content").to_list()
     found = made(model, titles, contents, langs, decoding, best, similar)
     return _with_comments(rows, found.rows, found.signature)

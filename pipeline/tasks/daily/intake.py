@@ -24,7 +24,7 @@ from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.record import runs
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 
@@ -122,7 +122,7 @@ class _Intake:
         kept, already = self._comments(run_id)
         dropped = pl.concat([self._scan("dropped"), _because("merge", already).lazy()])
         warehouse.overwrite("raw_pages", where, self._raw(), run_id)
-        warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=language()), run_id)
+        warehouse.overwrite("articles", where, articles.with_columns(**self.stamp, lang=detect_language()), run_id)
         lost = warehouse.overwrite("dropped", where, dropped.with_columns(**self.stamp), run_id)
         reasons: dict[str, dict[str, int]] = {}
         for step, reason, count in (

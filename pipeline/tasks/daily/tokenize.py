@@ -9,7 +9,7 @@ from pipeline.errors import Retry
 from pipeline.slices import Shard, Staged
 from pipeline.tables import empty
 from pipeline.tasks.record import day_texts, runs
-from pipeline.text.segment import Tokenizer, tokenize, tokenizers
+from pipeline.text.segment import Tokenizer, load_tokenizers, tokenize
 
 ROWS_PER_SHARD = 20_000
 _BY = ["tokenizer", "tokenizer_version", "dictionary_hash"]
@@ -88,7 +88,7 @@ def run(day: str, chinese: str = "jieba", english: str = "nltk", done: Callable[
 
 
 def _by_language(chinese: str, english: str) -> dict[str, Tokenizer]:
-    return tokenizers(chinese, english, settings.resources())
+    return load_tokenizers(chinese, english, settings.resources())
 
 
 def _wanted(day: str, pinned: dict[str, int | None], by_language: dict[str, Tokenizer], *also: str) -> pl.LazyFrame:

@@ -26,7 +26,7 @@ from pipeline import settings
 from pipeline.collect.clean import normalised
 from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
-from pipeline.io.lines import parsed
+from pipeline.io.lines import parse_json
 from pipeline.llm.ledger import answers
 from pipeline.tasks.erasure.pages import cut, cut_text, has_mark, is_meant
 from pipeline.tasks.erasure.rules import Gone, is_short
@@ -203,7 +203,7 @@ def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     changed = 0
     for number, line in enumerate(lines):
         try:
-            value = parsed(line) if path.suffix.lower() not in (".txt",) else line
+            value = parse_json(line) if path.suffix.lower() not in (".txt",) else line
         except ValueError:
             value = line
         if isinstance(value, dict) and isinstance(value.get("body"), dict):  # a raw page: its other records stay
@@ -234,7 +234,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 def _json(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     text, encoding = _decoded(path)
-    value = parsed(text)
+    value = parse_json(text)
     if not _hits([(0, *leaf) for leaf in _leaves(value)], gone):
         return text.encode(encoding), 0
     inside = value.items() if isinstance(value, dict) else []

@@ -15,7 +15,7 @@ from pipeline import settings, warehouse
 from pipeline.collect.clean import text_hash
 from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput
-from pipeline.io.rows import chunks
+from pipeline.io.rows import read_chunks
 from pipeline.tables import SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
@@ -113,7 +113,7 @@ def _pseudonym(where: str, source: str | None, user: str, key: bytes | None) -> 
 def _of_file(path: Path, source: str | None) -> list[tuple[str, str | None, str, str]]:
     """Rows of a file as (where, source, kind of id, id)."""
     found: list[tuple[str, str | None, str, str]] = []
-    for chunk in chunks(path):
+    for chunk in read_chunks(path):
         for number, row in enumerate(chunk.rows, chunk.first):
             where = f"{path.name}, row {number}"
             if strange := sorted(set(map(str, row)) - set(COLUMNS)):

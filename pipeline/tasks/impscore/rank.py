@@ -11,7 +11,7 @@ from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, mean_correlations
 from pipeline.score.signature import head_for
 from pipeline.tasks.impscore import scoring
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 Done = Callable[[int], None]
 
@@ -81,7 +81,7 @@ def distances(
     heads = scoring.load_heads(model).heads
     texts = rows.select(_a=pl.col(one).str.strip_chars(), _b=pl.col(other).str.strip_chars())
     held = texts.with_row_index("_row").filter((pl.col("_a") != "") & (pl.col("_b") != ""))
-    held = held.with_columns(lang=language("_a"))
+    held = held.with_columns(lang=detect_language("_a"))
     value = np.full(rows.height, np.nan)
     for (lang,), part in held.partition_by("lang", as_dict=True).items():
         head = heads[head_for(str(lang), list(heads))]

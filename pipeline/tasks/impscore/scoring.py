@@ -11,7 +11,7 @@ from pipeline import settings
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
@@ -82,7 +82,7 @@ def add_scores(
     `lang`, over the frame, is each text's own language unless it is given.
     """
     text = rows[column].fill_null("").str.strip_chars().rename("text")
-    langs = pl.DataFrame({"text": text}).select(lang=language()) if lang is None else rows.select(lang=lang)
+    langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)
     said = langs.with_columns(text=text, text_hash=pl.lit(""))
     held = text != ""
     said = said.filter(held)

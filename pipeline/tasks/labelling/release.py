@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.io.spreadsheets import defused
+from pipeline.io.spreadsheets import escape_formula
 from pipeline.label import schema, stages
 from pipeline.label.rhetoric import fold_rare
 from pipeline.slices import parse_day
@@ -86,9 +86,11 @@ def page(project: str, day: str) -> str:
 
     found, told = decide(project), facts(project, day)
     values = stages.released(found.annotations, ()).values
-    by_language = segment.tokenizers()
+    by_language = segment.load_tokenizers()
     texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
-    tokens = [segment.words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()]
+    tokens = [
+        segment.split_words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()
+    ]
     open_ = [(*step, count) for step, count in count_waiting(found).items()]
     html = report.labels(
         report.Inputs(
@@ -180,7 +182,7 @@ def write_files(release: str) -> None:
     rows = warehouse.scan("annotated_comments", pl.col("release") == release).sort("row_id").collect()
     folder = settings.releases() / release
     told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
-    spreadsheet = rows.with_columns(told.map_elements(defused, return_dtype=pl.String))
+    spreadsheet = rows.with_columns(told.map_elements(escape_formula, return_dtype=pl.String))
     _put(folder / "data.jsonl", rows.write_ndjson())
     _put(folder / "data.csv", spreadsheet.write_csv())
     draft = folder / f".{secrets.token_hex(4)}.parquet"

@@ -19,7 +19,7 @@ from pipeline.tasks.ndd.masked_lm import Opened
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.studies.rows import framed, row
 from pipeline.text import sentences
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 Done = Callable[[int], None]
 
@@ -37,7 +37,7 @@ def frame(
 
     Both are null where there is no text; the shift is 0 where there is no context.
     """
-    said = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=language())
+    said = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=detect_language())
     value, signed = np.full(len(rows), np.nan), np.full(len(rows), None, object)
     for (lang,), part in said.with_row_index("at").partition_by("lang", as_dict=True, maintain_order=True).items():
         opened = masked_lm.opened(ref, systems.spoken(str(lang)), day, CACHE)
@@ -55,7 +55,7 @@ def _shifts(rows: pl.DataFrame, lang: str, opened: Opened) -> npt.NDArray[np.flo
     from pipeline.score import context_shift
 
     comments, contexts = (
-        [[word for each in sentences.cut(text, lang) for word in each.words] for text in rows[name]]
+        [[word for each in sentences.split_sentences(text, lang) for word in each.words] for text in rows[name]]
         for name in ("text", "context")
     )
     return context_shift.context_shift(opened.model, comments, contexts)
@@ -134,6 +134,6 @@ def beside(day: str, models: list[str]) -> pl.DataFrame:
     for name in OTHERS:
         theirs = scores.filter(pl.col("metric") == name).sort("model_id").unique(key, keep="last")
         found = found.join(theirs.select(*key, pl.col("value").alias(name)), on=key, how="left")
-    cut = (sentences.cut(text, lang) for text, lang in found.select("text", "lang").iter_rows())
+    cut = (sentences.split_sentences(text, lang) for text, lang in found.select("text", "lang").iter_rows())
     words = pl.Series([sum(len(each.words) for each in some) for some in cut], dtype=pl.Int64)
     return found.select("source", "thread_id", METRIC, *OTHERS, word_count=words).sort(pl.all())

@@ -61,7 +61,9 @@ def pairs(data: str | None = None, syntax: str | None = None, limit: int = SENTE
     if others := read.rows.height - graded.height + read.dropped.height:
         left_out.record_rows("read", {"without_words_or_not_english": others}, str(data))
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
-    tag = tagging.tagger(settings.resources() / "stanza", Path(syntax) if syntax else None, settings.scratch("tagging"))
+    tag = tagging.load_tagger(
+        settings.resources() / "stanza", Path(syntax) if syntax else None, settings.scratch("tagging")
+    )
     said = [
         edits.from_tokens(f"{number}.{part}", tokens)
         for number, text in enumerate(texts) for part, tokens in enumerate(tag.analyse(text))

@@ -19,12 +19,12 @@ import polars as pl
 from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draws
-from pipeline.io.lines import json_lines
+from pipeline.io.lines import read_json_lines
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import device
 from pipeline.tasks.record import model_registry, runs
 from pipeline.text import sentences
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.metrics.ndd.model import MaskedModel
@@ -143,16 +143,16 @@ def _sample_texts(lang: str) -> list[str]:
     """Articles, comments and graded sentences of the sample."""
     found: list[str] = []
     for path in (sample.SUMMARIES, sample.THREADS, *sample.GROUPS.values()):
-        for _, row in json_lines(path):
+        for _, row in read_json_lines(path):
             found += [row[name] for name in ("document", "summary", "title", "content") if row.get(name)]
             found += [comment["text"] for comment in row.get("comments", ())] + row.get("sentences", [])
     rows = pl.DataFrame({"text": found}).select(pl.col("text").unique(maintain_order=True))
-    return rows.filter(language() == lang)["text"].to_list()
+    return rows.filter(detect_language() == lang)["text"].to_list()
 
 
 def cut(texts: Iterable[str], lang: str) -> Iterator[list[str]]:
     """The words of each sentence of texts."""
-    return (each.words for text in texts for each in sentences.cut(text, lang))
+    return (each.words for text in texts for each in sentences.split_sentences(text, lang))
 
 
 def corpus(lang: str, day: str | None = None) -> pl.Series:
@@ -207,7 +207,7 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.D
     from pipeline.training import registry
 
     registry.writable(out)
-    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=language())
+    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=detect_language())
     found = [words for text, own in rows.iter_rows() for words in cut([text], lang or own)]
     model = count_lm.fit(found)
     registry.write(out, model.tensors(), model.config())

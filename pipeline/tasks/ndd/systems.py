@@ -12,7 +12,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd.weights import MU
 from pipeline.tasks.ndd import masked_lm
 from pipeline.text import sentences, trees
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.metrics.ndd.distance import Divergence
@@ -115,8 +115,8 @@ def heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None = None)
         Missing: there is neither a file nor a parser of the language.
     """
     if syntax:
-        return [tree and tree.heads for tree in trees.matched(trees.read(syntax), words)]
-    parse = trees.parser(settings.resources() / "stanza", lang)
+        return [tree and tree.heads for tree in trees.match_trees(trees.read(syntax), words)]
+    parse = trees.load_parser(settings.resources() / "stanza", lang)
     return [tree.heads for tree in parse(words)]
 
 
@@ -133,7 +133,7 @@ def texts(
     Raises:
         BadInput: a text of more than 100,000 characters; a sentence that has no tree where the system needs one.
     """
-    said = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=language())
+    said = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language())
     longest = max(map(len, said["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
@@ -159,12 +159,12 @@ def texts(
     return rows.drop(made.columns, strict=False).hstack(made)
 
 
-def _sentences(text: str, lang: str) -> list[tuple[int, sentences.Cut]]:
+def _sentences(text: str, lang: str) -> list[tuple[int, sentences.Sentence]]:
     """Sentences with the lines they stand in; of those longer than `LONGEST` words the parts."""
     return [
-        (line, sentences.Cut(each.words[at : at + LONGEST], each.blanks[at : at + LONGEST]))
+        (line, sentences.Sentence(each.words[at : at + LONGEST], each.blanks[at : at + LONGEST]))
         for line, told in enumerate(text.splitlines())
-        for each in sentences.cut(told, lang)
+        for each in sentences.split_sentences(told, lang)
         for at in range(0, len(each.words), LONGEST)
     ]
 
@@ -184,7 +184,7 @@ def _all_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -
 
 
 def _of_text(
-    cut: Sequence[tuple[int, sentences.Cut]], answers: "Sequence[Compression]", lang: str
+    cut: Sequence[tuple[int, sentences.Sentence]], answers: "Sequence[Compression]", lang: str
 ) -> tuple[str, float, list[str]]:
     """What is left at last, its share of the words, and what is left after each round; lines stay lines."""
     between = "" if spoken(lang) == "zh" else " "
@@ -192,7 +192,7 @@ def _of_text(
     for number in range(1, max(1, *(int(each.rounds.max()) for each in answers)) + 1):
         lines: dict[int, list[str]] = {}
         for (line, one), each in zip(cut, answers, strict=True):
-            lines.setdefault(line, []).append(sentences.written(one, each.after(number).tolist()))
+            lines.setdefault(line, []).append(sentences.join_words(one, each.after(number).tolist()))
         after.append("\n".join(between.join(part) for part in lines.values()))
     kept, words = sum(int(each.kept.sum()) for each in answers), sum(len(each.words) for _, each in cut)
     return after[-1], kept / words, after

@@ -31,7 +31,7 @@ Scorer = Callable[[Sequence[str]], "np.ndarray[Any, np.dtype[np.float64]]"]
 
 def ratings(path: Path | None = None) -> concreteness.Ratings:
     """Ratings of a file, as MRC's, or by default those shipped, which are by a language model and say so."""
-    return concreteness.read(path) if path else concreteness.embedded()
+    return concreteness.read(path) if path else concreteness.load_embedded()
 
 
 def train_file(

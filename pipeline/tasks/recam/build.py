@@ -12,7 +12,7 @@ from pipeline import __version__, left_out
 from pipeline.errors import BadInput
 from pipeline.examples.recam import building, choices
 from pipeline.examples.recam import items as examples
-from pipeline.io.atomic import new_folder
+from pipeline.io.atomic import create_folder
 from pipeline.tasks.recam import options, targets
 from pipeline.tasks.recam.options import CHOOSING, Choosing, Job
 from pipeline.tasks.recam.targets import RULES, Rules
@@ -78,7 +78,7 @@ def build_file(
     ]
     gone = pl.concat([frame.select("reason", "row_key") for frame in dropped])
     left_out.record_rows("build", dict(gone["reason"].value_counts().iter_rows()), str(path))
-    with new_folder(out) as draft:
+    with create_folder(out) as draft:
         counts = [count for subtask, one in made.items() for count in _written(draft, subtask, one.items)]
         told.drop("source").write_parquet(draft / "targets.parquet")
         gone.write_csv(draft / "dropped.csv")

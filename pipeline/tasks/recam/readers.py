@@ -107,8 +107,8 @@ def vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
     from pipeline.models.recam import word_features
     from pipeline.text import segment
 
-    cut = segment.tokenizer("nltk").cut
-    words = sorted({word.lower() for text in texts for word in segment.words(text, cut)})
+    cut = segment.load_tokenizer("nltk").cut
+    words = sorted({word.lower() for text in texts for word in segment.split_words(text, cut)})
     if path:
         return word_vectors.read(path, only=set(words))
     by = encoder.load(settings.encoder(), settings.precision(), settings.threads())
@@ -133,9 +133,9 @@ def glosses(words: Sequence[str]) -> dict[str, list[str]]:
     """What WordNet says of words, as readers read it (appendix D; REC-20); words it lacks are left out."""
     from pipeline.text import segment, wordnet
 
-    cut = segment.tokenizer("nltk").cut
-    told = {word: wordnet.gloss_text(word) for word in sorted({word.lower() for word in words})}
-    return {word: segment.words(text, cut) for word, text in told.items() if text}
+    cut = segment.load_tokenizer("nltk").cut
+    told = {word: wordnet.join_glosses(word) for word in sorted({word.lower() for word in words})}
+    return {word: segment.split_words(text, cut) for word, text in told.items() if text}
 
 
 def device() -> str:

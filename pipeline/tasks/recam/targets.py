@@ -169,11 +169,11 @@ def _listed(by: Rules) -> dict[str, float] | None:
 
 def tagger(conllu: str | None = None) -> "Tagger":
     """What cuts and tags: stanza if its models are among the resources, else learnt from a treebank, else by counts."""
-    return tagging.tagger(settings.resources() / "stanza", path_of(conllu), settings.resources() / "taggers")
+    return tagging.load_tagger(settings.resources() / "stanza", path_of(conllu), settings.resources() / "taggers")
 
 
 def _senses() -> senses.Store:
-    folder = settings.resources() / f"senses-{wordnet.version()}"
+    folder = settings.resources() / f"senses-{wordnet.read_version()}"
     senses.build(folder)
     return senses.load(folder)
 

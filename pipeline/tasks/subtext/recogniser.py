@@ -83,8 +83,8 @@ def vectors(
     quoted = [text for text in held_out if len(text) >= QUOTED]
     beside = pl.Series(others, dtype=pl.String)
     said += beside.filter(~beside.is_in(held_out) & ~beside.str.contains_any(quoted)).to_list()
-    cut = segment.tokenizer(tokenizer).cut
-    return fitting.fit([*(segment.words(text, cut) for text in said), *map(list, said)])
+    cut = segment.load_tokenizer(tokenizer).cut
+    return fitting.fit([*(segment.split_words(text, cut) for text in said), *map(list, said)])
 
 
 def fitted(

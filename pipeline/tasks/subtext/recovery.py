@@ -19,7 +19,7 @@ from pipeline.metrics import recovery as measures
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
-from pipeline.text.language import language
+from pipeline.text.language import detect_language
 
 SOURCE = "recovery"  # that answers are filed under in `completions`
 WIDTH = 64  # of a model that is fitted from nothing
@@ -85,7 +85,7 @@ def choose(choices: pl.DataFrame, how: Options, done: Done = lambda _: None, run
 def _langs(rows: pl.DataFrame) -> list[str]:
     """Chinese where text or context is, else English: a comment such as "666" has no language of its own."""
     both = rows.select(_text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
-    return ["zh" if lang == "zh" else "en" for lang in both.select(language("_text")).to_series()]
+    return ["zh" if lang == "zh" else "en" for lang in both.select(detect_language("_text")).to_series()]
 
 
 def _request(how: Options, name: str, messages: list[dict[str, str]]) -> Request:

@@ -23,16 +23,16 @@ def hypernym(word: str) -> str | None:
 
     A word counts as a noun if no other part of speech is as frequent in WordNet's counts.
     """
-    lemma = wordnet.lemma(word, "NOUN")
-    senses = wordnet.senses(lemma, "n")
-    if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.senses(lemma, pos)):
+    lemma = wordnet.lemmatize(word, "NOUN")
+    senses = wordnet.list_synsets(lemma, "n")
+    if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.list_synsets(lemma, pos)):
         return None
     above = sorted(senses[0].hypernyms(), key=lambda synset: synset.name())  # nltk's order is not always the same
     return str(above[0].lemma_names()[0]).replace("_", " ") if above else None
 
 
 def _count(lemma: str, pos: str) -> int:
-    found = (each for synset in wordnet.senses(lemma, pos) for each in synset.lemmas())
+    found = (each for synset in wordnet.list_synsets(lemma, pos) for each in synset.lemmas())
     return sum(each.count() for each in found if each.name().lower() == lemma.replace(" ", "_"))
 
 

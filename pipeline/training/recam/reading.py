@@ -66,10 +66,10 @@ def cut(items: pl.DataFrame, recipe: Recipe) -> Texts:
         BadInput: naming the item whose question has no placeholder.
     """
     number: dict[str, int] = {}
-    cut_text = segment.tokenizer(recipe.tokenizer).cut
+    cut_text = segment.load_tokenizer(recipe.tokenizer).cut
 
     def read(text: str) -> list[int]:
-        return [number.setdefault(word, len(number)) for word in segment.words(text, cut_text)]
+        return [number.setdefault(word, len(number)) for word in segment.split_words(text, cut_text)]
 
     row_of: dict[str, int] = {}
     article_of = [row_of.setdefault(article, len(row_of)) for article in items["article"]]

@@ -75,7 +75,7 @@ class Reader:
     ) -> None:
         self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
         self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
-        self.cut = segment.tokenizer(recipe.tokenizer).cut
+        self.cut = segment.load_tokenizer(recipe.tokenizer).cut
 
     def tokens(self, text: str) -> list[tuple[str, ...]]:
         """The tokens of a text: words; or characters, each with the word it stands in."""
@@ -98,7 +98,7 @@ class Reader:
 
     def words_of(self, text: str) -> list[str]:
         """The words of a text."""
-        return segment.words(text, self.cut)
+        return segment.split_words(text, self.cut)
 
     def _rows(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
         unknown: dict[str, int] = {}

@@ -15,7 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.commenting import threads as commenting
 from pipeline.examples.commenting.threads import PAPER, Corpus, Rules, corpus
 from pipeline.papers.commenting import COMMENTS_TOLD, TABLE_2, Part
-from pipeline.text.segment import tokenizer, words
+from pipeline.text.segment import load_tokenizer, split_words
 
 SMALL = Rules(least_words=2, least_comments=2, test_comments=3, references=2, likes=5, test=4, validation=3, share=0.5)
 ARTICLE = {"source": pl.String, "thread_id": pl.String, "title_words": pl.Int64, "content_words": pl.Int64,
@@ -93,7 +93,7 @@ def test_each_article_has_a_split_or_a_reason(said: list[Said], seed: int, rando
     assert threads["like_count"].to_list() == [sum(likes or 0 for _, likes in c) for _, c in said]
     assert found.dropped["row_key"].to_list() == threads.filter(pl.col("split").is_null())["thread_id"].to_list()
     kept = [number for number, name in enumerate(threads["split"]) if name]
-    may = [number for number in kept if sum(words > 5 for words, _ in said[number][1]) >= 3
+    may = [number for number in kept if sum(split_words > 5 for split_words, _ in said[number][1]) >= 3
            and threads["like_count"][number] >= 5]  # fmt: skip
     count = dict(threads["split"].value_counts().iter_rows())
     assert count.get("test", 0) == min(4, len(kept) // 2, len(may))
@@ -114,7 +114,7 @@ def test_references_are_drawn_of_fit_comments(said: list[Said], count: int) -> N
     assert set(found.references["thread_id"]) == set(of_test)
     for thread in of_test:
         rows = found.references.filter(thread_id=thread)
-        fit = {f"c{k}" for k, (words, _) in enumerate(said[int(thread[1:])][1]) if words > 5}
+        fit = {f"c{k}" for k, (split_words, _) in enumerate(said[int(thread[1:])][1]) if split_words > 5}
         assert set(rows["comment_id"]) <= fit
         assert rows["comment_id"].n_unique() == rows.height == min(count + 1, len(fit))
         assert rows["place"].to_list() == [*range(rows.height)]
@@ -259,10 +259,10 @@ def test_real_posts(data: Path) -> None:
     assert (len(posts), sum(len(post["comments"]) for post in posts)) == (2102, 37_451)
     rows = [("checked", post["id"], headline(post["text"]), post["text"], post["label"]) for post in posts[::5]]
     said = [("checked", post["id"], f"{n}", text) for post in posts[::5] for n, text in enumerate(post["comments"])]
-    cut = tokenizer("jieba").cut
+    cut = load_tokenizer("jieba").cut
 
     def count(texts: pl.Series) -> pl.Series:
-        return pl.Series([len(words(text, cut)) if text else 0 for text in texts], dtype=pl.Int64)
+        return pl.Series([len(split_words(text, cut)) if text else 0 for text in texts], dtype=pl.Int64)
 
     articles = pl.DataFrame(rows, ["source", "thread_id", "title", "content", "category"], orient="row")
     articles = articles.select(

@@ -28,7 +28,7 @@ FRAMES = (
 @pytest.fixture(autouse=True)
 def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every word is its own base form, but for plurals of two words."""
-    monkeypatch.setattr(wordnet, "lemma", lambda word, _: {"hopes": "hope", "fears": "fear"}.get(word, word))
+    monkeypatch.setattr(wordnet, "lemmatize", lambda word, _: {"hopes": "hope", "fears": "fear"}.get(word, word))
 
 
 def pools(word: str) -> Pools:

@@ -19,7 +19,7 @@ LEMMAS = {"hopes": "hope", "hoping": "hope", "wishes": "wish"}
 @pytest.fixture(autouse=True)
 def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lemmas of a short list."""
-    monkeypatch.setattr(wordnet, "lemma", lambda word, _: LEMMAS.get(word, word))
+    monkeypatch.setattr(wordnet, "lemmatize", lambda word, _: LEMMAS.get(word, word))
 
 
 def pools(word: str) -> Pools:

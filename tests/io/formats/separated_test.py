@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import BadRow, Source
-from pipeline.io.rows import chunks, chunks_of
+from pipeline.io.rows import read_chunks, read_source
 
 CELLS = st.text(st.sampled_from('ab1,\t"\n\r; 蛋\u2028'), max_size=8)
 MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -19,12 +19,12 @@ MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCh
 
 def rows_of(path: Path) -> list[list[str]]:
     """The values of all rows."""
-    return [list(row.values()) for chunk in chunks(path) for row in chunk.rows]
+    return [list(row.values()) for chunk in read_chunks(path) for row in chunk.rows]
 
 
 def skipped(path: Path) -> tuple[list[dict[str, str]], list[BadRow]]:
     """Rows and dropped rows of a file."""
-    parts = list(chunks_of(Source(path=path, skip_bad_rows=True)))
+    parts = list(read_source(Source(path=path, skip_bad_rows=True)))
     return [row for part in parts for row in part.rows], [row for part in parts for row in part.bad_rows]
 
 
@@ -112,7 +112,7 @@ def test_a_stray_quote_costs_one_row(
     path = tmp_path / "a.csv"
     path.write_text(comments(1_000, **changed), encoding="utf-8")
     with pytest.raises(BadInput, match=rf"a\.csv, {where}"):
-        list(chunks(path))
+        list(read_chunks(path))
     rows, bad_rows = skipped(path)
     assert (len(rows), [row.reason for row in bad_rows]) == (kept, reasons)
     assert len(rows) + len(bad_rows) == 1_000
@@ -139,7 +139,7 @@ def test_two_quotes_around_rows_of_free_text(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("text\tb\n" + 'x\t"oops\n' + "one\ttwo\n" * 5 + 'x\tend"\n', encoding="utf-8")
     with pytest.raises(BadInput, match="line 2, character 3: the quote opened here is closed 6 lines further on"):
-        list(chunks(path))
+        list(read_chunks(path))
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_bad_headers(content: str, why: str, tmp_path: Path) -> None:
     """A column without a name that is no index, too many columns, and a name twice are refused."""
     (tmp_path / "a.csv").write_text(content, encoding="utf-8")
     with pytest.raises(BadInput, match=why):
-        list(chunks(tmp_path / "a.csv"))
+        list(read_chunks(tmp_path / "a.csv"))
 
 
 def test_an_index_and_an_empty_column_are_left_out(tmp_path: Path) -> None:
     """The index that pandas writes is left out and named, in any order; a column without name and values is too."""
     (tmp_path / "a.csv").write_text(",text,\n7,a,\n3,b,\n", encoding="utf-8")
     source = Source(path=tmp_path / "a.csv")
-    assert [row for chunk in chunks_of(source) for row in chunk.rows] == [{"text": "a"}, {"text": "b"}]
+    assert [row for chunk in read_source(source) for row in chunk.rows] == [{"text": "a"}, {"text": "b"}]
     assert source.ignored == ["the first column, which has no name: a running index, as pandas writes"]
 
 
@@ -181,5 +181,5 @@ def test_real_tables(data: Path) -> None:
     for path in sorted([*data.rglob("*.csv"), *data.rglob("*.tsv")]):
         with path.open(encoding="utf-8-sig", newline="") as file:
             wanted = list(csv.DictReader(file, dialect="excel-tab" if path.suffix == ".tsv" else "excel"))
-        read = [row for chunk in chunks(path) for row in chunk.rows]
+        read = [row for chunk in read_chunks(path) for row in chunk.rows]
         assert read == [{name: value for name, value in row.items() if name} for row in wanted], path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like
-from pipeline.text.trees import depths, read, subtrees
+from pipeline.text.trees import find_subtrees, measure_depths, read
 from tests.support.tree_cases import heads
 
 # Our neighbour sold what the old man left .
@@ -37,7 +37,7 @@ def systems(draw: st.DrawFn) -> tuple[list[list[int]], list[list[Span]]]:
 
 def test_depths_and_subtrees_by_hand() -> None:
     """Dropped: `Our`, `the old man`, `.` and in a second sentence `sold` with `what` behind it, `old man`."""
-    assert depths(UP).tolist() == DEPTHS
+    assert measure_depths(UP).tolist() == DEPTHS
     found = evaluate([UP, UP], [[(0, 1), (4, 7), (8, 9)], [(2, 4), (5, 7)]], draws=50)
     # depths 3; 5 5 4; 2 and 1 2; 5 4
     assert values(found) == pytest.approx({
@@ -96,7 +96,7 @@ def test_shares_are_those_of_a_plain_count(system: tuple[list[list[int]], list[l
     if words:
         assert sum(found["value"][:4]) == pytest.approx(1)
         assert found["value"][2] == pytest.approx(sum(_depth(*each) == 3 for each in words) / len(words))
-    both = [(end - start, [start, end] in subtrees(up).tolist())
+    both = [(end - start, [start, end] in find_subtrees(up).tolist())
             for up, each in zip(ups, spans, strict=True) for start, end in each]  # fmt: skip
     long = [right for length, right in both if length >= 3]
     assert found["n"][6] == len(long)

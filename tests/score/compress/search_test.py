@@ -167,11 +167,11 @@ def test_with_trees_only_whole_subtrees_are_dropped(case: tuple[list[str], list[
         assert not found.kept[at] or head < 0 or found.kept[head]
     now, left = heads, list(range(len(words)))
     for number in range(1, found.rounds.max(initial=0) + 1):
-        allowed = {(s, e) for s, e in trees.subtrees(now).tolist()}
+        allowed = {(s, e) for s, e in trees.find_subtrees(now).tolist()}
         gone = [(s, e) for r, s, e in found.spans if r == number]
         assert set(gone) <= allowed
         stays = [not any(s <= at < e for s, e in gone) for at in range(len(left))]
-        now, left = trees.without(now, stays), [place for place, keep in zip(left, stays, strict=True) if keep]
+        now, left = trees.drop_words(now, stays), [place for place, keep in zip(left, stays, strict=True) if keep]
 
 
 @settings(max_examples=30, deadline=None)

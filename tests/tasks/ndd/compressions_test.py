@@ -85,7 +85,7 @@ def is_of_subtrees(heads: Sequence[int], rounds: Sequence[int]) -> bool:
     """Whether all that a round drops side by side is one or more subtrees of what was left before it (NDD-21)."""
     left, numbers = [*heads], [*rounds]
     for number in range(1, max(rounds) + 1):
-        spans = {(start, end) for start, end in trees.subtrees(left).tolist()}
+        spans = {(start, end) for start, end in trees.find_subtrees(left).tolist()}
         for start, end in pruning.dropped_spans([each == number for each in numbers]):
             reached = {start}
             for at in range(start, end):
@@ -93,7 +93,7 @@ def is_of_subtrees(heads: Sequence[int], rounds: Sequence[int]) -> bool:
             if end not in reached:
                 return False
         stays = [each != number for each in numbers]
-        left = trees.without(left, stays).tolist()
+        left = trees.drop_words(left, stays).tolist()
         numbers = [each for each in numbers if each != number]
     return True
 

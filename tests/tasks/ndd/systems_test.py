@@ -114,9 +114,9 @@ def test_with_trees_only_subtrees_go() -> None:
         assert each.spans
         for number in range(1, max(each.rounds) + 1):
             spans = [(start, end) for when, start, end in each.spans if when == number]
-            assert {*spans} <= {(start, end) for start, end in trees.subtrees(heads).tolist()}
+            assert {*spans} <= {(start, end) for start, end in trees.find_subtrees(heads).tolist()}
             stays = [not any(start <= at < end for start, end in spans) for at in range(len(heads))]
-            heads = trees.without(heads, stays).tolist()
+            heads = trees.drop_words(heads, stays).tolist()
         assert len(heads) == each.kept.sum()
 
 

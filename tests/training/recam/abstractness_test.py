@@ -79,7 +79,7 @@ def test_the_same_input_gives_the_same_bits(ratings: Ratings, vectors: WordVecto
 
 def test_a_model_on_disk_scores_the_same(tmp_path: Path, tiny: Encoder) -> None:
     """Written by the registry and read again, the scorer says the same, and names the list it learnt from."""
-    rated = concreteness.embedded()
+    rated = concreteness.load_embedded()
     found = fit(rated._replace(rows=rated.rows.head(60)), tiny, TINY)
     model = registry.read(tmp_path / registry.keep(tmp_path, found.tensors, found.config))
     asked = [
@@ -190,7 +190,7 @@ def test_the_shipped_list_foretells_people(data: Path) -> None:
     """Learnt from the shipped list alone, r is 0.81 on MRC's words that are not in it (ours, over 3,637 words); on 400
     of them it is no less than what chance leaves of that.
     """
-    ours, encoder = concreteness.embedded(), encoders.load(device="cpu")
+    ours, encoder = concreteness.load_embedded(), encoders.load(device="cpu")
     people = concreteness.read(data / "concreteness" / "mrc.csv").rows.join(ours.rows, on="word", how="anti")
     people = people.sample(400, seed=1)
     found = fit(ours, encoder, PROFILES["undertone"])

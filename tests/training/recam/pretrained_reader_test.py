@@ -320,7 +320,7 @@ def test_hypernyms_make_more_items_to_learn_from(
 def test_hypernyms_are_wordnets() -> None:
     """A dog is a canine, years are time periods; to see is no noun, an entity a root, a qxv no word."""
     try:
-        wordnet.reader()
+        wordnet.load_reader()
     except Missing:
         pytest.skip("WordNet is not set up: make wordnet")
     found = {word: hypernyms.hypernym(word) for word in ("dog", "years", "see", "entity", "qxv")}

@@ -49,7 +49,7 @@ TOLD = 0.3  # probability of a gold word, told by the question, from which an it
 
 def choose_balanced(
     items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.pools, most: float = SIMILAR, seed: int = SEED,
+    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, most: float = SIMILAR, seed: int = SEED,
 ) -> Chosen:  # fmt: skip
     """Four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
 

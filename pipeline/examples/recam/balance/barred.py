@@ -89,7 +89,7 @@ def _find_words(kept: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, d
     def ids(text: str) -> Iterator[int]:
         for token in set(_TOKEN.findall(text.lower())):
             if token not in known:
-                forms = {token, *(wordnet.lemma(token, upos) for upos in wordnet.POS)}
+                forms = {token, *(wordnet.lemmatize(token, upos) for upos in wordnet.POS)}
                 known[token] = tuple(number[form] for form in forms if form in number)
             yield from known[token]
 

@@ -56,7 +56,7 @@ def build_lexicon(every: pl.DataFrame, pools: Callable[[str], wordnet.Pools]) ->
     words = types["answer"].unique().sort()
     names, related, synonyms = [], [], []
     for word in words:
-        forms = {wordnet.lemma(word, upos) for upos in wordnet.POS}
+        forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         near = [pools(form) for form in forms | {word}]
         names.append(frozenset(forms | {word}))
         synonyms.append(frozenset(name for pool in near for name in pool.synonyms))
@@ -73,7 +73,7 @@ def _shape(word: str, upos: str) -> str:
     ending = next((one for one in _SUFFIXES if word.endswith(one) and len(word) > len(one) + 1), "")
     ending = "" if word.endswith(("ss", "us", "is")) else ending
     poses = [upos] if upos in wordnet.POS else list(wordnet.POS)
-    is_base = all(wordnet.lemma(word, one) == word for one in poses)
+    is_base = all(wordnet.lemmatize(word, one) == word for one in poses)
     return f"{ending} {'base' if is_base else 'inflected'}"
 
 
