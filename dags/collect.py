@@ -62,7 +62,7 @@ def collect() -> None:
     def sources(day: str, params: Any = None) -> list[str | None]:
         from pipeline.tasks.daily import collect
 
-        return collect.sources(params["source"], params["path"])
+        return collect.list_sources(params["source"], params["path"])
 
     @task(map_index_template="{{ source }}")
     def collect_source(source: str | None, day: str, params: Any = None, run_id: Any = None) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def collect() -> None:
 
         from pipeline.tasks.daily import collect
 
-        total = collect.total(collected)
+        total = collect.sum_counts(collected)
         if not total["read"]:
             raise AirflowSkipException(f"no comments came in for {day}")
         outlet_events[COMMENTS].add_partitions([day])

@@ -19,7 +19,7 @@ def heal() -> None:
     def holes() -> dict[str, list[str]]:
         from pipeline.tasks.daily import heal
 
-        return heal.holes()
+        return heal.find_holes()
 
     @task(outlets=[COMMENTS, TOKENS])
     def announce(found: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:

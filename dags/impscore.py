@@ -79,7 +79,7 @@ def impscore() -> None:
 
         if params["cassette"]:
             pairs.play(day, params["cassette"], run_id)
-        return asking.sources_to_ask() if params["model"] else []
+        return asking.list_sources() if params["model"] else []
 
     @task(map_index_template="{{ source }}")
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def impscore() -> None:
             params["model"],
             mode=params["mode"],
             max_cost=params["max_cost"],
-            endpoint=asking.endpoint(*service("undertone_llm")),
+            endpoint=asking.find_endpoint(*service("undertone_llm")),
         )
         return asking.ask(source, how, params["limit"], run_id=run_id, day=day)
 

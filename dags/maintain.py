@@ -47,19 +47,19 @@ def maintain() -> None:
         from pipeline.tasks import upkeep
 
         slices.known_params(dag_run.conf, dag.params)
-        return upkeep.tables(params["tables"], params)
+        return upkeep.list_tables(params["tables"], params)
 
     @task(max_active_tis_per_dag=2, map_index_template="{{ table }}")
     def tidy(table: str, params: Any = None) -> dict[str, int]:
         from pipeline.tasks import upkeep
 
-        return upkeep.table(table, params)
+        return upkeep.maintain_table(table, params)
 
     @task
     def scratch(named: list[str], params: Any = None) -> dict[str, int]:
         from pipeline.tasks import upkeep
 
-        return upkeep.scratch(params)
+        return upkeep.maintain_scratch(params)
 
     named = tables()
     tidy.expand(table=named)

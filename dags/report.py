@@ -38,7 +38,7 @@ def report() -> None:
     def health(day: str) -> str:
         from pipeline.tasks.daily import health
 
-        return health.write(day)
+        return health.write_page(day)
 
     day = resolve_day()
     health(day)

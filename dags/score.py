@@ -36,13 +36,13 @@ def score() -> None:
     def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
         from pipeline.tasks.daily import score
 
-        return list(score.plan(day, pinned, params["rows_per_shard"]))
+        return list(score.plan_shards(day, pinned, params["rows_per_shard"]))
 
     @task(queue="gpu", pool="gpu")
     def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
         from pipeline.tasks.daily import score
 
-        return dict(score.implicitness(shard, pinned["model_id"]))
+        return dict(score.score_shard(shard, pinned["model_id"]))
 
     @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(staged: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None) -> int:

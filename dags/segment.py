@@ -37,19 +37,19 @@ def tokenize() -> None:
     def pins(day: str) -> dict[str, int | None]:
         from pipeline.tasks.daily import tokenize as segment
 
-        return segment.pins()
+        return segment.pin_snapshots()
 
     @task
     def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
         from pipeline.tasks.daily import tokenize as segment
 
-        return list(segment.plan(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
+        return list(segment.plan_shards(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
 
     @task
     def cut(shard: Any, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.daily import tokenize as segment
 
-        return dict(segment.cut(shard, params["chinese"], params["english"]))
+        return dict(segment.tokenize_shard(shard, params["chinese"], params["english"]))
 
     @task(inlets=[COMMENTS], outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(

@@ -74,7 +74,7 @@ def studies() -> None:
         from pipeline.tasks import asking
         from pipeline.tasks.studies import rows as studies
 
-        endpoint = asking.endpoint(*service("undertone_llm"))
+        endpoint = asking.find_endpoint(*service("undertone_llm"))
         how = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
         studies.ask(source, how, params["limit"], run_id=run_id, day=day)
         return source

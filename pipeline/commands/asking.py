@@ -27,7 +27,7 @@ def how_to_ask(model: str, max_cost: float | None, cache_only: bool) -> "tuple[O
 
     summary = Summary(max_cost)
     mode: asking.Mode = "cache-only" if cache_only else "live"
-    how = asking.Options(named(model), mode=mode, max_cost=max_cost, endpoint=asking.endpoint(), summary=summary)
+    how = asking.Options(named(model), mode=mode, max_cost=max_cost, endpoint=asking.find_endpoint(), summary=summary)
     return how, summary
 
 
@@ -58,7 +58,7 @@ def status(as_json: Json = False) -> None:
     """
     from pipeline.tasks import asking
 
-    entries = asking.ledger_status()
+    entries = asking.count_calls()
     if entries.height or as_json:
         show(entries, as_json)
     else:
@@ -84,7 +84,7 @@ def clear(model: Model = None, reason: Reason = None, yes: Yes = False, as_json:
 def _change(what: str, model: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
     from pipeline.tasks import asking
 
-    entries = asking.given_up_requests(model, reason)
+    entries = asking.list_given_up(model, reason)
     count = int(entries["calls"].sum())
     if count or as_json:
         show(entries, as_json)

@@ -54,13 +54,13 @@ def import_(
     from pipeline.tasks.daily.intake import Collected
 
     warehouse.create()
-    inputs = [collect.inputs(str(path), source, day or today()) for path in paths]
+    inputs = [collect.list_files(str(path), source, day or today()) for path in paths]
     files = [file for part in inputs for file in part.files]
     ignored = [name for part in inputs for name in part.left_out]
     if len(files) > 1 or ignored:
         more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
         console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
-    name = origin or (collect.origin_of(str(paths[0])) if len(paths) == 1 else None)
+    name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
     columns_given = columns.parse(mapping)
     with console.progress("importing") as done:
 
@@ -96,7 +96,7 @@ def collect(
     day = day or today()
     collected: list[Collected] = []
     with console.progress("collecting") as done:
-        for name in work.sources(source, path):
+        for name in work.list_sources(source, path):
             run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
                           skip_bad_rows=skip_bad_rows, live=live, threads=thread or [])  # fmt: skip
             collected += retry(run)
@@ -143,9 +143,9 @@ def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     Example: `undertone tables`
     """
-    from pipeline.tasks.record.table_counts import counts
+    from pipeline.tasks.record.table_counts import count_rows
 
-    show(counts(), as_json)
+    show(count_rows(), as_json)
 
 
 def report(day: Day = "") -> None:

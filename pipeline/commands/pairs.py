@@ -101,12 +101,12 @@ def ask(
 
     how, summary = how_to_ask(model, max_cost, cache_only)
     how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
-    sources, run_id = asking.sources_to_ask(source or ()), this_run()
+    sources, run_id = asking.list_sources(source or ()), this_run()
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
         return
     if batch:
-        batches = asking.batch(sources, how, limit, run_id)
+        batches = asking.run_batch(sources, how, limit, run_id)
         show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
             console.say(f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again")

@@ -162,7 +162,7 @@ def ask_groups(
     how, summary = how_to_ask(model, max_cost, cache_only)
     run_id = this_run()
     with console.progress("asking", len(wanted)) as done:
-        found = asking.groups(wanted, lang, how, done, run_id)
+        found = asking.ask_groups(wanted, lang, how, done, run_id)
     stop_if_unanswered(summary)
     written = found.filter(pl.col("sentences").is_not_null())
     rows = [

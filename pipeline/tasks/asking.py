@@ -48,7 +48,7 @@ class Options(NamedTuple):
     summary: Summary | None = None
 
 
-def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
+def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
     """The service to ask: as given, else that of the environment; None where neither has one.
 
     The environment's key goes to the environment's address only, never to a given one.
@@ -59,7 +59,7 @@ def endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | 
     return Endpoint(uri, secret) if uri or secret else None
 
 
-def sources_to_ask(sources: Sequence[str] = ()) -> list[str]:
+def list_sources(sources: Sequence[str] = ()) -> list[str]:
     """List the sources, of those given or of all, with sentences whose explicit form a prompt can ask for."""
     rows = warehouse.scan("sentences", pl.col("prompt").is_not_null()).select(pl.col("source").unique().sort())
     available = rows.collect()["source"].to_list()
@@ -68,16 +68,18 @@ def sources_to_ask(sources: Sequence[str] = ()) -> list[str]:
     return [source for source in available if not sources or source in sources]
 
 
-def requests(source: str, options: Options, limit: int | None = None) -> dict[str, Request]:
+def build_requests(source: str, options: Options, limit: int | None = None) -> dict[str, Request]:
     """Requests for the explicit forms of a source's sentences, by sentence, in the order of their ids."""
     has_prompt = (pl.col("source") == source) & pl.col("prompt").is_not_null()
     rows = warehouse.scan("sentences", has_prompt).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
     folder = settings.llm_prompts()
-    return {text: _request(name, explicit.messages(text, name, folder), options) for text, name in rows.iter_rows()}
+    return {
+        text: _build_request(name, explicit.messages(text, name, folder), options) for text, name in rows.iter_rows()
+    }
 
 
-def _request(name: str, messages: list[dict[str, str]], options: Options) -> Request:
+def _build_request(name: str, messages: list[dict[str, str]], options: Options) -> Request:
     """A request by the prompt of a name."""
     return Request(
         model=options.model, revision=options.revision, params=dict(options.params), prompt=name,
@@ -88,10 +90,10 @@ def _request(name: str, messages: list[dict[str, str]], options: Options) -> Req
 def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
     """Estimate what asking would cost; nothing is sent."""
     all_requests: list[Request] = []
-    for source in sources_to_ask(sources):
-        all_requests += requests(source, options, limit).values()
+    for source in list_sources(sources):
+        all_requests += build_requests(source, options, limit).values()
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    return cost.estimate(all_requests, _ledger(), prices, batch=batch, output_tokens=output_tokens)
+    return cost.estimate(all_requests, _open_ledger(), prices, batch=batch, output_tokens=output_tokens)
 
 
 def ask(
@@ -111,7 +113,7 @@ def ask(
         Retry: some requests failed for now; those answered are kept.
         Refused: the service refused, or no request has an answer.
     """
-    started, todo = runs.start(), requests(source, options, limit)
+    started, todo = runs.start(), build_requests(source, options, limit)
     request_count, all_requests = len(todo), list(todo.values())
     missing: list[Miss] = []
     counts: Counter[str] = Counter()
@@ -119,7 +121,7 @@ def ask(
     total = Summary(options.max_cost)
     for attempt in range(ATTEMPTS):
         current = list(todo.values())
-        asked = _ask(source, current, options, on_progress, run_id, attempt)
+        asked = _ask_source(source, current, options, on_progress, run_id, attempt)
         counts.update(
             answers=0 if attempt else len(asked.answers), asked_again=len(todo) if attempt else 0,
             calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
@@ -137,29 +139,29 @@ def ask(
         if asked.stopped:
             break
     if day is not None:
-        _record(source, day, options, all_requests, missing, run_id, started)
+        _record_run(source, day, options, all_requests, missing, run_id, started)
     why_missing = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
     costs = {"cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": options.max_cost}
     return {"source": source, "requests": request_count, **counts, **costs, "why_missing": why_missing}
 
 
-def batch(sources: Sequence[str], options: Options, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
+def run_batch(sources: Sequence[str], options: Options, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
     """Submit unanswered questions to the provider's batch API, and collect what earlier batches answered.
 
     Run it again to collect: what is in a batch is not submitted twice. A row a batch, with its state.
     """
     if options.mode != "live":
         raise BadInput("a batch is submitted and paid; it cannot be cache-only")
-    by_source = {source: list(requests(source, options, limit).values()) for source in sources}
-    service = _service(options)
+    by_source = {source: list(build_requests(source, options, limit).values()) for source in sources}
+    service = _check_endpoint(options)
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    collected = batches.collect(_ledger(), service, prices=prices, output_tokens=output_tokens)
+    collected = batches.collect(_open_ledger(), service, prices=prices, output_tokens=output_tokens)
     submitted = batches.submit(
-        [request for part in by_source.values() for request in part], _ledger(), service, run_id=run_id,
+        [request for part in by_source.values() for request in part], _open_ledger(), service, run_id=run_id,
         max_cost=options.max_cost, prices=prices, output_tokens=output_tokens,
     )  # fmt: skip
     for source, source_requests in by_source.items():
-        answers = ledger.answers(_ledger(), [request.key for request in source_requests])
+        answers = ledger.answers(_open_ledger(), [request.key for request in source_requests])
         _add_answers(source, source_requests, Asked(answers=answers), run_id)
     rows = [state._asdict() for state in collected]
     collected_ids = {row["id"] for row in rows}
@@ -168,45 +170,45 @@ def batch(sources: Sequence[str], options: Options, limit: int | None = None, ru
     return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
 
 
-def ledger_status() -> pl.DataFrame:
+def count_calls() -> pl.DataFrame:
     """Calls of the ledger by model and outcome."""
-    return _entries(given_up.status(_ledger())).drop("reason")
+    return _build_frame(given_up.status(_open_ledger())).drop("reason")
 
 
-def given_up_requests(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
+def list_given_up(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
     """Calls whose requests no run asks any more, by model, outcome and reason."""
-    return _entries(given_up.entries(_ledger(), model, reason))
+    return _build_frame(given_up.entries(_open_ledger(), model, reason))
 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
     """Let given-up requests be asked again; return the number of their calls."""
-    return given_up.forgive(_ledger(), model, reason, is_clearing=is_clearing)
+    return given_up.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
 
 
-def _entries(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
+def _build_frame(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
     schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
     schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
     return pl.DataFrame(entries, schema=schema, orient="row")
 
 
-def _ledger() -> Any:
+def _open_ledger() -> Any:
     return ledger.opened(settings.llm_ledger())
 
 
-def _service(options: Options) -> Endpoint:
+def _check_endpoint(options: Options) -> Endpoint:
     if options.endpoint is None:
         raise Missing("no service to ask: set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection")
     return options.endpoint
 
 
-def _ask(
+def _ask_source(
     source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
     attempt: int = 0,
 ) -> Asked:  # fmt: skip
     """Ask, write the answers, and add what became of the requests to the summary, or raise it where there is none."""
-    endpoint = _service(options) if options.mode == "live" else None
+    endpoint = _check_endpoint(options) if options.mode == "live" else None
     asked = client.ask(
-        all_requests, _ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
+        all_requests, _open_ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
         max_cost=options.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
         done=(lambda _: None) if attempt else on_progress,
     )  # fmt: skip
@@ -227,13 +229,13 @@ def collect_answers(
     With a `day` the asking is recorded in `runs`.
     """
     started = runs.start()
-    asked = _ask(source, all_requests, options, on_progress, run_id)
+    asked = _ask_source(source, all_requests, options, on_progress, run_id)
     if day is not None:
-        _record(source, day, options, all_requests, asked.missing, run_id, started)
+        _record_run(source, day, options, all_requests, asked.missing, run_id, started)
     return asked
 
 
-def _record(
+def _record_run(
     source: str, day: str, options: Options, all_requests: Sequence[Request], missing: Sequence[Miss], run_id: str,
     started: runs.Start,
 ) -> None:  # fmt: skip
@@ -243,7 +245,7 @@ def _record(
         [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing],
         schema={"source": pl.String, "reason": pl.String, "row_key": pl.String}, orient="row",
     ).unique("row_key", maintain_order=True)  # fmt: skip
-    spent = ledger.spending(_ledger(), run_id, sorted({request.key for request in all_requests}))
+    spent = ledger.spending(_open_ledger(), run_id, sorted({request.key for request in all_requests}))
     cost_usd = spent.cost_usd if spent.priced or not spent.calls else None
     total = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
     origin = f"{options.model}: {', '.join(sorted(set(prompts.values())))}"
@@ -269,7 +271,7 @@ def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run
         pairs.add(source, completions.unique("completion_id", maintain_order=True), run_id)
 
 
-def verdicts(
+def ask_verdicts(
     source: str, texts: Sequence[str], options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli",
     day: str | None = None,
 ) -> list[str | None]:  # fmt: skip
@@ -284,22 +286,23 @@ def verdicts(
         pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=detect_language())["lang"].to_list()
     )
     all_requests = [
-        _question(text, "zh" if lang == "zh" else "en", options) for text, lang in zip(texts, langs, strict=True)
+        _build_verdict_request(text, "zh" if lang == "zh" else "en", options)
+        for text, lang in zip(texts, langs, strict=True)
     ]
     asked = collect_answers(source, all_requests, options, on_progress, run_id, day)
     answers = (asked.answers.get(request.key) for request in all_requests)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
-def _question(text: str, lang: str, options: Options) -> Request:
+def _build_verdict_request(text: str, lang: str, options: Options) -> Request:
     kind, _, model = options.model.partition(":")
     if kind == MODERATION and model:
         messages = [{"role": "user", "content": text}]
         return Request(model, messages, MODERATION, "1", dict(options.params), revision=options.revision)
-    return _request(f"problematic_{lang}", problematic.messages(text, lang, settings.llm_prompts()), options)
+    return _build_request(f"problematic_{lang}", problematic.messages(text, lang, settings.llm_prompts()), options)
 
 
-def groups(
+def ask_groups(
     intents: Sequence[str], lang: str, options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli"
 ) -> pl.DataFrame:
     """Ask a model to write a graded group for each intent.
@@ -309,11 +312,11 @@ def groups(
     """
     folder = settings.llm_prompts()
     todo = {
-        intent: _request(f"graded_{lang}", graded.messages(intent, lang, folder), options) for intent in intents
+        intent: _build_request(f"graded_{lang}", graded.messages(intent, lang, folder), options) for intent in intents
     }  # fmt: skip
     results = {}
     for attempt in range(ATTEMPTS):
-        asked = _ask("graded_groups", list(todo.values()), options, on_progress, run_id, attempt)
+        asked = _ask_source("graded_groups", list(todo.values()), options, on_progress, run_id, attempt)
         for intent, request in todo.items():
             answer = asked.answers.get(request.key)
             parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")

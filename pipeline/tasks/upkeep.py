@@ -11,7 +11,7 @@ from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits, refuse_hasty
 
 
-class Given(TypedDict):
+class UpkeepParams(TypedDict):
     """The parameters of a run."""
 
     keep_days: float
@@ -26,45 +26,45 @@ class Given(TypedDict):
     dry_run: bool
 
 
-DEFAULTS = Given(
+DEFAULTS = UpkeepParams(
     keep_days=KEEP.total_seconds() / 86_400, grace_hours=GRACE.total_seconds() / 3_600, quiet_hours=1,
     small_files=4, target_megabytes=256, gigabytes=20, footers=True, verify_weeks=4, force=False, dry_run=False,
 )  # fmt: skip
 
 
-def limits(given: Given) -> Limits:
+def parse_limits(params: UpkeepParams) -> Limits:
     """The parameters as limits; BadInput if they are too short to be safe and `force` is not set."""
-    found = Limits(
-        keep=timedelta(days=given["keep_days"]),
-        grace=timedelta(hours=given["grace_hours"]),
-        quiet=timedelta(hours=given["quiet_hours"]),
-        files=given["small_files"],
-        target=given["target_megabytes"] << 20,
-        budget=int(given["gigabytes"] * (1 << 30)),
-        footers=given["footers"],
-        weeks=given["verify_weeks"],
+    limits = Limits(
+        keep=timedelta(days=params["keep_days"]),
+        grace=timedelta(hours=params["grace_hours"]),
+        quiet=timedelta(hours=params["quiet_hours"]),
+        files=params["small_files"],
+        target=params["target_megabytes"] << 20,
+        budget=int(params["gigabytes"] * (1 << 30)),
+        footers=params["footers"],
+        weeks=params["verify_weeks"],
     )
-    if not given["force"]:
-        refuse_hasty(found)
-    return found
+    if not params["force"]:
+        refuse_hasty(limits)
+    return limits
 
 
-def tables(names: Sequence[str], given: Given) -> list[str]:
+def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
     """The tables to look after: those named, else all that were ever written. Bad limits are refused here already.
 
     A copy of the SQLite catalog is made first, unless it is a dry run.
     """
-    limits(given)
+    parse_limits(params)
     if unknown := sorted(set(names) - set(warehouse.names())):
         raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.names())}")
-    if not given["dry_run"]:
+    if not params["dry_run"]:
         warehouse.backup()
     return [name for name in maintain.written() if name in names or not names]
 
 
-def table(name: str, given: Given) -> dict[str, int]:
+def maintain_table(name: str, params: UpkeepParams) -> dict[str, int]:
     """Upkeep of one table; counts of what was done."""
-    return warehouse.maintain(name, limits(given), dry_run=given["dry_run"])
+    return warehouse.maintain(name, parse_limits(params), dry_run=params["dry_run"])
 
 
 def find_damage() -> tuple[list[str], int]:
@@ -80,6 +80,6 @@ def find_damage() -> tuple[list[str], int]:
     return damaged, unrecorded_count
 
 
-def scratch(given: Given) -> dict[str, int]:
+def maintain_scratch(params: UpkeepParams) -> dict[str, int]:
     """Upkeep of scratch files, embeddings and training states; counts of what was removed."""
-    return sweep.maintain_scratch(limits(given).grace, dry_run=given["dry_run"])
+    return sweep.maintain_scratch(parse_limits(params).grace, dry_run=params["dry_run"])

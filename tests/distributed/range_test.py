@@ -78,7 +78,7 @@ def test_a_range_in_any_order_equals_one_pass(
     for day in DAYS:
         backfill.run(day, CHAIN[:2], SOURCE)
         pinned = score.pin(day, model_id)
-        score.publish([score.implicitness(shard, model_id) for shard in score.plan(day, pinned)], day, pinned)
+        score.publish([score.score_shard(shard, model_id) for shard in score.plan_shards(day, pinned)], day, pinned)
     here = ours()
     for name, frame in here.items():
         assert first[name].equals(again[name]), name

@@ -38,8 +38,9 @@ TASKS = {
 def small(do: whole.Do) -> None:
     """A flow that writes eleven tables and takes seconds."""
     do("daily.collect.run", "weibo", whole.DAY, path="sample", run_id=whole.RUN)
-    pinned = do("daily.tokenize.pins")
-    staged = [do("daily.tokenize.cut", shard) for shard in do("daily.tokenize.plan", whole.DAY, pinned)]
+    pinned = do("daily.tokenize.pin_snapshots")
+    shards = do("daily.tokenize.plan_shards", whole.DAY, pinned)
+    staged = [do("daily.tokenize.tokenize_shard", shard) for shard in shards]
     do("daily.tokenize.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
     do("impscore.pairs.play", whole.DAY, "sample", whole.RUN)
     do("impscore.pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)

@@ -37,22 +37,23 @@ def files(folder: Path) -> None:
 
 def collect(do: Do, *, is_whole: bool) -> None:
     """DAGs collect and tokenize; two sources, or all and the articles that are commented on."""
-    sources = do("daily.collect.sources", "all", "sample")
+    sources = do("daily.collect.list_sources", "all", "sample")
     for source in sources if is_whole else sources[:2]:
         do("daily.collect.run", source, DAY, path="sample", run_id=RUN)
     if is_whole:
         columns = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
         do("daily.collect.run", "sample_news", DAY, path=str(sample.THREADS), mapping=columns, run_id=RUN)
-    pinned = do("daily.tokenize.pins")
-    shards = do("daily.tokenize.plan", DAY, pinned, rows=700)
-    do("daily.tokenize.publish", [do("daily.tokenize.cut", shard) for shard in shards], DAY, pinned, run_id=RUN)
+    pinned = do("daily.tokenize.pin_snapshots")
+    shards = do("daily.tokenize.plan_shards", DAY, pinned, rows_per_shard=700)
+    staged = [do("daily.tokenize.tokenize_shard", shard) for shard in shards]
+    do("daily.tokenize.publish", staged, DAY, pinned, run_id=RUN)
 
 
 def impscore(do: Do, folder: Path, url: str) -> None:
     """DAG impscore, with a language model that is asked."""
     do("impscore.pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
     do("impscore.pairs.play", DAY, "sample", RUN)
-    for source in do("asking.sources_to_ask"):
+    for source in do("asking.list_sources"):
         do("tests.faults.whole:ask", source, url)
     for source in do("impscore.pairs.ready"):
         do("impscore.pairs.build", source, DAY, run_id=RUN)
@@ -62,8 +63,8 @@ def impscore(do: Do, folder: Path, url: str) -> None:
 def score(do: Do) -> None:
     """DAG score."""
     pinned = do("daily.score.pin", DAY)
-    shards = do("daily.score.plan", DAY, pinned, 700)
-    staged = [do("daily.score.implicitness", shard, pinned["model_id"]) for shard in shards]
+    shards = do("daily.score.plan_shards", DAY, pinned, 700)
+    staged = [do("daily.score.score_shard", shard, pinned["model_id"]) for shard in shards]
     do("daily.score.publish", staged, DAY, pinned, RUN)
 
 
@@ -185,7 +186,7 @@ def report(do: Do, *, is_whole: bool) -> None:
     do("daily.report.write", DAY)
     if is_whole:
         do("labelling.release.page", "csd", DAY)
-    do("daily.heal.holes")
+    do("daily.heal.find_holes")
     for name in ("comments", "tokens", "scores", "labels"):
         do("tests.faults.whole:maintain", name)
 

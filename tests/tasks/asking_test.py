@@ -53,7 +53,7 @@ def sentences(tables: Path, tmp_path: Path) -> str:
 
 def how(server: Server, **more: Any) -> asking.Options:
     """Ask a model at this service."""
-    return asking.Options("small-model", endpoint=asking.endpoint(server.url, "secret"), **more)
+    return asking.Options("small-model", endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def completions() -> pl.DataFrame:
@@ -192,14 +192,14 @@ def test_an_estimate_sends_nothing(server: Stubborn, sentences: str) -> None:
 
 def test_sources_to_ask_about(server: Stubborn, sentences: str) -> None:
     """Sources with a prompt are asked about; another name is BadInput and says which there are."""
-    assert asking.sources_to_ask() == asking.sources_to_ask(["mine"]) == ["mine"]
+    assert asking.list_sources() == asking.list_sources(["mine"]) == ["mine"]
     with pytest.raises(BadInput, match="nothing to ask about yours; there is mine"):
-        asking.sources_to_ask(["yours"])
+        asking.list_sources(["yours"])
 
 
 def test_nobody_to_ask(tables: Path, sentences: str) -> None:
     """Without an address or a key asking is Missing and names the settings; nothing is written."""
-    assert asking.endpoint() is None
+    assert asking.find_endpoint() is None
     with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
         asking.ask(sentences, asking.Options("small-model"))
     assert warehouse.snapshot("completions") is None
@@ -209,16 +209,16 @@ def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings say whom to ask unless a connection does; a key is never shown."""
     monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("UNDERTONE_LLM_KEY", "kanarienvogel")
-    assert asking.endpoint() == ("http://127.0.0.1:1/v1", "kanarienvogel")
-    assert asking.endpoint("http://127.0.0.1:2/v1", "other") == ("http://127.0.0.1:2/v1", "other")
-    assert "kanarienvogel" not in repr(asking.endpoint())
+    assert asking.find_endpoint() == ("http://127.0.0.1:1/v1", "kanarienvogel")
+    assert asking.find_endpoint("http://127.0.0.1:2/v1", "other") == ("http://127.0.0.1:2/v1", "other")
+    assert "kanarienvogel" not in repr(asking.find_endpoint())
 
 
 def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) -> None:
     """Handed over once and answered by the next call, a batch fills the table and is not handed over twice."""
-    first = asking.batch([sentences], how(server))
+    first = asking.run_batch([sentences], how(server))
     assert first["status"].to_list() == ["submitted"]
-    asking.batch([sentences], how(server))
+    asking.run_batch([sentences], how(server))
     assert len(server.batches) == 1
     assert completions()["mode"].unique().to_list() == ["batch"]
     assert completions().height == 3

@@ -39,7 +39,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(place))
         warehouse.create()
-        collect.import_files(collect.inputs("sample", None, DAY).files, None, DAY, origin="sample")
+        collect.import_files(collect.list_files("sample", None, DAY).files, None, DAY, origin="sample")
         for source in pairs.play(DAY):
             pairs.build(source, DAY)
         with pytest.MonkeyPatch.context() as small:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pipeline import warehouse
 from pipeline.cli import app
 from pipeline.errors import BadInput
-from pipeline.tasks.record.table_counts import counts
+from pipeline.tasks.record.table_counts import count_rows
 from pipeline.warehouse import checksums
 from pipeline.warehouse.upkeep import check, maintain
 from pipeline.warehouse.upkeep.limits import KEEP, Limits
@@ -83,7 +83,7 @@ def test_damage_names_the_slice_and_writing_it_again_mends_it(tables: Path) -> N
     assert str(path) in result.stdout
     path.unlink()
     with pytest.raises(BadInput, match="comments: a data file cannot be read"):
-        counts()
+        count_rows()
     path.write_bytes(content)
     write("two", source="zhihu", day=NEXT)
     assert "in a replaced state" in CliRunner().invoke(app, ["check", "--deep"]).stdout

@@ -26,7 +26,7 @@ def backfill(
     from pipeline.tasks.daily import backfill
 
     warehouse.create()
-    todo = backfill.days(first, last, backwards=backwards)
+    todo = backfill.list_days(first, last, backwards=backwards)
     with console.progress("days", len(todo)) as done:
         failed = backfill.run_all(todo, step or backfill.STEPS, source, done)
     console.say(f"{len(todo) - len(failed)} of {len(todo)} days are done, {todo[0]} to {todo[-1]}")

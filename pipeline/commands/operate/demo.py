@@ -10,7 +10,7 @@ from pipeline.commands.terminal.console import out, say, table, working
 from pipeline.errors import UndertoneError
 from pipeline.tasks.daily import report
 from pipeline.tasks.labelling import release
-from pipeline.tasks.record.table_counts import counts
+from pipeline.tasks.record.table_counts import count_rows
 
 ALL = (
     "collect",
@@ -78,12 +78,12 @@ def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float, *, ap
 
 
 def _show(running: stack.State) -> None:
-    table(counts(), "\nTables")
-    most, least = report.extremes(sample.DAY)
+    table(count_rows(), "\nTables")
+    most, least = report.select_extremes(sample.DAY)
     columns = ("implicitness", "source", "text")
     table(most.select(columns), "\nMost implicit")
     table(least.select(columns), "\nLeast implicit")
-    out.print(f"\nReport   {report.path_of(sample.DAY)}", soft_wrap=True)
+    out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")

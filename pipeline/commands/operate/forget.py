@@ -47,12 +47,12 @@ def forget(
     `undertone forget --file requests.csv`; `undertone forget --origin comments.csv --yes`
     """
     from pipeline.tasks.erasure import run as work
-    from pipeline.tasks.erasure.models import summary
-    from pipeline.tasks.erasure.request import Request, wanted
+    from pipeline.tasks.erasure.models import summarize
+    from pipeline.tasks.erasure.request import Request, check_request
 
     request = Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
     key = settings.user_key()
-    wanted(request, key)  # refused before anybody is asked
+    check_request(request, key)  # refused before anybody is asked
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadInput("it cannot be undone: say --yes where nobody can be asked, or --dry-run to see what would go")
     if not yes:
@@ -68,7 +68,7 @@ def forget(
     with console.working("erasing"):
         grace = timedelta(hours=grace_hours)
         done = work.forget(request, key=key, run_id=this_run(), verify=verify, grace=grace, retrain=retrain)
-    models = summary(done.models, done.problems)
+    models = summarize(done.models, done.problems)
     if as_json:
         stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
         erasure_id = done.receipts["erasure_id"].first()

@@ -22,10 +22,10 @@ def health(
 
     if page:
         with console.working("writing the page"):
-            path = work.write(day or today(), days)
+            path = work.write_page(day or today(), days)
         typer.echo(path)
         return
-    steps = work.table(day or today(), days)
+    steps = work.build_table(day or today(), days)
     columns = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
     show(steps if as_json else steps.select(columns), as_json)
     raise typer.Exit(1 if "missing" in steps["status"] else 0)
@@ -39,7 +39,7 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
     from pipeline.tasks.daily import heal as work
     from pipeline.tasks.record.retry import retry
 
-    holes = work.holes()
+    holes = work.find_holes()
     for name, days in holes.items():
         console.say(f"days without {name}: {', '.join(days) or 'none'}")
     if any(holes.values()) and not dry_run:

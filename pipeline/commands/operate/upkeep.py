@@ -38,19 +38,19 @@ def maintain(
     """
     from pipeline.tasks import upkeep
 
-    given = upkeep.Given(
+    given = upkeep.UpkeepParams(
         keep_days=keep_days, grace_hours=grace_hours, quiet_hours=quiet_hours, small_files=small_files,
         target_megabytes=target_megabytes, gigabytes=gigabytes, footers=footers, verify_weeks=verify_weeks,
         force=force, dry_run=dry_run,
     )  # fmt: skip
     rows, damaged = [], []
     with console.working("tidying"):
-        for name in upkeep.tables(table or [], given):
+        for name in upkeep.list_tables(table or [], given):
             try:
-                rows.append({"table": name, **retry(partial(upkeep.table, name, given))})
+                rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, given))})
             except BadInput as why:
                 damaged.append(str(why))
-        rows.append({"table": "(scratch)", **upkeep.scratch(given)})
+        rows.append({"table": "(scratch)", **upkeep.maintain_scratch(given)})
     frame = pl.DataFrame(rows)
     counts = [c for c in frame.columns if as_json or c == "table" or frame[c].sum()]
     show(frame.select(counts), as_json)

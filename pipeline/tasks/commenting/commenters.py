@@ -19,7 +19,7 @@ from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.recam.readers import device
 from pipeline.tasks.record import day_texts, model_registry
-from pipeline.tasks.record.model_registry import Trained, scalars
+from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.subtext import recovery
 
 if TYPE_CHECKING:
@@ -100,20 +100,20 @@ def _texts(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def fitted(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> Trained:
+def fitted(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> TrainedModel:
     """A commenter and its epochs' numbers; `texts` are those of the comments' articles."""
     if not data.articles.height or not data.comments.height:
         raise Missing("there is nothing to learn from")
     recipes, module = modules(system)
     recipe = recipes.recipe_of(system, **(changes or {}))
-    data_hash = model_registry.hash_of(data.articles, data.comments)
-    state = model_registry.state_of(data_hash, asdict(recipe))
+    data_hash = model_registry.hash_rows(data.articles, data.comments)
+    state = model_registry.locate_state(data_hash, asdict(recipe))
     done = module.fit(data.articles, data.comments, recipe, state, device=device())
     config = {**done.config, "system": system, "data_hash": data_hash}
     history = done.history.with_columns(count=pl.lit(data.comments.height))
-    return Trained(
-        kind=kind(system), tensors=done.tensors, config=config, summary=scalars(config),
-        evaluations=model_registry.epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
+    return TrainedModel(
+        kind=kind(system), tensors=done.tensors, config=config, summary=select_scalars(config),
+        evaluations=model_registry.build_epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
     )  # fmt: skip
 
 
@@ -137,9 +137,9 @@ def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | 
 def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, run_id: str = "cli") -> str:
     """Train on the corpus into the registry, in force from that day on; the model's id."""
 
-    def fit() -> Trained:
+    def fit() -> TrainedModel:
         data = of_tables()
-        articles = day_texts.articles(pl.lit(value=True)).select(
+        articles = day_texts.scan_articles(pl.lit(value=True)).select(
             "title", "text", article_id=pl.concat_str(THREAD, separator="/")
         ).collect().join(data.articles, on="article_id", how="semi")  # fmt: skip
         return fitted(system, data, pl.concat([articles["text"], articles["title"].alias("text")]), changes)

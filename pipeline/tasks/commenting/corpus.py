@@ -72,7 +72,7 @@ def _articles(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     """Articles that somebody commented on."""
     where = pl.lit(value=True) if source is None else pl.col("source") == source
     commented = warehouse.scan("comments", where).select(THREAD).unique()
-    return day_texts.articles(where, snapshot).join(commented, on=THREAD, how="semi")
+    return day_texts.scan_articles(where, snapshot).join(commented, on=THREAD, how="semi")
 
 
 def cut(part: Part) -> Staged:

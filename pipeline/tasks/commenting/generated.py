@@ -67,7 +67,7 @@ def _pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_i
     if folder is None:
         raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; say which")
     began, articles = runs.start(), _tested(day, PRETRAINED, run_id)
-    about = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text").collect()
+    about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text").collect()
     rows = articles.select(THREAD).join(about, on=THREAD, how="left", maintain_order="left")
     comments, model_id = made_by_pretrained(rows, folder, decoding)
     placed = _placed(comments, rows).with_columns(model_id=pl.lit(model_id))
@@ -119,4 +119,4 @@ def _digest(text: str) -> str:
 
 def in_force(day: str) -> list[str]:
     """Systems that a model is in force of, and `human`."""
-    return [*(system for system in SYSTEMS if model_registry.model_for(commenters.kind(system), day)), HUMAN]
+    return [*(system for system in SYSTEMS if model_registry.select_model_id(commenters.kind(system), day)), HUMAN]

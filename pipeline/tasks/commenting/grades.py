@@ -59,7 +59,7 @@ def comments(kind: Kind) -> pl.DataFrame:
         rows = rows.join(corpus.comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
     else:
         rows = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
-    about = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
+    about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
     found = rows.join(about, on=THREAD, how="inner").sort(COMMENT).collect()
     if not found.height:
         how = "undertone commenting build" if kind == "references" else "undertone commenting generate"

@@ -72,7 +72,7 @@ def _examples(judged: pl.DataFrame) -> pl.DataFrame:
     made = warehouse.scan("generated_comments").select(
         *THREAD, "text", item_id=pl.concat_str(*THREAD, "generated_id", separator="/")
     )
-    titles = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title")
+    titles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title")
     about = made.join(titles, on=THREAD, how="left").drop(THREAD).collect()
     shown = judged.filter(pl.col("metric").is_in(SHOWN)).join(about, on="item_id", how="inner", maintain_order="left")
     parts = [

@@ -17,7 +17,7 @@ from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.commenting.correlations import LEAST
 from pipeline.tasks.record import day_texts, model_registry, runs
-from pipeline.tasks.record.model_registry import Trained, scalars
+from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 
 if TYPE_CHECKING:
     from pipeline.training.commenting.quality import Scorer
@@ -99,7 +99,7 @@ def of_tables(kind: str) -> pl.DataFrame:
     Raises:
         Missing: there are none.
     """
-    about = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
+    about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
     said = warehouse.scan("comments").sort("day").unique(COMMENT, keep="last")
     if known(kind) == "quality":
         real = ~pl.col("tool").str.contains("simulated", literal=True)
@@ -121,7 +121,7 @@ def of_tables(kind: str) -> pl.DataFrame:
 
 def fitted(
     rows: pl.DataFrame, kind: str, profile: str | None = None, changes: Mapping[str, Any] | None = None
-) -> Trained:
+) -> TrainedModel:
     """A scorer and its numbers; promoted unless it could not be measured."""
     from pipeline.training.commenting import quality
 
@@ -129,12 +129,13 @@ def fitted(
     if recipe.target != TARGETS[known(kind)]:
         raise BadInput(f"profile {profile!r} learns {recipe.target}, not {TARGETS[kind]}")
     done = quality.fit(rows, recipe, _encoder() if recipe.has_embedding else None, settings.scratch("embeddings"))
-    data_hash = model_registry.hash_of(rows.select(_ROWS))
+    data_hash = model_registry.hash_rows(rows.select(_ROWS))
     config = {**done.config, "kind": kind, "data_hash": data_hash}
     evaluations = numbers(rows, kind, _loaded(done.tensors, config))
-    return Trained(
+    return TrainedModel(
         kind=kind, tensors=done.tensors, config=config, evaluations=evaluations, is_promoted=not evaluations.is_empty(),
-        texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]), summary=scalars(config),
+        texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
+        summary=select_scalars(config),
     )  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
 
     test = rows.filter(pl.col("split") == "test")
     if not test.height:
-        return model_registry.evaluation_rows(pl.DataFrame(schema={"metric": pl.String}))
+        return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
     found = grading.report(test.with_columns(unit, score=pl.Series(quality.scores(scorer, test))))
     best = _best(grading.baselines(rows.with_columns(unit), draws=0)) if (rows["split"] == "train").any() else _NO_BEST
@@ -177,7 +178,7 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
         ]
     )
     every = pl.concat(parts, how="diagonal").drop_nulls("value")
-    return model_registry.evaluation_rows(
+    return model_registry.complete_evaluations(
         every.with_columns(split=pl.lit("test"), subset=pl.lit("all"), epoch=pl.lit(0, pl.Int64))
     )
 
@@ -264,8 +265,8 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
     began = runs.start()
     model = opened(kind, ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text")
-    about = day_texts.articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
-    comments = day_texts.of_day(day, warehouse.snapshot("comments"), *columns).join(about, on=THREAD, how="left")
+    about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
+    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).join(about, on=THREAD, how="left")
     told = frame(comments.sort(COMMENT).collect(), kind, ref or model.model_id).drop_nulls(kind).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(kind),
         model_id=pl.lit(model.model_id), value=kind,
@@ -279,7 +280,7 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
 def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFrame:
     """Numbers of a scorer on comments; those of another data set than its own are all test."""
     model = opened(kind, ref)
-    if model_registry.hash_of(rows.select(_ROWS)) != model.config.get("data_hash"):
+    if model_registry.hash_rows(rows.select(_ROWS)) != model.config.get("data_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return numbers(rows, kind, model.build(_loaded))
 

@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 STEPS = ("collect", "tokenize", "score", "report")
 
 
-def days(first: str, last: str, *, backwards: bool = False) -> list[str]:
+def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
     """The days from one to another, both included; BadInput if the last is before the first."""
     start, end = parse_day(first), parse_day(last)
     if end < start:
         raise BadInput(f"the last day, {last}, is before the first, {first}")
-    found = [(start + timedelta(days=n)).isoformat() for n in range((end - start).days + 1)]
-    return found[::-1] if backwards else found
+    days = [(start + timedelta(days=offset)).isoformat() for offset in range((end - start).days + 1)]
+    return days[::-1] if backwards else days
 
 
 def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
@@ -39,44 +39,44 @@ def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
         steps: some of `STEPS`; they are done in that order whatever theirs is.
         source: all, or the one to collect.
     """
-    known(steps)
+    check_steps(steps)
     work: dict[str, list[Callable[[], object]]] = {
-        "collect": [partial(collect.run, one, day) for one in collect.sources(source, None)],
+        "collect": [partial(collect.run, task, day) for task in collect.list_sources(source, None)],
         "tokenize": [partial(tokenize.run, day)],
         "score": [partial(score.run, day)],
-        "report": [partial(_report, day)],
+        "report": [partial(_write_report, day)],
     }
     for step in STEPS:
-        for one in work[step] if step in steps else ():
-            retry(one)
+        for task in work[step] if step in steps else ():
+            retry(task)
 
 
 def run_all(
-    wanted: Sequence[str],
+    days: Sequence[str],
     steps: Sequence[str] = STEPS,
     source: str = "all",
-    done: Callable[[int], object] = lambda _: None,
+    on_progress: Callable[[int], object] = lambda _: None,
 ) -> dict[str, UndertoneError]:
     """Take each of these days through steps; one that fails does not stop the others. Return what failed, by day."""
-    known(steps)
-    collect.sources(source, None)
-    failed = {}
-    for day in wanted:
+    check_steps(steps)
+    collect.list_sources(source, None)
+    errors = {}
+    for day in days:
         try:
             run(day, steps, source)
-        except UndertoneError as why:
-            failed[day] = why
-        done(1)
-    return failed
+        except UndertoneError as error:
+            errors[day] = error
+        on_progress(1)
+    return errors
 
 
-def known(steps: Sequence[str]) -> None:
+def check_steps(steps: Sequence[str]) -> None:
     """Refuse steps that there are not."""
     if unknown := sorted(set(steps) - set(STEPS)):
         raise BadInput(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
 
 
-def _report(day: str) -> None:
+def _write_report(day: str) -> None:
     """The report of a day, if there is something to tell."""
     if warehouse.scan("scores", pl.col("day") == parse_day(day)).head(1).collect().height:
         report.write(day)

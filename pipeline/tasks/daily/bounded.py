@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
     seconds: float
 
 
-def import_bounds() -> Bounds:
+def read_bounds() -> Bounds:
     """The limits of an import, from the environment."""
     return Bounds(settings.import_memory(), settings.import_seconds())
 

@@ -28,7 +28,7 @@ from pipeline.sample import pages_of
 from pipeline.sample import sources as sample_sources
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
-from pipeline.tasks.daily.bounded import import_bounds, run_bounded
+from pipeline.tasks.daily.bounded import read_bounds, run_bounded
 from pipeline.tasks.daily.intake import Collected, write_tables
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _LOGGED = 20  # rows left out that a log names
 SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 
 
-def sources(source: str, path: str | None) -> list[str | None]:
+def list_sources(source: str, path: str | None) -> list[str | None]:
     """The sources of a run, one task each; None means: what the file itself names.
 
     All, without a path, are the sites we have adapters for and whatever else has a folder in the inbox.
@@ -48,12 +48,14 @@ def sources(source: str, path: str | None) -> list[str | None]:
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
     inbox = settings.inbox() if path is None else Path()
-    own = {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
-    if wrong := sorted(name for name in own if not re.match(SOURCE, name)):
-        raise BadInput(f"{inbox / wrong[0]}: not a source name; use small letters, digits and _, a letter first")
-    if source not in {"all", *ADAPTERS, *own}:
+    inbox_names = (
+        {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
+    )
+    if bad_names := sorted(name for name in inbox_names if not re.match(SOURCE, name)):
+        raise BadInput(f"{inbox / bad_names[0]}: not a source name; use small letters, digits and _, a letter first")
+    if source not in {"all", *ADAPTERS, *inbox_names}:
         raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {settings.inbox()}")
-    return [*ADAPTERS, *sorted(own - set(ADAPTERS))] if source == "all" else [source]
+    return [*ADAPTERS, *sorted(inbox_names - set(ADAPTERS))] if source == "all" else [source]
 
 
 def run(
@@ -77,17 +79,17 @@ def run(
         if source is None or not threads:
             raise BadInput("to ask a site, name the source and the threads to fetch")
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
-    files, ignored = inputs(path, source, day)
+    files, ignored = list_files(path, source, day)
     columns = parse(mapping)
-    if not files and path is None and source and _has_rows(source, day, origin_of(path)):
-        return write_tables([Batch(source, "table/1", Page())], day, origin_of(path), {"files": []}, secret, run_id)
-    import_ = import_files if path == SAMPLE else import_bounded
-    return import_(
+    if not files and path is None and source and _has_rows(source, day, name_origin(path)):
+        return write_tables([Batch(source, "table/1", Page())], day, name_origin(path), {"files": []}, secret, run_id)
+    import_function = import_files if path == SAMPLE else import_bounded
+    return import_function(
         files,
         source,
         day,
         mapping=columns,
-        origin=origin_of(path),
+        origin=name_origin(path),
         encoding=encoding,
         skip_bad_rows=skip_bad_rows,
         ignored=ignored,
@@ -103,12 +105,12 @@ def _has_rows(source: str, day: str, origin: str) -> bool:
     return bool(rows.filter(origin=origin, step="collect").select(pl.len()).collect().item())
 
 
-def origin_of(path: str | None) -> str:
+def name_origin(path: str | None) -> str:
     """What a run's rows are filed under: `sample`, `inbox`, or the name of the file or folder."""
     return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
 
 
-def _together(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """What several files imported together are filed under: their names, shortened where there are many."""
     names = sorted(set(names))
     if len(names) <= 3:
@@ -117,20 +119,20 @@ def _together(names: Sequence[str]) -> str:
     return f"{names[0]}+{len(names) - 1} more ({digest})"
 
 
-def _labels(paths: Sequence[Path], key: bytes | None) -> list[str]:
+def _label_files(paths: Sequence[Path], key: bytes | None) -> list[str]:
     """A name for each file that no other file of the import has."""
     names = [anonymise.scrub_file_name(path.name, key) for path in paths]
     folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in paths]
     return [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
 
 
-def total(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
+def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
     """Rows read, kept and dropped over all sources; a skipped source gave None."""
-    done = [one for several in collected for one in several or []]
-    return {name: sum(int(one[name]) for one in done) for name in ("read", "kept", "dropped")}
+    parts = [part for source_parts in collected for part in source_parts or []]
+    return {name: sum(int(part[name]) for part in parts) for name in ("read", "kept", "dropped")}
 
 
-def inputs(path: str | None, source: str | None, day: str) -> Inputs:
+def list_files(path: str | None, source: str | None, day: str) -> Inputs:
     """The files a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
 
     Raises:
@@ -142,13 +144,13 @@ def inputs(path: str | None, source: str | None, day: str) -> Inputs:
     if path is None:
         folder = settings.inbox() / (source or "all") / day
         return list_inputs(folder, may_be_empty=True) if folder.is_dir() else Inputs([], [])
-    given = Path(path).expanduser()
-    if given.is_dir():
-        return list_inputs(given)
-    if not given.is_file():
-        kind = "is no regular file; import a file or a folder" if given.exists() else "there is no such file or folder"
-        raise BadInput(f"{given}: {kind}")
-    return Inputs([given], [])
+    root = Path(path).expanduser()
+    if root.is_dir():
+        return list_inputs(root)
+    if not root.is_file():
+        kind = "is no regular file; import a file or a folder" if root.exists() else "there is no such file or folder"
+        raise BadInput(f"{root}: {kind}")
+    return Inputs([root], [])
 
 
 def import_bounded(
@@ -163,7 +165,7 @@ def import_bounded(
         "key": key.decode() if key else None,
     }  # fmt: skip
     collected: list[Collected] = run_bounded(
-        "pipeline.tasks.daily.collect:import_files", arguments, import_bounds(), on_progress
+        "pipeline.tasks.daily.collect:import_files", arguments, read_bounds(), on_progress
     )
     return collected
 
@@ -199,7 +201,7 @@ def import_files(
     key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
     mapping = checked(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
-    origin = anonymise.scrub_file_name(origin, key) if origin else _together(names)
+    origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
     unread = LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
     limits = Limits(*settings.import_limits())
@@ -207,7 +209,7 @@ def import_files(
 
     def batches() -> Iterator[Batch]:
         logged_count = 0
-        for path, label, size in zip(files, _labels(files, key), sizes, strict=True):
+        for path, label, size in zip(files, _label_files(files, key), sizes, strict=True):
             on_file(str(path), size)
             of_file = LeftOut(bad_rows=unread.bad_rows)
             for batch in importers.read(
@@ -259,15 +261,15 @@ def fetch_threads(
         try:
             for thread in threads:
                 fetch.thread(fetcher, spool, source, thread, day, redact=lambda b: anonymise.redact(b, source, key))
-        except (Refused, SchemaDrift) as why:
-            stopped = why
-            log.warning("%s is left alone: %s", source, why)
+        except (Refused, SchemaDrift) as error:
+            stopped = error
+            log.warning("%s is left alone: %s", source, error)
         batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
         for url, fetched_at, body in spool.pages(source, day):
             importers.add_page(batch, url, fetched_at, body, url)
     if stopped and not batch.raw:
         raise stopped
-    done = write_tables([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
+    collected = write_tables([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
     if isinstance(stopped, SchemaDrift):
         raise stopped
-    return [Collected(**{**one, "stopped": str(stopped) if stopped else None}) for one in done]
+    return [Collected(**{**part, "stopped": str(stopped) if stopped else None}) for part in collected]

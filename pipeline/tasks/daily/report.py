@@ -19,15 +19,15 @@ def check(name: str, day: str) -> None:
         raise BadInput(f"check {name} does not hold; first rows: {rows}")
 
 
-def extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
+def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The most and the least implicit comments, of a day or of all, each from its end inwards."""
-    where, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
-    most = warehouse.query(f"select * from most_implicit {where} order by rank limit {int(count)}", values)  # noqa: S608
-    least = warehouse.query(f"select * from most_implicit {where} order by rank desc limit {int(count)}", values)  # noqa: S608
+    condition, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
+    most = warehouse.query(f"select * from most_implicit {condition} order by rank limit {int(count)}", values)  # noqa: S608
+    least = warehouse.query(f"select * from most_implicit {condition} order by rank desc limit {int(count)}", values)  # noqa: S608
     return most, least
 
 
-def path_of(day: str) -> Path:
+def locate_page(day: str) -> Path:
     """Where the day's page is, or will be."""
     return settings.reports() / f"{parse_day(day)}.html"
 
@@ -36,10 +36,10 @@ def write(day: str) -> str:
     """Write the day's page below the reports folder, complete or not at all; return its path."""
     from pipeline.report.daily import page
 
-    return pages.write_page(path_of(day).name, page.render(_contents(day)))
+    return pages.write_page(locate_page(day).name, page.render(_collect_contents(day)))
 
 
-def _shipped(model_id: str) -> dict[str, Any] | None:
+def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     """The shipped model as a row of `models`, or None for a model of which nothing is known here."""
     from pipeline.tasks.impscore import in_force
 
@@ -55,16 +55,16 @@ def _shipped(model_id: str) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _contents(day: str) -> Any:
-    at = [parse_day(day)]
+def _collect_contents(day: str) -> Any:
+    parameters = [parse_day(day)]
     scores = warehouse.query(
-        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", at
+        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", parameters
     )
     if not scores.height:
         raise Missing(f"no comment of {day} has a score; run `undertone score day {day}` or the DAG score")
     model_id = scores["model_id"].mode().sort()[0]
     models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
-    most, least = extremes(day)
+    most, least = select_extremes(day)
     evaluations = (
         warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("epoch") == 0))
         .filter(pl.col("day") == models["day"].min() if models.height else pl.lit(value=False))
@@ -75,12 +75,12 @@ def _contents(day: str) -> Any:
         "day": day,
         "scores": scores,
         "by_source": warehouse.query(
-            "select * from implicitness_by_source_day where day = ? order by source, lang", at
+            "select * from implicitness_by_source_day where day = ? order by source, lang", parameters
         ),
         "most": most,
         "least": least,
-        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", at),
-        "model": models.row(0, named=True) if models.height else _shipped(model_id),
+        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", parameters),
+        "model": models.row(0, named=True) if models.height else _describe_shipped(model_id),
         "evaluations": evaluations,
         "signatures": sorted(scores["signature"].unique()),
     }

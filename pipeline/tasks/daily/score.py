@@ -19,36 +19,36 @@ _COMMENT = ["source", "thread_id", "comment_id"]
 LANGS = ("zh", "en", "ja", "ko", "und")  # what `text.language` tells apart
 
 
-class Pinned(TypedDict):
+class Pins(TypedDict):
     """What every task of a run uses."""
 
     model_id: str
     snapshots: dict[str, int | None]
 
 
-def pin(day: str, model_id: str | None = None) -> Pinned:
+def pin(day: str, model_id: str | None = None) -> Pins:
     """The model and the states of the tables that a run works with."""
     snapshots = {name: warehouse.snapshot(name) for name in ("comments", "scores")}
-    return Pinned(model_id=model_id or in_force.model_for(day), snapshots=snapshots)
+    return Pins(model_id=model_id or in_force.model_for(day), snapshots=snapshots)
 
 
-def plan(day: str, pinned: Pinned, rows: int = ROWS_PER_SHARD) -> list[Shard]:
+def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> list[Shard]:
     """Shards of the day's texts that have no score by this model yet; none if all are known."""
-    count = int(_todo(day, pinned["model_id"], pinned["snapshots"]).select(pl.len()).collect().item())
-    return slices.plan(day, count, rows, pinned["snapshots"])
+    count = int(_scan_unscored(day, pins["model_id"], pins["snapshots"]).select(pl.len()).collect().item())
+    return slices.plan(day, count, rows_per_shard, pins["snapshots"])
 
 
-def implicitness(shard: Shard, model_id: str, done: Callable[[int], None] = lambda _: None) -> Staged:
+def score_shard(shard: Shard, model_id: str, on_progress: Callable[[int], None] = lambda _: None) -> Staged:
     """Score a shard's texts into scratch."""
-    began = runs.start()
-    todo = _todo(shard["day"], model_id, shard["snapshots"])
-    mine = todo.filter(day_texts.part_of(shard)).collect()
+    started = runs.start()
+    todo = _scan_unscored(shard["day"], model_id, shard["snapshots"])
+    mine = todo.filter(day_texts.is_in_shard(shard)).collect()
     return runs.time_shard(
-        began, warehouse.stage("scores", scoring.score_texts(mine.sort("text_hash"), model_id, done))
+        started, warehouse.stage("scores", scoring.score_texts(mine.sort("text_hash"), model_id, on_progress))
     )
 
 
-def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
+def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
     """Scores there are by this model, encoder, precision and code, of any day: a text's score is made once."""
     if snapshots["scores"] is None:
         return pl.LazyFrame(schema=scoring.VALUES)
@@ -65,34 +65,34 @@ def _known(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
     )
 
 
-def _todo(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
-    known = _known(model_id, snapshots).select("text_hash")
-    return day_texts.distinct(day, snapshots["comments"]).join(known, on="text_hash", how="anti")
+def _scan_unscored(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
+    known = _scan_scores(model_id, snapshots).select("text_hash")
+    return day_texts.scan_texts(day, snapshots["comments"]).join(known, on="text_hash", how="anti")
 
 
-def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "cli") -> int:
+def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli") -> int:
     """Give every comment of the day its text's score; return the count.
 
     Scores by other models stay, as long as their comment is in the day.
     """
-    began = runs.start(staged)
+    started = runs.start(staged)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
-    comments = day_texts.of_day(day, pinned["snapshots"]["comments"], *columns).collect()
+    comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *columns).collect()
     fresh = [warehouse.staged_rows("scores", staged)] if staged else []
-    known = pl.concat([_known(pinned["model_id"], pinned["snapshots"]), *fresh]).unique("text_hash", keep="any")
+    known = pl.concat([_scan_scores(pins["model_id"], pins["snapshots"]), *fresh]).unique("text_hash", keep="any")
     known = known.join(comments.lazy().select("text_hash").unique(), on="text_hash", how="semi")
     rows = comments.join(known.collect(), on="text_hash", how="inner", maintain_order="left").with_columns(
-        metric=pl.lit(METRIC), model_id=pl.lit(pinned["model_id"])
+        metric=pl.lit(METRIC), model_id=pl.lit(pins["model_id"])
     )
     if rows.height != comments.height:
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
     mine = rows.select(empty("scores").columns)
 
-    of_us = (pl.col("metric") == METRIC) & (pl.col("model_id") == pinned["model_id"])
+    of_us = (pl.col("metric") == METRIC) & (pl.col("model_id") == pins["model_id"])
 
     def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
         # the day may have changed since, and a run begun later may have published: what it made of it stays
-        now = day_texts.of_day(day, warehouse.snapshot("comments"), *columns).collect().lazy()
+        now = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect().lazy()
         others = present.filter(~of_us).join(now, on=_COMMENT, how="semi")
         both = pl.concat([mine.lazy(), present.filter(of_us).select(mine.columns)])
         ours = both.join(now, on=[*_COMMENT, "text_hash"], how="semi")
@@ -100,13 +100,13 @@ def publish(staged: Sequence[Staged], day: str, pinned: Pinned, run_id: str = "c
 
     warehouse.replace("scores", warehouse.slice_of(day=day), with_others, run_id)
     there = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & of_us).select("source").collect()
-    runs.record_scores(there, day, "score", METRIC, [pinned["model_id"]], run_id, began)
+    runs.record_scores(there, day, "score", METRIC, [pins["model_id"]], run_id, started)
     return mine.height
 
 
-def run(day: str, done: Callable[[int], None] = lambda _: None) -> int:
+def run(day: str, on_progress: Callable[[int], None] = lambda _: None) -> int:
     """All of it in one process, for the command line."""
     parse_day(day)
-    pinned = pin(day)
-    staged = [implicitness(shard, pinned["model_id"], done) for shard in plan(day, pinned)]
-    return publish(staged, day, pinned)
+    pins = pin(day)
+    staged = [score_shard(shard, pins["model_id"], on_progress) for shard in plan_shards(day, pins)]
+    return publish(staged, day, pins)

@@ -28,31 +28,33 @@ from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
 from pipeline.llm.ledger import answers
-from pipeline.tasks.erasure.pages import cut, cut_text, has_mark, is_meant
-from pipeline.tasks.erasure.rules import Gone, is_short
+from pipeline.tasks.erasure.pages import build_matcher, cut_page, has_mark, remove_records
+from pipeline.tasks.erasure.rules import Targets, is_short
 
-_NAMED = re.compile("text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE)
-_NUMBER = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # of a text, not one itself
-_WHO = re.compile("user|author|creator|owner|member|uid|mid|用户|作者", re.IGNORECASE)
+_TEXT_FIELD = re.compile(
+    "text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE
+)
+_NUMBER_FIELD = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # of a text, not one itself
+_PERSON_FIELD = re.compile("user|author|creator|owner|member|uid|mid|用户|作者", re.IGNORECASE)
 
 
 # --- databases
 
 
-def from_ledger(gone: Gone) -> int:
+def erase_from_ledger(gone: Targets) -> int:
     """Take answers out of the ledger of language models; how many rows."""
     uri = settings.llm_ledger()
-    if not _is_there(uri):
+    if not _has_database(uri):
         return 0
-    count = answers.forget(answers.opened(uri), set(gone.completions), is_meant(gone))
+    count = answers.forget(answers.opened(uri), set(gone.completions), build_matcher(gone))
     _vacuum(uri)
     return count
 
 
-def from_spool(gone: Gone) -> int:
+def erase_from_spool(gone: Targets) -> int:
     """Cut fetched pages in the spool; how many."""
     uri = settings.spool_uri()
-    if not _is_there(uri):
+    if not _has_database(uri):
         return 0
     engine = sa.create_engine(uri)
     count = 0
@@ -63,7 +65,7 @@ def from_spool(gone: Gone) -> int:
             return 0
         with engine.connect() as con:
             rows = con.execution_options(yield_per=100).execute(sa.select(pages))
-            cut_ = [(row, text) for row in rows if (text := cut_text(row.body, row.source, row.url, gone)) != row.body]
+            cut_ = [(row, text) for row in rows if (text := cut_page(row.body, row.source, row.url, gone)) != row.body]
         with engine.begin() as con:
             for row, text in cut_:  # a page that was fetched anew meanwhile is another: the next pass looks at it
                 here = [pages.c[name] == getattr(row, name) for name in ("source", "day", "chain", "seq", "body")]
@@ -77,7 +79,7 @@ def from_spool(gone: Gone) -> int:
     return count
 
 
-def _is_there(uri: str) -> bool:
+def _has_database(uri: str) -> bool:
     url = sa.make_url(uri)
     return url.get_backend_name() != "sqlite" or bool(url.database and Path(url.database).is_file())
 
@@ -103,14 +105,14 @@ _DAMAGED = (  # RuntimeError: zipfile's, of what is encrypted or packed in a way
 )  # fmt: skip
 
 
-def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
+def clean_file(path: Path, gone: Targets, *, is_met: bool = True) -> int:
     """Take out of a file the records that hold something erased; how many.
 
     A file that cannot be cut goes, which counts as one, if it is known to hold something (`is_met`).
     """
     makers = {
-        ".csv": _csv, ".tsv": _csv, ".jsonl": _lines, ".ndjson": _lines, ".txt": _lines, ".log": _lines,
-        ".json": _json, ".xlsx": _xlsx, ".parquet": _parquet,
+        ".csv": _clean_csv, ".tsv": _clean_csv, ".jsonl": _clean_lines, ".ndjson": _clean_lines, ".txt": _clean_lines,
+        ".log": _clean_lines, ".json": _clean_json, ".xlsx": _clean_xlsx, ".parquet": _clean_parquet,
     }  # fmt: skip
     content, count = None, 1
     with suppress(*_DAMAGED):
@@ -129,7 +131,7 @@ def clean(path: Path, gone: Gone, *, is_met: bool = True) -> int:
     return count
 
 
-def _decoded(path: Path) -> tuple[str, str]:
+def _decode(path: Path) -> tuple[str, str]:
     """A text file and its encoding."""
     content = path.read_bytes()
     for encoding in ("utf-8-sig" if content.startswith(b"\xef\xbb\xbf") else "utf-8", "gb18030"):
@@ -138,7 +140,7 @@ def _decoded(path: Path) -> tuple[str, str]:
     raise ValueError("neither UTF-8 nor GB 18030")
 
 
-def _hits(cells: Sequence[tuple[int, str, str]], gone: Gone) -> set[int]:
+def _find_records(cells: Sequence[tuple[int, str, str]], gone: Targets) -> set[int]:
     """Numbers of the records of which a cell holds something erased.
 
     A short text and an id as the site has it are met only where the field's name tells that such stand there: `1` may
@@ -156,11 +158,11 @@ def _hits(cells: Sequence[tuple[int, str, str]], gone: Gone) -> set[int]:
         return set()
     frame = frame.with_columns(clean=normalised(frame["cell"]))
     long = gone.texts.filter(~is_short(gone.texts))
-    of_people = [number for name, number in names.items() if _WHO.search(name)]
+    of_people = [number for name, number in names.items() if _PERSON_FIELD.search(name)]
     of_texts = [
         number
         for name, number in names.items()
-        if _NAMED.search(last := name.rpartition(".")[2]) and not _NUMBER.search(last)
+        if _TEXT_FIELD.search(last := name.rpartition(".")[2]) and not _NUMBER_FIELD.search(last)
     ]
     met = has_mark(gone, "cell") | has_mark(gone, "clean")
     met |= pl.col("name").is_in(of_people) & pl.col("cell").is_in(list(gone.raw_ids))
@@ -170,13 +172,13 @@ def _hits(cells: Sequence[tuple[int, str, str]], gone: Gone) -> set[int]:
     return set(frame.filter(met)["row"])
 
 
-def _csv(path: Path, gone: Gone) -> tuple[bytes | None, int]:
-    text, encoding = _decoded(path)
+def _clean_csv(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+    text, encoding = _decode(path)
     csv.field_size_limit(1 << 26)
     dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
     rows = list(csv.reader(io.StringIO(text, newline=""), dialect))
     names = rows[0] if rows else []
-    hits = _hits([
+    hits = _find_records([
         (n, name if n else "", cell)
         for n, row in enumerate(rows) for name, cell in zip_longest(names[: len(row)], row, fillvalue="")
     ], gone)  # fmt: skip
@@ -188,16 +190,18 @@ def _csv(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     return out.getvalue().encode(encoding), len(hits)
 
 
-def _parquet(path: Path, gone: Gone) -> tuple[bytes | None, int]:
+def _clean_parquet(path: Path, gone: Targets) -> tuple[bytes | None, int]:
     frame = pl.read_parquet(path)
-    hits = _hits([(n, *leaf) for n, row in enumerate(frame.iter_rows(named=True)) for leaf in _leaves(row)], gone)
+    hits = _find_records(
+        [(n, *leaf) for n, row in enumerate(frame.iter_rows(named=True)) for leaf in _list_leaves(row)], gone
+    )
     made = io.BytesIO()
     frame.filter(~pl.int_range(pl.len()).is_in(sorted(hits))).write_parquet(made)
     return made.getvalue(), len(hits)
 
 
-def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
-    text, encoding = _decoded(path)
+def _clean_lines(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+    text, encoding = _decode(path)
     lines = list(io.StringIO(text, newline=""))  # as the importer cuts: U+2028 inside a comment ends no line
     cells: list[tuple[int, str, str]] = []
     changed = 0
@@ -207,18 +211,18 @@ def _lines(path: Path, gone: Gone) -> tuple[bytes | None, int]:
         except ValueError:
             value = line
         if isinstance(value, dict) and isinstance(value.get("body"), dict):  # a raw page: its other records stay
-            body = cut(value["body"], str(value.get("source") or path.parent.parent.name), gone)
+            body = remove_records(value["body"], str(value.get("source") or path.parent.parent.name), gone)
             if body is not None and body != value["body"]:
                 value = {**value, "body": body}
                 lines[number] = f"{json.dumps(value, ensure_ascii=False)}\n"
                 changed += 1
-        cells += [(number, *leaf) for leaf in _leaves(value, "text" if path.suffix.lower() == ".txt" else "")]
-    hits = _hits(cells, gone)
+        cells += [(number, *leaf) for leaf in _list_leaves(value, "text" if path.suffix.lower() == ".txt" else "")]
+    hits = _find_records(cells, gone)
     kept = [line for number, line in enumerate(lines) if number not in hits]
     return "".join(kept).encode(encoding), len(hits) + changed
 
 
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _list_leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Names and values of JSON, in no order; a name within another has that before it."""
     pending = [(name, value)]
     while pending:
@@ -232,23 +236,23 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield name, str(value).strip()
 
 
-def _json(path: Path, gone: Gone) -> tuple[bytes | None, int]:
-    text, encoding = _decoded(path)
+def _clean_json(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+    text, encoding = _decode(path)
     value = parse_json(text)
-    if not _hits([(0, *leaf) for leaf in _leaves(value)], gone):
+    if not _find_records([(0, *leaf) for leaf in _list_leaves(value)], gone):
         return text.encode(encoding), 0
     inside = value.items() if isinstance(value, dict) else []
     name, rows = next(((name, one) for name, one in [("", value), *inside] if isinstance(one, list)), ("", None))
     if rows is None:
         return None, 1
-    hits = _hits([(number, *leaf) for number, row in enumerate(rows) for leaf in _leaves(row, name)], gone)
+    hits = _find_records([(number, *leaf) for number, row in enumerate(rows) for leaf in _list_leaves(row, name)], gone)
     rows[:] = [row for number, row in enumerate(rows) if number not in hits]
-    if _hits([(0, *leaf) for leaf in _leaves(value)], gone):
+    if _find_records([(0, *leaf) for leaf in _list_leaves(value)], gone):
         return None, len(hits) + 1
     return json.dumps(value, ensure_ascii=False).encode(encoding), len(hits)
 
 
-def _element(name: str) -> re.Pattern[str]:
+def _compile_element(name: str) -> re.Pattern[str]:
     """Elements of XML that hold none of their own name: attributes, then content, which an empty one `<c/>` has not.
 
     Nothing is read twice, also where an end tag is missing.
@@ -257,10 +261,10 @@ def _element(name: str) -> re.Pattern[str]:
     return re.compile(rf"<{name}(?=[\s/>])([^<>]*+)>(?:(?<=/>)|({content})</{name}\s*+>)")
 
 
-_ROW, _CELL, _SHARED, _TEXT, _VALUE = map(_element, ("row", "c", "si", "t", "v"))
+_ROW, _CELL, _SHARED, _TEXT, _VALUE = map(_compile_element, ("row", "c", "si", "t", "v"))
 
 
-def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
+def _clean_xlsx(path: Path, gone: Targets) -> tuple[bytes | None, int]:
     """A sheet without the rows: xlsx is XML in a zip, where texts may lie apart from their cells."""
     with zipfile.ZipFile(path) as archive:
         parts = {info: archive.read(info) for info in archive.infolist()}
@@ -269,24 +273,28 @@ def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     shared: list[str] = []
     if info := by_name.get("xl/sharedStrings.xml"):
         shared = [item[0] for item in _SHARED.finditer(parts[info].decode())]
-    said = [_plain(one) for one in shared]
+    said = [_read_text(one) for one in shared]
     sheets = [info for name, info in by_name.items() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)]
     for info in sheets:
         xml = parts[info].decode()
         rows = [row[0] for row in _ROW.finditer(xml)]
-        names = dict(_cells(rows[0], said)) if rows else {}
-        hits = _hits(
-            [(n, names.get(at, "") if n else "", cell) for n, row in enumerate(rows) for at, cell in _cells(row, said)],
+        names = dict(_read_cells(rows[0], said)) if rows else {}
+        hits = _find_records(
+            [
+                (n, names.get(at, "") if n else "", cell)
+                for n, row in enumerate(rows)
+                for at, cell in _read_cells(row, said)
+            ],
             gone,
         )
         count += len(hits)
         kept = [row for number, row in enumerate(rows) if number not in hits]
-        numbered = iter([_numbered(row, number) for number, row in enumerate(kept, 1)] if hits else kept)
+        numbered = iter([_renumber(row, number) for number, row in enumerate(kept, 1)] if hits else kept)
         left = iter(n not in hits for n in range(len(rows)))
         parts[info] = _ROW.sub(lambda _, left=left, rows=numbered: next(rows) if next(left) else "", xml).encode()  # type: ignore[misc]
     if shared and count:
         rows = [row[0] for info in sheets for row in _ROW.finditer(parts[info].decode())]
-        used = {text for row in rows for _, text in _cells(row, said)}
+        used = {text for row in rows for _, text in _read_cells(row, said)}
         out = {n for n, text in enumerate(said) if text not in used}
         texts = iter("<si><t></t></si>" if n in out else one for n, one in enumerate(shared))
         info = by_name["xl/sharedStrings.xml"]
@@ -298,11 +306,11 @@ def _xlsx(path: Path, gone: Gone) -> tuple[bytes | None, int]:
     return made.getvalue(), count
 
 
-def _plain(xml: str) -> str:
+def _read_text(xml: str) -> str:
     return html.unescape("".join(text[2] or "" for text in _TEXT.finditer(xml)))
 
 
-def _cells(row: str, shared: list[str]) -> Iterator[tuple[str, str]]:
+def _read_cells(row: str, shared: list[str]) -> Iterator[tuple[str, str]]:
     """Letter of the column, and what stands there."""
     for cell in _CELL.finditer(row):
         attributes, content = cell[1], cell[2] or ""
@@ -310,11 +318,11 @@ def _cells(row: str, shared: list[str]) -> Iterator[tuple[str, str]]:
         number = value[2] or "" if value else ""
         column = re.search(r'\br="([A-Z]+)', attributes)
         is_shared = 't="s"' in attributes and number
-        plain = _plain(content) or html.unescape(number)
+        plain = _read_text(content) or html.unescape(number)
         yield column[1] if column else "", shared[int(number)] if is_shared else plain
 
 
-def _numbered(row: str, number: int) -> str:
+def _renumber(row: str, number: int) -> str:
     row = re.sub(r'\A(<row\b[^<>]*?\br=")\d+', rf"\g<1>{number}", row)
     return re.sub(r'(<c\b[^<>]*?\br="[A-Z]++)\d+', rf"\g<1>{number}", row)
 

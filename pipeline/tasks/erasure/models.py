@@ -17,7 +17,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.tables import ERASED, TABLES
 from pipeline.tasks.erasure import retraining
 from pipeline.tasks.erasure.files import remove_folder
-from pipeline.tasks.erasure.rules import Gone, one_of
+from pipeline.tasks.erasure.rules import Targets, is_one_of
 from pipeline.tasks.record.retry import retry
 from pipeline.training import registry
 
@@ -39,7 +39,7 @@ class Trace(NamedTuple):
     config: dict[str, Any]
 
 
-def trace_models(gone: Gone, marked: set[str]) -> list[Trace]:
+def trace_models(gone: Targets, marked: set[str]) -> list[Trace]:
     """Every model that is to go or to be flagged.
 
     Args:
@@ -48,18 +48,18 @@ def trace_models(gone: Gone, marked: set[str]) -> list[Trace]:
     """
     if not (gone.comments.height or gone.articles.height):
         return []
-    learnt = _learnt(gone)
+    learnt = _count_training_rows(gone)
     by_id = {str(name): rows for (name,), rows in learnt.partition_by("model_id", as_dict=True).items()}
     kinds = dict(warehouse.scan("models").select("model_id", "kind").collect().iter_rows())
     traces: list[Trace] = []
     ids_here: set[str] = set()
-    for folder in folders():
-        config, ids = config_of(folder), _ids(folder)
+    for folder in list_folders():
+        config, ids = read_config(folder), _list_ids(folder)
         ids_here |= ids
         rows = next((by_id[name] for name in (folder.name, *ids) if name in by_id), learnt.clear())
         erased, lost, count = (int(rows[name].sum()) for name in ("erased_count", "lost_count", "training_count"))
         is_marked = any(Path(path).is_relative_to(folder) for path in marked)
-        if is_marked or _is_to_go(folder, config, erased + lost, count):
+        if is_marked or _is_removed(folder, config, erased + lost, count):
             action = REMOVED
         elif erased:
             action = FLAGGED
@@ -74,18 +74,18 @@ def trace_models(gone: Gone, marked: set[str]) -> list[Trace]:
                      for kind, name, erased, count in absent.select(columns).iter_rows()]  # fmt: skip
 
 
-def _learnt(gone: Gone) -> pl.DataFrame:
+def _count_training_rows(gone: Targets) -> pl.DataFrame:
     """For each model the training rows that are erased now, that were erased before, and all."""
     count = pl.col("row_count")
     rows = warehouse.scan("training_texts").group_by("kind", "model_id").agg(
-        erased_count=count.filter(one_of("text_hash", gone.hashes)).sum(),
+        erased_count=count.filter(is_one_of("text_hash", gone.hashes)).sum(),
         lost_count=count.filter(pl.col("text_hash") == ERASED).sum(),
         training_count=count.sum(),
     )  # fmt: skip
     return rows.sort("kind", "model_id").collect()
 
 
-def _is_to_go(folder: Path, config: dict[str, Any], erased: int, count: int) -> bool:
+def _is_removed(folder: Path, config: dict[str, Any], erased: int, count: int) -> bool:
     if folder.name.startswith(_DRAFTS):
         return True
     if registry.holds(config) == "words":
@@ -93,18 +93,18 @@ def _is_to_go(folder: Path, config: dict[str, Any], erased: int, count: int) -> 
     return count > 0 and erased == count
 
 
-def folders() -> Iterator[Path]:
+def list_folders() -> Iterator[Path]:
     """Folders of models: all of the registry, and those of ours that lie elsewhere below the home; drafts too."""
     root = settings.models()
-    yield from _walk(root, in_registry=True)
+    yield from _walk_folders(root, in_registry=True)
     away = {Path(settings.warehouse()), settings.resources(), settings.scratch(""), root}
     homes = [settings.home(), settings.inbox(), settings.reports(), settings.labelling(), settings.releases()]
     tops = [home for home in homes if not any(home != other and home.is_relative_to(other) for other in homes)]
     for home in sorted(set(tops)):
-        yield from (folder for folder in _walk(home, away) if folder != root)
+        yield from (folder for folder in _walk_folders(home, away) if folder != root)
 
 
-def _walk(root: Path, away: set[Path] = frozenset(), *, in_registry: bool = False) -> Iterator[Path]:  # type: ignore[assignment]
+def _walk_folders(root: Path, away: set[Path] = frozenset(), *, in_registry: bool = False) -> Iterator[Path]:  # type: ignore[assignment]
     for parent, names, files in os.walk(root):
         folder = Path(parent)
         names[:] = sorted(name for name in names if folder / name not in away)
@@ -112,7 +112,7 @@ def _walk(root: Path, away: set[Path] = frozenset(), *, in_registry: bool = Fals
         has_weights = any(name.endswith(_WEIGHTS) for name in files)
         is_entry = in_registry and folder.parent == root and bool(files)
         if folder != root and (
-            is_draft or is_entry or (has_weights and (in_registry or config_of(folder).get("kind")))
+            is_draft or is_entry or (has_weights and (in_registry or read_config(folder).get("kind")))
         ):
             names.clear()  # what lies in it goes with it
             yield folder
@@ -120,7 +120,7 @@ def _walk(root: Path, away: set[Path] = frozenset(), *, in_registry: bool = Fals
             yield from (folder / name for name in names if (folder / name).is_symlink())
 
 
-def config_of(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a model as we write it; empty for what is not ours."""
     for name, kind in {"config.json": {}, **_FACTS}.items():
         try:
@@ -132,7 +132,7 @@ def config_of(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _ids(folder: Path) -> set[str]:
+def _list_ids(folder: Path) -> set[str]:
     """What a model may be called in `training_texts`: its folder's name, or the hash of what is in it."""
     if (folder / "model.safetensors").is_file() and (folder / "config.json").is_file() and len(folder.name) != 64:
         weights, config = (folder / "model.safetensors").read_bytes(), (folder / "config.json").read_bytes()
@@ -140,7 +140,7 @@ def _ids(folder: Path) -> set[str]:
     return {folder.name}
 
 
-def erase(gone: Gone, marked: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
+def erase_models(gone: Targets, marked: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
     """Record what becomes of each model, put those that go out of force, and remove their folders.
 
     In this order, so that it can be run again after a kill.
@@ -151,7 +151,7 @@ def erase(gone: Gone, marked: set[str], erasure_id: str, run_id: str) -> tuple[i
     traces = trace_models(gone, marked)
     if not traces:
         return 0, []
-    _record(
+    _record_traces(
         [trace for trace in traces if not Path(trace.model_id).name.startswith(_DRAFTS)],
         erasure_id,
         run_id,
@@ -161,7 +161,7 @@ def erase(gone: Gone, marked: set[str], erasure_id: str, run_id: str) -> tuple[i
     unserved = [
         trace for trace in traces if trace.action == ABSENT and registry.HOLDS.get(trace.kind, "words") == "words"
     ]
-    is_meant = one_of("model_id", [trace.model_id for trace in removed + unserved]) & pl.col("is_promoted")
+    is_meant = is_one_of("model_id", [trace.model_id for trace in removed + unserved]) & pl.col("is_promoted")
     bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
     count = sum(warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), run_id))
     for trace in removed:
@@ -170,7 +170,7 @@ def erase(gone: Gone, marked: set[str], erasure_id: str, run_id: str) -> tuple[i
     return count, [str(trace.folder) for trace in removed]
 
 
-def _record(traces: list[Trace], erasure_id: str, run_id: str) -> None:
+def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
     """Write rows of `model_erasures`. A model that is flagged again because of a kill keeps that it was in force."""
     models = {row["model_id"]: row for row in
               warehouse.scan("models").sort("is_promoted", "day").collect().iter_rows(named=True)}  # fmt: skip
@@ -181,7 +181,7 @@ def _record(traces: list[Trace], erasure_id: str, run_id: str) -> None:
         if trace.action == ABSENT and trace.model_id in recorded:
             continue  # a try before this one removed it
         row = models.get(trace.model_id, {})
-        recipe = retraining.recipe(trace.kind, {**trace.config, **json.loads(row["config"])}) if row else None
+        recipe = retraining.build_recipe(trace.kind, {**trace.config, **json.loads(row["config"])}) if row else None
         rows.append({
             "erasure_id": erasure_id, "kind": trace.kind, "model_id": trace.model_id,
             "erased_count": trace.erased_count, "training_count": trace.training_count,
@@ -211,14 +211,14 @@ def replace_rows(kind: str, rows: pl.DataFrame, run_id: str) -> None:
     retry(lambda: warehouse.replace("model_erasures", partition, merge, run_id))
 
 
-def train_again(erasure_id: str, run_id: str) -> dict[str, str]:
+def retrain(erasure_id: str, run_id: str) -> dict[str, str]:
     """Train again what an erasure removed and was in force, of each kind the newest; why some could not be.
 
     Each is recorded when it is done, so that a run after a kill goes on with the others.
     """
     rows = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
     problems: dict[str, str] = {}
-    needed = retraining.newest(rows.filter(pl.col("action") == REMOVED)).filter("is_promoted")
+    needed = retraining.select_newest(rows.filter(pl.col("action") == REMOVED)).filter("is_promoted")
     for row in needed.filter(pl.col("replaced_by").is_null()).iter_rows(named=True):
         try:
             replaced_by = retraining.train(row, run_id)
@@ -230,7 +230,7 @@ def train_again(erasure_id: str, run_id: str) -> dict[str, str]:
     return problems
 
 
-def summary(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, Any]]:
+def summarize(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, Any]]:
     """What people and programs are told of each model: what became of it, and of a removed one what to do.
 
     Args:
@@ -238,12 +238,12 @@ def summary(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, A
         problems: why a model could not be trained again, by its id.
     """
     columns = ("kind", "model_id", "erased_count", "training_count", "erased_ratio", "action", "replaced_by")
-    newest = {row["kind"]: row["model_id"] for row in retraining.newest(rows).iter_rows(named=True)}
+    newest = {row["kind"]: row["model_id"] for row in retraining.select_newest(rows).iter_rows(named=True)}
     summaries = []
     for row in rows.iter_rows(named=True):
         is_needed = row["day"] is None or row["model_id"] == newest.get(row["kind"])
         model = {name: row[name] for name in columns}
-        model["train_again"] = retraining.command(row) if is_needed and row["action"] != ABSENT else None
+        model["train_again"] = retraining.format_command(row) if is_needed and row["action"] != ABSENT else None
         model["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
         model["problem"] = problems.get(row["model_id"])
         summaries.append(model)

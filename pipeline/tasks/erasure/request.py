@@ -18,7 +18,18 @@ from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
 from pipeline.tables import SOURCE
 from pipeline.tasks.erasure import pages, rules
-from pipeline.tasks.erasure.rules import COMMENT, FIRST, LEAST, RULES, THREAD, Gone, among, one_of, says, tells
+from pipeline.tasks.erasure.rules import (
+    COMMENT,
+    FIRST_CHARS,
+    LEAST_BYTES,
+    RULES,
+    THREAD,
+    Targets,
+    has_text,
+    is_among,
+    is_one_of,
+    mentions,
+)
 
 COLUMNS = ("source", "user_id", "comment_id", "thread_id")
 _PSEUDONYM = re.compile("[0-9a-f]{32}")
@@ -45,7 +56,7 @@ class Request(NamedTuple):
     file: Path | None = None
 
 
-class Wanted(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request, checked: source (null: any) and id of each kind."""
 
     user_ids: list[str]
@@ -54,7 +65,7 @@ class Wanted(NamedTuple):
     threads: pl.DataFrame
     origin: str | None
     source: str | None
-    number: int  # of those who, and what, are named
+    request_count: int  # of those who, and what, are named
     file: Path | None = None  # it names who is erased, and must be there as long as they are not
 
     @property
@@ -64,7 +75,7 @@ class Wanted(NamedTuple):
         return "+".join(name for name, ids in given.items() if ids)
 
 
-def wanted(request: Request, key: bytes | None) -> Wanted:
+def check_request(request: Request, key: bytes | None) -> CheckedRequest:
     """A request checked, its user ids as pseudonyms.
 
     Raises:
@@ -75,7 +86,7 @@ def wanted(request: Request, key: bytes | None) -> Wanted:
     rows = [(f"--{name.replace('_', '-')}", request.source, name, value) for name, values in (
         ("user_id", request.user_ids), ("comment_id", request.comment_ids), ("thread_id", request.thread_ids)
     ) for value in values]  # fmt: skip
-    rows += _of_file(request.file, request.source) if request.file else []
+    rows += _read_file(request.file, request.source) if request.file else []
     if not rows and not request.origin:
         raise BadInput("name whom or what to forget: user ids, comment ids, thread ids, an origin, or a file of ids")
     found: dict[str, list[tuple[str | None, str]]] = {"user_id": [], "comment_id": [], "thread_id": []}
@@ -85,7 +96,7 @@ def wanted(request: Request, key: bytes | None) -> Wanted:
             raise BadInput(f"{where}: expected an id, found nothing")
         if name == "user_id" and not _PSEUDONYM.fullmatch(value):
             raw.append(value)
-            value = _pseudonym(where, source, value, key)  # noqa: PLW2901
+            value = _hash_user(where, source, value, key)  # noqa: PLW2901
         elif name == "user_id" and source and (made := anonymise.surrogate(source, value, key or settings.user_key())):
             twins.add(made)  # Zhihu's own ids look like pseudonyms
         elif name != "user_id" and source:  # an id that is a mail or a telephone is stored as a surrogate
@@ -96,13 +107,13 @@ def wanted(request: Request, key: bytes | None) -> Wanted:
     users = {user for _, user in found["user_id"]}
     origin = request.origin and anonymise.scrub_file_name(request.origin, key or settings.user_key())
     number = len(users) + frames["comment_id"].height + frames["thread_id"].height + bool(request.origin)
-    return Wanted(
+    return CheckedRequest(
         sorted(users | twins), sorted(set(raw)), frames["comment_id"], frames["thread_id"],
         origin, request.source, number, request.file and request.file.resolve(),
     )  # fmt: skip
 
 
-def _pseudonym(where: str, source: str | None, user: str, key: bytes | None) -> str:
+def _hash_user(where: str, source: str | None, user: str, key: bytes | None) -> str:
     if source is None:
         raise BadInput(f"{where}: an id as the site has it needs its source; a pseudonym is 32 hexadecimal digits")
     if not (made := anonymise.surrogate(source, user, key or settings.user_key())):
@@ -110,7 +121,7 @@ def _pseudonym(where: str, source: str | None, user: str, key: bytes | None) -> 
     return made
 
 
-def _of_file(path: Path, source: str | None) -> list[tuple[str, str | None, str, str]]:
+def _read_file(path: Path, source: str | None) -> list[tuple[str, str | None, str, str]]:
     """Rows of a file as (where, source, kind of id, id)."""
     found: list[tuple[str, str | None, str, str]] = []
     for chunk in read_chunks(path):
@@ -118,7 +129,7 @@ def _of_file(path: Path, source: str | None) -> list[tuple[str, str | None, str,
             where = f"{path.name}, row {number}"
             if strange := sorted(set(map(str, row)) - set(COLUMNS)):
                 raise BadInput(f"{where}: unknown field {strange[0][:40]!r}; expected {', '.join(COLUMNS)}")
-            given = {name: _cell(where, name, row.get(name)) for name in COLUMNS}
+            given = {name: _parse_cell(where, name, row.get(name)) for name in COLUMNS}
             own = given.pop("source") or source
             if own is not None and not re.match(SOURCE, own):
                 raise BadInput(f"{where}: field 'source': expected a source name, found {own[:40]!r}")
@@ -129,7 +140,7 @@ def _of_file(path: Path, source: str | None) -> list[tuple[str, str | None, str,
     return found
 
 
-def _cell(where: str, name: str, value: Any) -> str | None:
+def _parse_cell(where: str, name: str, value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return (value or "").strip() or None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -140,15 +151,15 @@ def _cell(where: str, name: str, value: Any) -> str | None:
 # --- what it comes to
 
 
-def resolve(asked: Wanted) -> Gone:
+def resolve(asked: CheckedRequest) -> Targets:
     """What is erased, of the present and of former states, and the keys of what was made of it."""
-    origins = _origins(asked)
-    users = one_of("user_id", asked.user_ids)
-    threads = _named(asked.threads, "thread_id")
+    origins = _find_origins(asked)
+    users = is_one_of("user_id", asked.user_ids)
+    threads = _is_named(asked.threads, "thread_id")
     if asked.user_ids:
-        threads |= among(_own_articles(asked))
-    is_meant = users | _named(asked.comments, "comment_id") | among(origins)
-    is_article = threads | among(origins)
+        threads |= is_among(_find_articles(asked))
+    is_meant = users | _is_named(asked.comments, "comment_id") | is_among(origins)
+    is_article = threads | is_among(origins)
     mine = warehouse.history("comments").filter(is_meant).select("source", "day", "thread_id", "comment_id", "text",
                                                                  "text_hash").unique().collect()  # fmt: skip
     about = warehouse.history("articles").filter(is_article).select(
@@ -164,9 +175,9 @@ def resolve(asked: Wanted) -> Gone:
         return keys.join(there.select(columns).unique().collect(), on=columns, how="anti").sort(columns)
 
     commented = without(mine, others, COMMENT)
-    texts, words = _own_words(mine, about, others, other_articles)
-    replies = others.filter(among(commented, "source", "thread_id", "parent_id")).select(COMMENT).unique().collect()
-    gone = Gone(
+    texts, words = _select_own_texts(mine, about, others, other_articles)
+    replies = others.filter(is_among(commented, "source", "thread_id", "parent_id")).select(COMMENT).unique().collect()
+    gone = Targets(
         comments=mine.select("source", "day", "thread_id", "comment_id").unique(),
         commented=commented,
         replies=replies,
@@ -174,35 +185,35 @@ def resolve(asked: Wanted) -> Gone:
         threads=without(about, other_articles, THREAD),
         origins=origins,
         texts=texts,
-        hashes=pl.concat([text_hash(texts), _further_hashes(mine, about, others, other_articles)]).unique().sort(),
+        hashes=pl.concat([text_hash(texts), _select_more_hashes(mine, about, others, other_articles)]).unique().sort(),
         words=words,
         tokens=without(mine, others, ("source", "day", "text_hash")),
-        generated=_keys(*COMMENT),
-        items=_keys(*COMMENT),
-        sentences=_keys("source", "item_id"),
-        tasks=_keys("project", "task_id", "row_id"),
+        generated=_empty_keys(*COMMENT),
+        items=_empty_keys(*COMMENT),
+        sentences=_empty_keys("source", "item_id"),
+        tasks=_empty_keys("project", "task_id", "row_id"),
         shown=pl.Series(dtype=pl.String),
         pairs=pl.Series(dtype=pl.String),
-        explicit=_keys("source", "explicit"),
+        explicit=_empty_keys("source", "explicit"),
         completions=pl.Series(dtype=pl.String),
         user_ids=asked.user_ids,
         raw_ids=asked.raw_ids,
     )
-    return rules.marked(_derived(gone, asked))
+    return rules.add_marks(_add_derived(gone, asked))
 
 
-def _keys(*columns: str) -> pl.DataFrame:
+def _empty_keys(*columns: str) -> pl.DataFrame:
     return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
 
 
-def _named(ids: pl.DataFrame, column: str) -> pl.Expr:
+def _is_named(ids: pl.DataFrame, column: str) -> pl.Expr:
     anywhere = ids.filter(pl.col("source").is_null())["id"]
-    return one_of(column, anywhere) | among(ids.drop_nulls(), "source", column)
+    return is_one_of(column, anywhere) | is_among(ids.drop_nulls(), "source", column)
 
 
-def _origins(asked: Wanted) -> pl.DataFrame:
+def _find_origins(asked: CheckedRequest) -> pl.DataFrame:
     if asked.origin is None:
-        return _keys("source", "origin")
+        return _empty_keys("source", "origin")
     is_it = pl.col("origin") == asked.origin
     if asked.source:
         is_it &= pl.col("source") == asked.source
@@ -211,14 +222,14 @@ def _origins(asked: Wanted) -> pl.DataFrame:
     return pl.concat(found).unique().sort("source")
 
 
-def _own_articles(asked: Wanted) -> pl.DataFrame:
+def _find_articles(asked: CheckedRequest) -> pl.DataFrame:
     bodies = warehouse.history("raw_pages").filter(pl.col("body").str.contains_any(asked.user_ids))
     rows = bodies.select("source", "url", "body").unique().collect()
-    none = _keys(*COMMENT)
-    return pages.own_articles(rows, _Nobody(none, asked.user_ids, asked.raw_ids))  # type: ignore[arg-type]
+    none = _empty_keys(*COMMENT)
+    return pages.find_articles(rows, _UserTargets(none, asked.user_ids, asked.raw_ids))  # type: ignore[arg-type]
 
 
-class _Nobody(NamedTuple):
+class _UserTargets(NamedTuple):
     """Of `Gone`, what cutting a page by its users needs."""
 
     commented: pl.DataFrame
@@ -228,7 +239,7 @@ class _Nobody(NamedTuple):
     marks: Sequence[str] = ()
 
 
-def _own_words(
+def _select_own_texts(
     mine: pl.DataFrame, about: pl.DataFrame, others: pl.LazyFrame, articles: pl.LazyFrame
 ) -> tuple[pl.Series, list[str]]:
     """Texts that nobody else wrote, and both ends of the long ones (or the wholes) that no other text has in it."""
@@ -238,18 +249,18 @@ def _own_words(
     theirs = pl.concat([
         others.select("text"), *(articles.select(text=name) for name in ("title", "text", "summary"))
     ]).drop_nulls()  # fmt: skip
-    texts = own.filter(~own.is_in(theirs.filter(one_of("text", own)).collect(engine="streaming")["text"].implode()))
-    long = texts.filter(texts.str.len_bytes() >= LEAST)
-    patterns = sorted({part for text in long for part in (text, *_ends(text))})
+    texts = own.filter(~own.is_in(theirs.filter(is_one_of("text", own)).collect(engine="streaming")["text"].implode()))
+    long = texts.filter(texts.str.len_bytes() >= LEAST_BYTES)
+    patterns = sorted({part for text in long for part in (text, *_cut_ends(text))})
     met: set[str] = set()
     if patterns:
         hits = theirs.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode()).drop_nulls()
         met = set(hits.unique().collect(engine="streaming")["text"])
-    words = {part for text in long if text not in met for part in _ends(text) - met or {text}}
+    words = {part for text in long if text not in met for part in _cut_ends(text) - met or {text}}
     return texts, sorted({spelling for word in words for spelling in warehouse.spellings(word)})
 
 
-def _further_hashes(
+def _select_more_hashes(
     mine: pl.DataFrame, about: pl.DataFrame, others: pl.LazyFrame, articles: pl.LazyFrame
 ) -> pl.Series:  # fmt: skip
     """Hashes of what models may have learnt from besides: titles and bodies as one, which comments have for a context,
@@ -257,22 +268,27 @@ def _further_hashes(
     """
     whole = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
     contexts = about.select(whole).to_series().drop_nulls().unique()
-    theirs = articles.select(whole.alias("whole")).filter(one_of("whole", contexts)).collect()["whole"]
+    theirs = articles.select(whole.alias("whole")).filter(is_one_of("whole", contexts)).collect()["whole"]
     keys = mine.select("source", "day", "thread_id", "comment_id")
-    scored = warehouse.history("scores").filter(among(keys)).select(pl.col("text_hash").unique()).collect()["text_hash"]
-    shared = others.filter(one_of("text_hash", scored)).select("text_hash").collect()["text_hash"]
+    scored = (
+        warehouse.history("scores").filter(is_among(keys)).select(pl.col("text_hash").unique()).collect()["text_hash"]
+    )
+    shared = others.filter(is_one_of("text_hash", scored)).select("text_hash").collect()["text_hash"]
     contexts = contexts.filter(~contexts.is_in(theirs.implode())).rename("text_hash")
     return pl.concat([text_hash(contexts), scored.filter(~scored.is_in(shared.implode()))])
 
 
-def _ends(text: str) -> set[str]:
+def _cut_ends(text: str) -> set[str]:
     """What a text is looked for by: how it begins, and how it ends, as half a record may be left of it."""
-    return {text[:FIRST], *(end for end in [text[-FIRST:]] if len("".join(end.split()).encode()) >= LEAST)}
+    return {
+        text[:FIRST_CHARS],
+        *(end for end in [text[-FIRST_CHARS:]] if len("".join(end.split()).encode()) >= LEAST_BYTES),
+    }
 
 
-def _derived(gone: Gone, asked: Wanted) -> Gone:
+def _add_derived(gone: Targets, asked: CheckedRequest) -> Targets:
     """With the keys of what was made of it, one kind after the other."""
-    rule = {name: RULES[name].goes for name in RULES}
+    rule = {name: RULES[name].is_erased for name in RULES}
 
     def found(name: str, *columns: str, **renamed: str) -> pl.DataFrame:
         is_it = rule[name]
@@ -297,15 +313,20 @@ def _derived(gone: Gone, asked: Wanted) -> Gone:
         gone.sentences.select("source", thread_id="item_id", comment_id="item_id"),
     ])  # fmt: skip
     tasks = warehouse.history("label_tasks")
-    mine = tasks.filter(among(of_items) | tells(gone, "text")).select("project", "task_id", "row_id").unique().collect()
-    shown = tasks.filter(among(gone.replies)).select("row_id").unique().collect()["row_id"]
+    mine = (
+        tasks.filter(is_among(of_items) | mentions(gone, "text"))
+        .select("project", "task_id", "row_id")
+        .unique()
+        .collect()
+    )
+    shown = tasks.filter(is_among(gone.replies)).select("row_id").unique().collect()["row_id"]
     gone = gone._replace(tasks=mine, shown=shown, completions=found("completions", "completion_id")["completion_id"])
     made = found("pairs", "pair_id", "source", "explicit", "completion_id", "implicit")
-    asked_for = made.filter(says(gone, "implicit") | one_of("completion_id", gone.completions))
+    asked_for = made.filter(has_text(gone, "implicit") | is_one_of("completion_id", gone.completions))
     gone = gone._replace(
         pairs=asked_for["pair_id"],
         completions=pl.concat([gone.completions, asked_for["completion_id"].drop_nulls()]).unique(),
     )
-    others = warehouse.scan("pairs").filter(~one_of("pair_id", gone.pairs)).select("source", "explicit").unique()
+    others = warehouse.scan("pairs").filter(~is_one_of("pair_id", gone.pairs)).select("source", "explicit").unique()
     told = asked_for.select("source", "explicit").unique()
     return gone._replace(explicit=told.join(others.collect(), on=["source", "explicit"], how="anti"))

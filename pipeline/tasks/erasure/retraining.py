@@ -24,7 +24,7 @@ _BY_HAND = "by the command that made it, on a file without what is erased"
 _ADAPTED = "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is"
 
 
-def recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
+def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a model of the registry was trained by: its profile, and the numbers that are not the profile's.
 
     Args:
@@ -72,7 +72,7 @@ def recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     return found
 
 
-def command(row: Mapping[str, Any]) -> str:
+def format_command(row: Mapping[str, Any]) -> str:
     """How a removed model is trained again: a command, or in words.
 
     Args:
@@ -106,9 +106,9 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
     """
     kind, day, training = str(row["kind"]), str(row["day"]), json.loads(row["recipe"] or "null")
     if training is None:
-        raise Missing(command(row))
+        raise Missing(format_command(row))
     if training.get("source"):
-        raise Missing(f"it stood on {training['source']}, whose place is not recorded; give it: {command(row)}")
+        raise Missing(f"it stood on {training['source']}, whose place is not recorded; give it: {format_command(row)}")
     profile = {"profile": training["profile"]} if training["profile"] else {}
     if kind in _COUNTS:
         model_id = retry(lambda: masked_lm.count(kind[-2:], day, run_id))
@@ -129,14 +129,14 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
 
 def describe_model(kind: str) -> str:
     """What answers for a kind now, in words."""
-    if model_id := model_registry.model_for(kind, None):
+    if model_id := model_registry.select_model_id(kind, None):
         return f"model {model_id[:12]}"
     if kind == in_force.KIND:
         return "the model shipped with Undertone"
     return "counts of the shipped sample" if kind in _COUNTS else "none"
 
 
-def newest(rows: pl.DataFrame) -> pl.DataFrame:
+def select_newest(rows: pl.DataFrame) -> pl.DataFrame:
     """Of models in tables the one of each kind to train again: that was in force, of the newest day."""
     return rows.filter(pl.col("day").is_not_null()).sort(
         "is_promoted", "day", "model_id"

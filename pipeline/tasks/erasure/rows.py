@@ -8,22 +8,22 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.tables import ERASED, TABLES
-from pipeline.tasks.erasure.pages import cut_text, page_id
-from pipeline.tasks.erasure.rules import RULES, Gone, among, one_of
+from pipeline.tasks.erasure.pages import cut_page, page_id
+from pipeline.tasks.erasure.rules import RULES, Targets, is_among, is_one_of
 from pipeline.tasks.record.retry import retry
 
 
-def select_rows(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+def select_rows(gone: Targets, name: str) -> tuple[pl.Expr | None, Callable[[pl.LazyFrame], pl.LazyFrame]]:
     """Which rows a rule is about, and what becomes of all rows of their partition."""
     rule = RULES[name]
     if name == "raw_pages":
-        return _pages(gone)
+        return _update_pages(gone)
     if name == "training_texts":
-        return _hashes(gone)
-    if rule.goes is None:
+        return _update_hashes(gone)
+    if rule.is_erased is None:
         return None, lambda rows: rows
-    goes = rule.goes(gone)
-    fields = rule.mended(gone) if rule.mended else {}
+    goes = rule.is_erased(gone)
+    fields = rule.updates(gone) if rule.updates else {}
     changed = {c: (where & pl.col(c).ne_missing(value), value) for c, (where, value) in fields.items()}
     is_meant = reduce(or_, (where for where, _ in changed.values()), goes)
 
@@ -34,14 +34,14 @@ def select_rows(gone: Gone, name: str) -> tuple[pl.Expr | None, Callable[[pl.Laz
     return is_meant, mended
 
 
-def _pages(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
-    goes = among(gone.origins)
+def _update_pages(gone: Targets) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+    goes = is_among(gone.origins)
     hints = sorted({*gone.marks, *gone.commented["comment_id"]})
     if not hints:
         return goes, lambda rows: rows.filter(~goes)
     may = pl.col("body").str.contains_any(hints)
     cut = pl.struct("source", "url", body=pl.when(may).then("body")).map_elements(
-        lambda page: page["body"] and cut_text(page["body"], page["source"], page["url"], gone),
+        lambda page: page["body"] and cut_page(page["body"], page["source"], page["url"], gone),
         return_dtype=pl.String,
     )
     body = pl.when(may).then(cut).otherwise("body")
@@ -60,8 +60,8 @@ def _pages(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]
     return is_meant, mended
 
 
-def _hashes(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
-    is_meant = one_of("text_hash", gone.hashes)
+def _update_hashes(gone: Targets) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]]:
+    is_meant = is_one_of("text_hash", gone.hashes)
     columns = TABLES["training_texts"].schema.column_names()
 
     def mended(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -71,15 +71,15 @@ def _hashes(gone: Gone) -> tuple[pl.Expr, Callable[[pl.LazyFrame], pl.LazyFrame]
     return is_meant, mended
 
 
-def recount(gone: Gone, run_id: str) -> None:
+def recount(gone: Targets, run_id: str) -> None:
     """Count the comments that go among the dropped, under the reason `erased`, so that the funnel adds up.
 
     It is told as it will be, and so the same whether the comments are gone already or not.
     """
     at = ["source", "day", "origin"]
-    is_meant = among(gone.comments)
+    is_meant = is_among(gone.comments)
     there = warehouse.scan("comments").group_by(at).agg(n=is_meant.sum(), kept=(~is_meant).sum())
-    runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~among(gone.origins))
+    runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~is_among(gone.origins))
     found = runs.join(there.filter(pl.col("n") > 0), on=at).select(*at, "read_count", "kept").collect()
     for source, day, origin, read, kept in found.iter_rows():
         where = warehouse.slice_of(source=source, day=day.isoformat(), origin=origin)

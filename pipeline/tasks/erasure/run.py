@@ -25,10 +25,10 @@ from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.erasure import models
-from pipeline.tasks.erasure.files import clean, from_ledger, from_spool
-from pipeline.tasks.erasure.request import Request, Wanted, resolve, wanted
+from pipeline.tasks.erasure.files import clean_file, erase_from_ledger, erase_from_spool
+from pipeline.tasks.erasure.request import CheckedRequest, Request, check_request, resolve
 from pipeline.tasks.erasure.rows import recount, select_rows
-from pipeline.tasks.erasure.rules import RULES, Gone
+from pipeline.tasks.erasure.rules import RULES, Targets
 from pipeline.tasks.labelling import release
 from pipeline.tasks.record.retry import retry
 
@@ -40,7 +40,7 @@ _ID = re.compile("[0-9a-f]{32}")
 _COUNTS = ("row_count", "file_count")
 
 
-class Forgotten(NamedTuple):
+class Outcome(NamedTuple):
     """What an erasure came to.
 
     Attributes:
@@ -66,8 +66,8 @@ Count = tuple[int, int]  # rows, files
 class _Erasure(NamedTuple):
     """An erasure on its way."""
 
-    gone: Gone
-    asked: Wanted
+    gone: Targets
+    asked: CheckedRequest
     erasure_id: str
     run_id: str
     grace: timedelta
@@ -81,7 +81,7 @@ class _Erasure(NamedTuple):
 def forget(
     request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE,
     retrain: bool = False,
-) -> Forgotten:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """Erase everything that comes from what is named: rows, files, bytes, models; write receipts.
 
     It can be run again after a kill; another of its kind waits for its end. Other runs may go on, but one that read the
@@ -99,10 +99,10 @@ def forget(
         BadInput: the request is wrong, or another table's rows lie in a folder of ours; nothing was erased.
         Retry: another writer was faster again and again, or something is left; where, is told. Run it again.
     """
-    asked = wanted(request, key)
+    asked = check_request(request, key)
     warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
     warehouse.refuse_unknown_states(RULES)
-    with _alone(), _unfinished(asked, key or settings.user_key()) as erasure_id:
+    with _lock(), _open_erasure(asked, key or settings.user_key()) as erasure_id:
         gone = resolve(asked)
         receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
         told = {store: (rows, files) for store, rows, files in receipts.select("store", *_COUNTS).iter_rows()}
@@ -112,14 +112,14 @@ def forget(
             "erasing %d comments and %d articles and what was made of them", gone.comments.height, gone.articles.height
         )
         try:
-            _erase(one, verify)
+            _erase_all(one, verify)
         finally:  # what is erased is told, however it ended
-            retry(lambda: _receipts(one))
-        return _forgotten(one, models.train_again(erasure_id, run_id) if retrain else {})
+            retry(lambda: _write_receipts(one))
+        return _build_outcome(one, models.retrain(erasure_id, run_id) if retrain else {})
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _lock() -> Iterator[None]:
     """One erasure at a time: of two people who wrote the same, each would leave its words to the other.
 
     The lock goes with its process. It lies in the folder that all machines share.
@@ -135,7 +135,7 @@ def _alone() -> Iterator[None]:
 
 
 @contextmanager
-def _unfinished(asked: Wanted, key: bytes | None) -> Iterator[str]:
+def _open_erasure(asked: CheckedRequest, key: bytes | None) -> Iterator[str]:
     """The id of an erasure, kept in the home until it is done: whoever runs it again adds to the receipts of before.
 
     It is random, as one made of the request would tell for ever whether a person is among those who went. The file's
@@ -152,31 +152,31 @@ def _unfinished(asked: Wanted, key: bytes | None) -> Iterator[str]:
     path.unlink(missing_ok=True)
 
 
-def _erase(one: _Erasure, verify: bool) -> None:
+def _erase_all(one: _Erasure, verify: bool) -> None:
     left: list[warehouse.Place] = []
     for _ in range(PASSES if verify else 1):
-        for store, step in steps(one):
-            _do(one, store, step)
-        left = _left(one) if verify else []
+        for store, step in list_steps(one):
+            _run_step(one, store, step)
+        left = _find_remaining(one) if verify else []
         if not left:
             break
         for name in sorted({place.store for place in left} & {*TABLES}):
             tidy = warehouse.sweep if name == "comments" else warehouse.purge  # their old states lead to the rest
             retry(lambda name=name, tidy=tidy: tidy(name, one.grace))  # type: ignore[misc]
     if left:
-        raise Retry(f"the comments are still there, as what was made of them is not all gone: {_told(left)}")
-    _do(one, "comments", lambda: _table(one, "comments"))
-    if verify and (left := _places(one, {"comments"})):
-        raise Retry(f"something erased is left: {_told(left)}")
+        raise Retry(f"the comments are still there, as what was made of them is not all gone: {_format_places(left)}")
+    _run_step(one, "comments", lambda: _erase_table(one, "comments"))
+    if verify and (left := _search(one, {"comments"})):
+        raise Retry(f"something erased is left: {_format_places(left)}")
 
 
-def _places(one: _Erasure, stores: Container[str] | None = None) -> list[warehouse.Place]:
+def _search(one: _Erasure, stores: Container[str] | None = None) -> list[warehouse.Place]:
     """Where something of it is, but for the file that names it."""
     met = warehouse.search(one.gone.marks, stores, one.closed)
     return [place for place in met if place.path != str(one.asked.file)]
 
 
-def _told(left: Sequence[warehouse.Place]) -> str:
+def _format_places(left: Sequence[warehouse.Place]) -> str:
     where = ", ".join(f"{place.store} ({place.path})" for place in left[:10])
     if not any(place.store in TABLES for place in left):
         return where
@@ -184,35 +184,35 @@ def _told(left: Sequence[warehouse.Place]) -> str:
     return f"{where}; {why}"
 
 
-def steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
+def list_steps(one: _Erasure) -> Iterator[tuple[str, Callable[[], Count]]]:
     """What is done, store by store, in order; all but the comments."""
-    yield "models", lambda: _models(one)
-    yield "ledger", lambda: (from_ledger(one.gone), 0)
-    yield "spool", lambda: (from_spool(one.gone), 0)
-    yield "inbox", lambda: _inbox(one)
+    yield "models", lambda: _erase_models(one)
+    yield "ledger", lambda: (erase_from_ledger(one.gone), 0)
+    yield "spool", lambda: (erase_from_spool(one.gone), 0)
+    yield "inbox", lambda: _erase_inbox(one)
     for store in ("labelling", "reports", "scratch", "home"):
-        yield store, lambda store=store: _files(one, store)  # type: ignore[misc]
+        yield store, lambda store=store: _erase_files(one, store)  # type: ignore[misc]
     for name in RULES:
         if name not in ("models", "comments"):
-            yield name, lambda name=name: _table(one, name)  # type: ignore[misc]
+            yield name, lambda name=name: _erase_table(one, name)  # type: ignore[misc]
         if name == "annotated_comments":
-            yield "releases", lambda: _releases(one)
+            yield "releases", lambda: _erase_releases(one)
 
 
-def _do(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
-    _count(one, store, *retry(step))
+def _run_step(one: _Erasure, store: str, step: Callable[[], Count]) -> None:
+    _add_count(one, store, *retry(step))
     if store not in TABLES:  # those tell it themselves
-        retry(lambda: _receipts(one))  # at once: a kill takes the count of one store with it at most
+        retry(lambda: _write_receipts(one))  # at once: a kill takes the count of one store with it at most
 
 
-def _count(one: _Erasure, store: str, rows: int, files: int) -> None:
+def _add_count(one: _Erasure, store: str, rows: int, files: int) -> None:
     if rows or files:
         log.info("%s: erased %d rows, %d files", store, rows, files)
         before = one.counts.get(store, (0, 0))
         one.counts[store] = (before[0] + rows, before[1] + files)
 
 
-def _table(one: _Erasure, name: str) -> Count:
+def _erase_table(one: _Erasure, name: str) -> Count:
     """Erase a table's rows and mend its fields; where its former states have some, these go."""
     is_meant, rows = select_rows(one.gone, name)
     if is_meant is None:
@@ -220,44 +220,44 @@ def _table(one: _Erasure, name: str) -> Count:
     if name == "dropped":
         recount(one.gone, one.run_id)
     for count in warehouse.rewrite(name, is_meant, rows, one.run_id):
-        _count(one, name, count, 0)  # at once: a race that is lost later takes nothing back
-    retry(lambda: _receipts(one))  # before the old states go: after them nothing leads here again
+        _add_count(one, name, count, 0)  # at once: a race that is lost later takes nothing back
+    retry(lambda: _write_receipts(one))  # before the old states go: after them nothing leads here again
     has_some = warehouse.met(warehouse.history(name), is_meant).head(1).collect().height
     return 0, warehouse.purge(name, one.grace) if has_some else 0
 
 
-def _models(one: _Erasure) -> Count:
+def _erase_models(one: _Erasure) -> Count:
     """Remove the folders of models that hold words of it; such a model is in force no longer."""
-    count, folders = models.erase(one.gone, _marked(one), one.erasure_id, one.run_id)
+    count, folders = models.erase_models(one.gone, _search_models(one), one.erasure_id, one.run_id)
     one.removed.extend(folders)
     return count, len(folders)
 
 
-def _marked(one: _Erasure) -> set[str]:
+def _search_models(one: _Erasure) -> set[str]:
     """Files of models in which the search meets something of it."""
-    return {place.path for place in _places(one, {"models"})}
+    return {place.path for place in _search(one, {"models"})}
 
 
-def _inbox(one: _Erasure) -> Count:
+def _erase_inbox(one: _Erasure) -> Count:
     """Take records out of the files of the inbox. Rows from there are filed under `inbox`, not under a file's name."""
     root, sources = settings.inbox(), set(one.gone.commented["source"]) | set(one.gone.threads["source"])
     rows = files = 0
-    met = {place.path for place in _places(one, {"inbox"})}
+    met = {place.path for place in _search(one, {"inbox"})}
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         of = path.relative_to(root).parts[0]
         if not path.is_file() or path == one.asked.file:
             continue
         if str(path) in met or of in {*sources, one.asked.source}:
-            count = clean(path, one.gone, is_met=str(path) in met)
+            count = clean_file(path, one.gone, is_met=str(path) in met)
             rows, files = rows + count, files + bool(count)
             one.removed.extend([] if path.exists() else [str(path)])
     return rows, files
 
 
-def _releases(one: _Erasure) -> Count:
+def _erase_releases(one: _Erasure) -> Count:
     """Write the files of releases anew that hold something erased."""
     root = settings.releases()
-    met = {Path(place.path).relative_to(root).parts[0] for place in _places(one, {"releases"})}
+    met = {Path(place.path).relative_to(root).parts[0] for place in _search(one, {"releases"})}
     for name in sorted(met):
         for stray in [p for p in (root / name).iterdir() if p.name.startswith(".") or p.suffix not in _OF_RELEASE]:
             stray.unlink(missing_ok=True)  # of a run that was killed
@@ -268,15 +268,15 @@ def _releases(one: _Erasure) -> Count:
 _OF_RELEASE = (".md", ".jsonl", ".csv", ".parquet")
 
 
-def _files(one: _Erasure, store: str) -> Count:
+def _erase_files(one: _Erasure, store: str) -> Count:
     """Clean or remove what a folder holds of it; of scratch what can be made again, as vectors tell of texts too."""
     rows = files = 0
-    for place in _places(one, {store}):
+    for place in _search(one, {store}):
         path = Path(place.path)
         if store == "home" and path.suffix.startswith((".db", ".pid")):
             continue  # not ours to cut, nor is the log of writes beside it: the search tells of it
         if store in ("labelling", "home"):
-            rows += clean(path, one.gone)
+            rows += clean_file(path, one.gone)
         elif store == "scratch":
             warehouse.discard([place.path])
         else:
@@ -296,11 +296,11 @@ def _files(one: _Erasure, store: str) -> Count:
     return rows, files
 
 
-def _left(one: _Erasure) -> list[warehouse.Place]:
+def _find_remaining(one: _Erasure) -> list[warehouse.Place]:
     """Where something is left, but for the comments themselves."""
     strays = warehouse.strays("comments")  # its other files hold them until the end
     one.closed.clear()  # some of it may have gone meanwhile
-    met = _places(one)
+    met = _search(one)
     found = [place for place in met if place.store != "comments" or place.path in strays]
     found += [warehouse.Place("models", str(model.folder)) for model in models.trace_models(one.gone, set())
               if model.action == models.REMOVED]  # fmt: skip
@@ -312,13 +312,13 @@ def _left(one: _Erasure) -> list[warehouse.Place]:
     return found
 
 
-def _receipts(one: _Erasure) -> None:
+def _write_receipts(one: _Erasure) -> None:
     """Tell what was erased of each store, in all tries."""
     if one.counts == one.told:
         return
     about = {
         "erasure_id": one.erasure_id, "day": one.day, "erased_at": datetime.now(UTC), "kind": one.asked.kind,
-        "request_count": one.asked.number, "run_id": one.run_id, "code_version": __version__,
+        "request_count": one.asked.request_count, "run_id": one.run_id, "code_version": __version__,
     }  # fmt: skip
     rows = [{**about, "store": store, **dict(zip(_COUNTS, n, strict=True))} for store, n in one.counts.items()]
     told = pl.DataFrame(rows, schema=empty("erasures").schema).lazy()
@@ -328,14 +328,14 @@ def _receipts(one: _Erasure) -> None:
     one.told.update(one.counts)
 
 
-def _forgotten(one: _Erasure, problems: dict[str, str]) -> Forgotten:
+def _build_outcome(one: _Erasure, problems: dict[str, str]) -> Outcome:
     mine = pl.col("erasure_id") == one.erasure_id
     receipts = warehouse.scan("erasures", mine).sort("store").collect()
     of_models = warehouse.scan("model_erasures", mine).sort("kind", "model_id").collect()
     if one.closed:
         log.warning("encrypted, damaged, or too large unpacked; look into these yourself: %s", sorted(one.closed))
     days = [Path(path).stem for path in one.removed if path.endswith(".html") and _is_day(Path(path).stem)]
-    return Forgotten(receipts, of_models, problems, one.removed, sorted(days), sorted(one.closed))
+    return Outcome(receipts, of_models, problems, one.removed, sorted(days), sorted(one.closed))
 
 
 def _is_day(text: str) -> bool:
@@ -348,7 +348,7 @@ def _is_day(text: str) -> bool:
 
 def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
     """What `forget` would find, changing nothing: store, row_count, file_count (that hold it now)."""
-    asked = wanted(request, key)
+    asked = check_request(request, key)
     gone = resolve(asked)
     rows: dict[str, int] = {}
     for name in RULES:
@@ -385,6 +385,6 @@ def forget_file(
     log.info("erased in %.0f s", time.monotonic() - timer)
     return {
         "stores": done.receipts.select("store", "row_count", "file_count").to_dicts(),
-        "models": models.summary(done.models, done.problems),
+        "models": models.summarize(done.models, done.problems),
         "days_to_report_again": done.days, "files_to_look_into": len(done.closed),
     }  # fmt: skip

@@ -24,7 +24,7 @@ def model_for(day: str | None) -> str:
     """
     from pipeline.tasks.record import model_registry
 
-    return model_registry.model_for(KIND, day) or load_model(None).model_id
+    return model_registry.select_model_id(KIND, day) or load_model(None).model_id
 
 
 def load_model(ref: str | None) -> "Model":

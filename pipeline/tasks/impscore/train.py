@@ -16,7 +16,7 @@ from pipeline.score.signature import ANY
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.impscore import pairs as pairs_of
 from pipeline.tasks.record import model_registry
-from pipeline.tasks.record.model_registry import Trained
+from pipeline.tasks.record.model_registry import TrainedModel
 
 PROFILE = "undertone"
 SHOWN = {
@@ -50,7 +50,7 @@ def train(
         The model's id.
     """
 
-    def fit() -> Trained:
+    def fit() -> TrainedModel:
         rows = pairs_of.every()
         if not rows.height:
             raise Missing("the table pairs is empty; bring some in first: `undertone pairs build --help`")
@@ -76,7 +76,7 @@ def train_file(
     Groups of one's own replace the shipped ones of their language.
     """
 
-    def fit() -> Trained:
+    def fit() -> TrainedModel:
         by_lang = {lang: shipped_groups(lang) for lang in sample.GROUPS} | own_groups(groups or ())
         answered_by = _answered_by(rows) if rows["completion_id"].null_count() < rows.height else []
         return fitted(rows, by_lang, profile, changes, done, answered_by)
@@ -169,7 +169,7 @@ def fitted(
     changes: Mapping[str, Any] | None = None,
     done: Done = lambda _: None,
     completion_models: Sequence[str] = (),
-) -> Trained:
+) -> TrainedModel:
     """Fit a model on rows of `pairs` and, where the profile learns from them, on graded groups by language.
 
     One head for every language; a head a language where groups are learnt from. `completion_models` are the language
@@ -190,7 +190,7 @@ def fitted(
         own = replace(recipe, tune="none") if of_name == "characters" else recipe  # which has nothing to train
         encoder = encoders.load(of_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
         mine = pairs.filter(_belongs(name, sorted(used)))
-        state = model_registry.state_of(data_hash, name, encoder.revision, encoder.precision, asdict(own))
+        state = model_registry.locate_state(data_hash, name, encoder.revision, encoder.precision, asdict(own))
         made[name] = heads.fit(mine, used.get(name), own, encoder, settings.scratch("embeddings"), state, done)
     config = {
         "kind": in_force.KIND, "profile": profile, "data_hash": data_hash, "pairs_hash": hash_of(pairs),
@@ -205,13 +205,13 @@ def fitted(
 
 def describe_model(
     tensors: dict[str, Any], config: dict[str, Any], evaluations: pl.DataFrame, texts: pl.Series | None = None
-) -> Trained:
+) -> TrainedModel:
     """A model with what the tables say of it: its encoders and the recipe of each head."""
     heads = config["heads"]
     names, revisions = (
         ", ".join(sorted({head[key] for head in heads.values()})) for key in ("encoder", "encoder_revision")
     )
-    return Trained(
+    return TrainedModel(
         kind=in_force.KIND, tensors=tensors, config=config, evaluations=evaluations, texts=texts, encoder=names,
         summary={name: head["recipe"] for name, head in heads.items()}, encoder_revision=revisions,
         completion_models=config["completion_models"],

@@ -73,7 +73,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", done: Done 
     """
     began = runs.start()
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context", "lang")
-    comments = day_texts.of_day(day, warehouse.snapshot("comments"), *columns).collect()
+    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     models = {lang: masked_lm.opened(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     langs = comments["lang"].unique().to_list()

@@ -122,7 +122,7 @@ def _counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
 
 def _in_force(lang: str, day: str | None) -> str | None:
     try:
-        return model_registry.model_for(kind_of(lang), day)
+        return model_registry.select_model_id(kind_of(lang), day)
     except Missing:  # there are no tables yet
         return None
 
@@ -187,11 +187,13 @@ def count(lang: str, day: str, run_id: str = "cli") -> str | None:
             {"metric": name, "split": "test", "value": value, "pair_count": told.places}
             for name, value in (("cross_entropy", told.nats), ("accuracy", told.accuracy))
         ]
-    rows = model_registry.evaluation_rows(pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all")))
-    trained = model_registry.Trained(
+    rows = model_registry.complete_evaluations(
+        pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all"))
+    )
+    trained = model_registry.TrainedModel(
         kind=kind_of(lang), tensors=model.tensors(), config=model.config(), evaluations=rows,
         texts=texts.filter(~is_held), summary={"vocabulary": len(model.words), "pruned": model.pruned},
-        data_hash=model_registry.hash_of(texts.to_frame("text")), encoder=COUNT,
+        data_hash=model_registry.hash_rows(texts.to_frame("text")), encoder=COUNT,
     )  # fmt: skip
     return model_registry.register(trained, day, run_id, started)
 
@@ -238,7 +240,7 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     recipe = masked_lm.recipe_of(profile, **(changes or {}))
     source = start or settings.encoder()
-    done = masked_lm.fit(texts, recipe, source, model_registry.state_of(asdict(recipe), source, *texts), device())
+    done = masked_lm.fit(texts, recipe, source, model_registry.locate_state(asdict(recipe), source, *texts), device())
     masked_lm.write(out, done)
     model_registry.record_texts_of_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
     return done.history

@@ -14,7 +14,7 @@ from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
 from pipeline.io.hashes import hash_file
 from pipeline.tasks.record import model_registry
-from pipeline.tasks.record.model_registry import Trained
+from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.text import concreteness
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | N
 
 def _fitted(
     rated: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
-) -> tuple[Trained, pl.DataFrame]:
+) -> tuple[TrainedModel, pl.DataFrame]:
     """A scorer, and its numbers on each split."""
     from pipeline.training.recam import abstractness
 
@@ -84,7 +84,7 @@ def _fitted(
         **done.config, "profile": profile, "no_vector": done.dropped.height,
         "vectors": _hash(vectors) if vectors else None,
     }  # fmt: skip
-    trained = Trained(
+    trained = TrainedModel(
         kind=KIND, tensors=done.tensors, config=config, evaluations=_evaluations(measured), texts=None,
         summary={"ratings": config["ratings"], "profile": profile}, data_hash=rated.revision,
         encoder="word vectors", encoder_revision=config["vectors"],
@@ -95,11 +95,11 @@ def _fitted(
 def _evaluations(measured: pl.DataFrame) -> pl.DataFrame:
     """Pearson's r of each split and its mean over them, as rows of `evaluations` without their keys."""
     if measured.is_empty():
-        return model_registry.evaluation_rows(pl.DataFrame(schema={"metric": pl.String}))
+        return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
     mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
     rows = pl.concat([mean, each])
-    return model_registry.evaluation_rows(
+    return model_registry.complete_evaluations(
         rows.with_columns(metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64))
     )
 

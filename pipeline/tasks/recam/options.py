@@ -101,7 +101,7 @@ def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataF
     source = readers.vectors(readers.texts_of(rows), targets.path_of(how.vectors))
     told = readers.glosses(answers) if recipe.has_gloss else None
     facts = (readers.hash_of(rows), asdict(recipe), job["fold"], how.vectors, settings.encoder())
-    state = model_registry.state_of(*facts)
+    state = model_registry.locate_state(*facts)
     done = training.fit(rest, recipe, source, state, glosses=told, candidates=answers, device=readers.device())
     found = training.candidates(training.load(done.tensors, done.config, readers.device()), mine, DEPTH)
     listed = found.select("item_id", word="candidates", reader=pl.lit(job["reader"])).explode("word")
@@ -182,7 +182,7 @@ def _tell(subtask: str, day: str, found: pl.DataFrame, made_of: Sequence[Any], r
     """Put what readers knew of the words left out (Tables 3 and 4) into `evaluations`; their subset is the reader."""
     named = found.rename({"reader": "subset", "row_count": "pair_count"})
     rows = named.unpivot(index=["subset", "pair_count"], variable_name="metric")
-    rows = model_registry.evaluation_rows(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+    rows = model_registry.complete_evaluations(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
     where = warehouse.slice_of(kind=kind(subtask), day=day)
     model_id = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
     stamp = {"kind": pl.lit(where["kind"]), "day": pl.lit(where["day"]), "model_id": pl.lit(model_id)}

@@ -15,7 +15,7 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_registry, runs
-from pipeline.tasks.record.model_registry import Trained
+from pipeline.tasks.record.model_registry import TrainedModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,7 +148,7 @@ def device() -> str:
 def fitted(
     rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None,
     subtask: str | None = None,
-) -> Trained:  # fmt: skip
+) -> TrainedModel:  # fmt: skip
     """A reader, with the epochs' numbers and those on the test part, where there is one.
 
     Args:
@@ -162,13 +162,13 @@ def fitted(
     recipe = module.recipe_of(profile, **(changes or {}))
     option_glosses = glosses(rows["options"].explode().to_list()) if recipe.has_gloss else None
     source, name = _source(module, rows, path)
-    state = model_registry.state_of(hash_of(rows), asdict(recipe), name)
+    state = model_registry.locate_state(hash_of(rows), asdict(recipe), name)
     done = module.fit(rows, recipe, source, state, glosses=option_glosses, device=device())
     config = {**done.config, "profile": profile, "data_hash": hash_of(rows), "source": name}
     tested = rows.filter(pl.col("split") == "test") if "split" in rows.columns else rows.clear()
-    return Trained(
+    return TrainedModel(
         kind=kind(subtask) if subtask else config["kind"], tensors=done.tensors, config=config, texts=_learned(rows),
-        evaluations=model_registry.epoch_rows(done.history, {"value": ("accuracy", "validation")}),
+        evaluations=model_registry.build_epoch_rows(done.history, {"value": ("accuracy", "validation")}),
         evaluate=(lambda model: numbers(tested, model)) if tested.height else None,
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
         encoder="word vectors", encoder_revision=name,
@@ -282,7 +282,7 @@ def numbers(rows: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFr
             for metric, value in (("accuracy", "accuracy"), ("accuracy_low", "low"), ("accuracy_high", "high")):
                 found.append({"metric": metric, "subset": shown, "value": part[value], "pair_count": part["n"]})
     frame = pl.DataFrame(found, infer_schema_length=None)
-    return model_registry.evaluation_rows(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+    return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
 
 
 def _groupings(rows: pl.DataFrame) -> dict[str, pl.Series]:

@@ -76,10 +76,10 @@ def settled(day: str, given: Mapping[str, Any], ratings: str | None = None, run_
         run_id: of Airflow.
     """
     by = rules(given)
-    if ratings or not (by.scorer or model_registry.model_for(abstractness.KIND, None)):
+    if ratings or not (by.scorer or model_registry.select_model_id(abstractness.KIND, None)):
         rated = abstractness.ratings(Path(ratings).expanduser() if ratings else None)
         by = by._replace(scorer=abstractness.train(day, rated, path_of(by.vectors), run_id))
-    return by._replace(scorer=by.scorer or model_registry.model_for(abstractness.KIND, None))._asdict()
+    return by._replace(scorer=by.scorer or model_registry.select_model_id(abstractness.KIND, None))._asdict()
 
 
 def path_of(text: str | None) -> Path | None:
@@ -101,7 +101,7 @@ def unfit(source: str, snapshot: int | None = None) -> pl.DataFrame:
 
 def _with_summary(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     where = pl.col("summary").is_not_null()
-    return day_texts.articles(where if source is None else where & (pl.col("source") == source), snapshot)
+    return day_texts.scan_articles(where if source is None else where & (pl.col("source") == source), snapshot)
 
 
 def _unfit() -> pl.Expr:
@@ -181,7 +181,7 @@ def _senses() -> senses.Store:
 def _concreteness(words: Sequence[str], by: Rules) -> dict[str, float]:
     """Concreteness of words; those without a vector are left out."""
     vectors = path_of(by.vectors)
-    ref = by.scorer or model_registry.model_for(abstractness.KIND, None) or str(abstractness.standing(vectors))
+    ref = by.scorer or model_registry.select_model_id(abstractness.KIND, None) or str(abstractness.standing(vectors))
     model = abstractness.opened(ref)
     score = abstractness.scorer(model, vectors if model.config.get("vectors") else None)
     return {word: value for word, value in zip(words, score(words).tolist(), strict=True) if not math.isnan(value)}

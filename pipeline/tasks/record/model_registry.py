@@ -27,7 +27,7 @@ _ROWS = 10_000  # written out at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainedModel:
     """A model that is not kept yet, and what the tables say of it."""
 
     kind: str
@@ -43,7 +43,7 @@ class Trained:
     is_promoted: bool = True  # days are scored by it
     evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the model as it was kept
 
-    def row(self) -> dict[str, Any]:
+    def build_row(self) -> dict[str, Any]:
         """Its row of `models` without kind, day and model_id."""
         return {
             "encoder": self.config.get("encoder") or self.encoder,
@@ -53,7 +53,7 @@ class Trained:
             "code_version": __version__,
         }  # fmt: skip
 
-    def evaluations_in(self, folder: Path) -> pl.DataFrame:
+    def collect_evaluations(self, folder: Path) -> pl.DataFrame:
         """All evaluations of the model, which was kept in a folder."""
         from pipeline.training import registry
 
@@ -61,14 +61,14 @@ class Trained:
         return pl.concat([self.evaluations, *more])
 
 
-def train(day: str, fit: Callable[[], Trained], run_id: str) -> str:
+def train(day: str, fit: Callable[[], TrainedModel], run_id: str) -> str:
     """Train a model into the registry and the tables, in force from a day on where it is promoted; its id."""
     parse_day(day)
     started = runs.start()
     return register(fit(), day, run_id, started)
 
 
-def train_into(out: Path, fit: Callable[[], Trained]) -> tuple[str, pl.DataFrame]:
+def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.DataFrame]:
     """Train a model into a folder, which holds nothing or another model; its id and its evaluations."""
     from pipeline.training import registry
 
@@ -77,10 +77,10 @@ def train_into(out: Path, fit: Callable[[], Trained]) -> tuple[str, pl.DataFrame
     model_id = registry.write(out, trained.tensors, trained.config)
     if trained.texts is not None:
         record_texts_of_folder(trained.kind, out, trained.texts)
-    return model_id, trained.evaluations_in(out)
+    return model_id, trained.collect_evaluations(out)
 
 
-def register(trained: Trained, day: str, run_id: str, started: runs.Start | None = None) -> str:
+def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start | None = None) -> str:
     """Keep a model in the registry, and replace its row of `models` and its evaluations of a day; its id.
 
     A promoted model takes the place of that which was promoted for the same kind and day.
@@ -88,14 +88,14 @@ def register(trained: Trained, day: str, run_id: str, started: runs.Start | None
     from pipeline.training import registry
 
     kind, model_id = trained.kind, registry.keep(settings.models(), trained.tensors, trained.config)
-    evaluations = trained.evaluations_in(settings.models() / model_id)
+    evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
         record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force of which this is not known
     partition = warehouse.slice_of(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
     row = pl.DataFrame(
-        [trained.row()], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
+        [trained.build_row()], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
     ).with_columns(**key).select(empty("models").columns)  # fmt: skip
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
@@ -110,7 +110,7 @@ def register(trained: Trained, day: str, run_id: str, started: runs.Start | None
     return model_id
 
 
-def state_of(*facts: object) -> Path:
+def locate_state(*facts: object) -> Path:
     """The file of a training's state, named by what the training is made of."""
     key = hashlib.sha256(json.dumps([*facts, __version__]).encode())
     return settings.scratch("training") / f"{key.hexdigest()}.safetensors"
@@ -148,7 +148,7 @@ def list_flagged() -> pl.DataFrame:
     return warehouse.query("select * from models_flagged order by kind, model_id")
 
 
-def model_for(kind: str, day: str | None) -> str | None:
+def select_model_id(kind: str, day: str | None) -> str | None:
     """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest; None without.
 
     A rule on the tables rather than "the latest", so that scoring a day again gives the same model.
@@ -171,14 +171,14 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None, missin
     """
     from pipeline.training import registry
 
-    ref = ref or model_for(kind, day)
+    ref = ref or select_model_id(kind, day)
     if ref is None:
         raise Missing(missing or f"no model of kind {kind} is in force")
     folder = Path(ref).expanduser()
     return registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
 
 
-def evaluation_rows(frame: pl.DataFrame) -> pl.DataFrame:
+def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows of `evaluations` without kind, day and model_id, of a frame that has some of its columns; others are null.
 
     Values are rounded, so that a table does not change with the machine's last digits.
@@ -192,12 +192,12 @@ def evaluation_rows(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def scalars(config: Mapping[str, Any]) -> dict[str, Any]:
+def select_scalars(config: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers, words and truth values of a configuration."""
     return {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
 
 
-def epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
+def build_epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
     """Numbers of a training's epochs as rows of `evaluations` without kind, day and model_id.
 
     Args:
@@ -210,10 +210,10 @@ def epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) ->
         ).drop_nulls("value")
         for name, (metric, split) in columns.items() if name in history.columns
     ]  # fmt: skip
-    return evaluation_rows(pl.concat(rows))
+    return complete_evaluations(pl.concat(rows))
 
 
-def hash_of(*frames: pl.DataFrame) -> str:
+def hash_rows(*frames: pl.DataFrame) -> str:
     """SHA-256 of what a model is trained and chosen on: rows and columns in any order."""
     digest = hashlib.sha256()
     for frame in frames:

@@ -34,7 +34,7 @@ class Start(NamedTuple):
     byte_count: int  # that was written before
 
 
-class Spent(Protocol):
+class Usage(Protocol):
     """What asking a language model took, such as `llm.asked.Asked`; an unknown cost is None."""
 
     input_tokens: int
@@ -55,7 +55,7 @@ def time_shard(started: Start, staged: Staged) -> Staged:
 
 def record_step(
     source: str, day: str, origin: str, step: str, kept_count: int, dropped: pl.DataFrame | None,
-    config: Mapping[str, object], run_id: str, started: Start | None = None, spent: Spent | None = None,
+    config: Mapping[str, object], run_id: str, started: Start | None = None, spent: Usage | None = None,
 ) -> None:  # fmt: skip
     """Replace the rows of `runs` and `dropped` of a step of a source, day and origin (what the rows came from).
 
@@ -63,7 +63,7 @@ def record_step(
     what the others are.
     """
     if dropped is not None:
-        partition = _partition(source, day, origin, step)
+        partition = _build_partition(source, day, origin, step)
         stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(origin), "step": pl.lit(step)}
         warehouse.overwrite("dropped", partition, dropped.with_columns(**stamp), run_id)
         if step != "withdraw":  # that is what the command was asked for
@@ -73,7 +73,7 @@ def record_step(
     record_counts(counts, day, origin, step, config, run_id, started, spent, source=source)
 
 
-def _partition(source: str | None, day: str, origin: str, step: str) -> Slice:
+def _build_partition(source: str | None, day: str, origin: str, step: str) -> Slice:
     return {**warehouse.slice_of(source=source, day=day, origin=origin), "step": step}
 
 
@@ -84,7 +84,7 @@ def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
 
 def record_counts(
     counts: pl.DataFrame, day: str, origin: str, step: str, config: Mapping[str, object], run_id: str,
-    started: Start | None = None, spent: Spent | None = None, source: str | None = None,
+    started: Start | None = None, spent: Usage | None = None, source: str | None = None,
 ) -> None:  # fmt: skip
     """Replace the rows of `runs` of a step, without `dropped`.
 
@@ -125,7 +125,7 @@ def record_counts(
         pl.col("byte_count", "input_tokens", "output_tokens").round(),
     )  # fmt: skip
     rows = rows.select(pl.col(name).cast(kind) for name, kind in empty("runs").schema.items())
-    warehouse.overwrite("runs", _partition(source, day, origin, step), rows, run_id)
+    warehouse.overwrite("runs", _build_partition(source, day, origin, step), rows, run_id)
     for row in rows.drop("config", "run_id", "started_at", "code_version").to_dicts():
         fields = {**row, "day": row["day"].isoformat(), "run": run_id, **settings.airflow_task()}
         RECENT_ROWS.append(fields)

@@ -6,7 +6,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput
 
 
-def counts() -> pl.DataFrame:
+def count_rows() -> pl.DataFrame:
     """Each table with its rows, days and sources."""
     schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
     rows = []

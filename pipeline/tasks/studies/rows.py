@@ -150,7 +150,7 @@ def ask(
     Its answers are in the ledger, from which `detected` takes them.
     """
     rows = _problematic(source, limit)
-    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id, day)
+    seen = asking.ask_verdicts(source, rows["text"].to_list(), how, done, run_id, day)
     return sum(said is not None for said in seen)
 
 
@@ -164,7 +164,7 @@ def detected(
     """
     began, rows = funnel.start(), _problematic(source, limit)
     scored = scoring.add_scores(rows, "text", model, done)
-    seen = asking.verdicts(source, rows["text"].to_list(), how, done, run_id)
+    seen = asking.ask_verdicts(source, rows["text"].to_list(), how, done, run_id)
     answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
     if rows.height and not answered.height:
         raise Refused(f"no answer about any sentence of {source}")

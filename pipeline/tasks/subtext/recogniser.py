@@ -93,7 +93,7 @@ def fitted(
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
     others: Sequence[str] = (),
-) -> model_registry.Trained:
+) -> model_registry.TrainedModel:
     """A recogniser of labelled comments, and its numbers.
 
     Args:
@@ -118,13 +118,13 @@ def fitted(
     else:
         source = vectors(rows, path, recipe.tokenizer, others)
     data_hash = hash_of(rows)
-    state = model_registry.state_of(data_hash, asdict(recipe), source.revision)
+    state = model_registry.locate_state(data_hash, asdict(recipe), source.revision)
     done = recogniser.fit(rows, recipe, source, state)
     config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     trained = recogniser.load(done.tensors, config, source if recipe.units == "pieces" else None)
-    epochs = model_registry.epoch_rows(done.history, {"value": ("macro_f1", "validation")})
+    epochs = model_registry.build_epoch_rows(done.history, {"value": ("macro_f1", "validation")})
     unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
-    return model_registry.Trained(
+    return model_registry.TrainedModel(
         kind=KIND, tensors=done.tensors, config=config,
         evaluations=pl.concat([epochs, numbers(rows, trained)]),
         texts=pl.concat([rows["text"], rows["context"].alias("text"), *unlabelled]),
@@ -156,7 +156,7 @@ def train(
     But not one of labels that were made up: it is kept and says nothing about comments.
     """
 
-    def fit() -> model_registry.Trained:
+    def fit() -> model_registry.TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
         rows = released(release)
         trained = fitted(rows, profile, changes, others=comments)
@@ -231,7 +231,7 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
             for name, guessed in beside.items():
                 value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
                 found.append({**row, "metric": f"{name}_baseline", "value": value})
-    return model_registry.evaluation_rows(
+    return model_registry.complete_evaluations(
         pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
     )
 
@@ -268,7 +268,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     began = runs.start()
     model = opened(ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context")
-    comments = texts.of_day(day, warehouse.snapshot("comments"), *columns).collect()
+    comments = texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     told = frame(comments, ref or model.model_id).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(METRIC),

@@ -98,7 +98,7 @@ def test_demo_then_backfill_then_down(
     told = capsys.readouterr().out
     secret = stack.password()[0]
     assert secret in told
-    assert str(report.path_of(DAY)) in told
+    assert str(report.locate_page(DAY)) in told
     assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
     published = warehouse.scan("annotated_comments").collect()
     assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted

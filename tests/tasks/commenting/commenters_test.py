@@ -26,7 +26,7 @@ def changes(system: str) -> dict[str, int]:
 def test_a_commenter_comments_on_the_test_articles(corpus: Path, system: str) -> None:
     """Trained on the corpus it is in force, and each test article gets a comment with what made it; again the same."""
     model_id = commenters.train(DAY, system, changes=changes(system))
-    assert model_registry.model_for(commenters.kind(system), DAY) == model_id
+    assert model_registry.select_model_id(commenters.kind(system), DAY) == model_id
     rows = {}
     for turn in range(2):
         assert generated.generate(DAY, system) == 6

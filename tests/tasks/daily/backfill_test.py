@@ -151,14 +151,14 @@ def test_a_mended_day(fresh: Callable[[], Tables], stock: tuple[Path, Path, Tabl
     expected = fresh()
     put(stock[0], FIRST, "notes", {"1": "what a lovely queue", "2": "wrong", "8": "to be taken out"})
     one_pass(DAYS[::-1])
-    tokens, scores = tokenize.pins(), score.pin(FIRST)
+    tokens, scores = tokenize.pin_snapshots(), score.pin(FIRST)
     put(stock[0], FIRST, "notes", INBOX[FIRST, "notes"])
     one_pass([FIRST])
     same(contents(), expected)
     tokenize.publish([], FIRST, tokens)
     score.publish([], FIRST, scores)
     same(contents(), expected)
-    assert heal.holes() == {"tokens": [], "scores": []}
+    assert heal.find_holes() == {"tokens": [], "scores": []}
 
 
 def test_a_model_promoted_in_between(fresh: Callable[[], Tables], enlist: Enlist, tiny_encoder: Path) -> None:
@@ -213,8 +213,8 @@ def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None
 
 def test_days_of_a_range() -> None:
     """Both ends are in it, over the end of a month; backwards it is the same in reverse; an empty range is refused."""
-    found = backfill.days("2026-02-27", "2026-03-02")
+    found = backfill.list_days("2026-02-27", "2026-03-02")
     assert found == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
-    assert backfill.days("2026-02-27", "2026-03-02", backwards=True) == found[::-1]
+    assert backfill.list_days("2026-02-27", "2026-03-02", backwards=True) == found[::-1]
     with pytest.raises(BadInput, match="is before the first"):
-        backfill.days("2026-03-02", "2026-02-27")
+        backfill.list_days("2026-03-02", "2026-02-27")

@@ -67,7 +67,7 @@ def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeyp
     assert collect.run("mine", DAY)[0]["kept"] == 0
     assert texts() == []
     assert collect.run("mine", "2026-11-18") == []
-    assert "mine" in collect.sources("all", None)
+    assert "mine" in collect.list_sources("all", None)
 
 
 def test_a_source_that_is_not_in_the_file(tables: Path) -> None:

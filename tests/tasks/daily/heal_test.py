@@ -22,24 +22,24 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     bring(NEXT, {"1": "Nice hat, sir."})
     bring(DAY, {"1": "今天真冷。", "2": "Nice hat, sir."})
     tokenize.run(NEXT)
-    found = heal.holes()
+    found = heal.find_holes()
     assert found == {"tokens": [DAY], "scores": [DAY, NEXT]}
     assert heal.heal(found) == {"tokens": 1, "scores": 2}
-    assert heal.holes() == {"tokens": [], "scores": []}
+    assert heal.find_holes() == {"tokens": [], "scores": []}
     assert [name for name in warehouse.checks() if "have" in name and warehouse.run_check(name)] == []
 
 
 def test_whole_days_are_left_alone(scored: object) -> None:
     """Where nothing is missing, healing writes nothing."""
     before = [warehouse.snapshot(name) for name in ("tokens", "scores", "runs")]
-    assert heal.heal(heal.holes()) == {"tokens": 0, "scores": 0}
+    assert heal.heal(heal.find_holes()) == {"tokens": 0, "scores": 0}
     assert [warehouse.snapshot(name) for name in ("tokens", "scores", "runs")] == before
 
 
 def test_comments_that_come_late_make_a_hole(scored: object, bring: Bring) -> None:
     """A source collected after the day was scored opens the day again."""
     bring(DAY, {"1": "Nice hat, sir."})
-    assert heal.holes() == {"tokens": [DAY], "scores": [DAY]}
+    assert heal.find_holes() == {"tokens": [DAY], "scores": [DAY]}
 
 
 def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring, enlist: Enlist) -> None:
@@ -48,10 +48,10 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
     model_id = enlist(DAY, 8)
     (tables / "models" / model_id).rename(tables / "gone")
     with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models"):
-        heal.heal(heal.holes())
-    assert heal.holes() == {"tokens": [], "scores": [DAY]}
+        heal.heal(heal.find_holes())
+    assert heal.find_holes() == {"tokens": [], "scores": [DAY]}
 
 
 def test_empty_tables_have_no_holes(tables: object) -> None:
     """Without comments nothing is missing."""
-    assert heal.holes() == {"tokens": [], "scores": []}
+    assert heal.find_holes() == {"tokens": [], "scores": []}

@@ -22,7 +22,7 @@ DAY, NEXT = sample.DAY, "2026-11-20"
 def test_same_rows_same_bytes(scored: object) -> None:
     """The day's page has its place, is private, and is the same when written again."""
     path = Path(report.write(DAY))
-    assert path == settings.reports() / f"{DAY}.html" == report.path_of(DAY)
+    assert path == settings.reports() / f"{DAY}.html" == report.locate_page(DAY)
     assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes()
     assert report.write(DAY) == str(path)
@@ -35,7 +35,7 @@ def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
     model_id = train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True)
     score.run(DAY)
     html = Path(report.write(DAY)).read_text(encoding="utf-8")
-    most, least = report.extremes(DAY)
+    most, least = report.select_extremes(DAY)
     assert model_id in html
     assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
     assert f"{most['implicitness'][0]:.3f}" in html
@@ -74,12 +74,12 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
 
 def test_extremes(scored: object) -> None:
     """The most implicit come from the top down, the least from the bottom up, ten each unless asked otherwise."""
-    most, least = report.extremes(DAY)
+    most, least = report.select_extremes(DAY)
     every = warehouse.scan("scores").collect()["value"].sort(descending=True).to_list()
     assert most["implicitness"].to_list() == every[:10]
     assert least["implicitness"].to_list() == every[:-11:-1]
-    assert report.extremes(None, 3)[0].equals(most.head(3))
-    assert report.extremes(NEXT)[0].height == 0
+    assert report.select_extremes(None, 3)[0].equals(most.head(3))
+    assert report.select_extremes(NEXT)[0].height == 0
 
 
 def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:

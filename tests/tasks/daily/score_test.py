@@ -67,10 +67,10 @@ def test_size_of_shards_does_not_matter(scored: object) -> None:
     before = scores()
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), empty("scores"))  # or nothing would be left to do
     pinned = score.pin(DAY)
-    shards = score.plan(DAY, pinned, rows=60)
+    shards = score.plan_shards(DAY, pinned, rows_per_shard=60)
     distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
     assert len(shards) == -(-distinct // 60)
-    staged = [score.implicitness(shard, pinned["model_id"]) for shard in shards]
+    staged = [score.score_shard(shard, pinned["model_id"]) for shard in shards]
     assert sum(s["rows"] for s in staged) == distinct
     score.publish(staged, DAY, pinned)
     assert_frame_equal(scores().drop("value"), before.drop("value"))
@@ -97,15 +97,15 @@ def test_what_is_known_is_not_scored_again(
     assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
     assert score.run(NEXT) == 2
     assert len(asked) == 2
-    assert score.plan(NEXT, score.pin(NEXT)) == []
+    assert score.plan_shards(NEXT, score.pin(NEXT)) == []
 
 
 def test_missing_shard_writes_nothing(imported: object) -> None:
     """Publishing without one of the shards is Retry; neither scores nor the run is written."""
     pinned = score.pin(DAY)
-    shards = score.plan(DAY, pinned, rows=150)
+    shards = score.plan_shards(DAY, pinned, rows_per_shard=150)
     before = [warehouse.snapshot(name) for name in ("scores", "runs")]
-    staged = [score.implicitness(shards[0], pinned["model_id"])]
+    staged = [score.score_shard(shards[0], pinned["model_id"])]
     for some in (staged, []):
         with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
             score.publish(some, DAY, pinned)

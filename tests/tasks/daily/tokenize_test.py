@@ -68,11 +68,11 @@ def test_size_of_shards_does_not_matter(scored: object, cut: list[str], rows: in
     """Shards of other sizes give the same tokens, and every text is in one of them."""
     before = tokens()
     warehouse.overwrite("tokens", warehouse.slice_of(day=DAY), empty("tokens"))
-    pinned = segment.pins()
-    shards = segment.plan(DAY, pinned, rows=rows)
+    pinned = segment.pin_snapshots()
+    shards = segment.plan_shards(DAY, pinned, rows_per_shard=rows)
     distinct = before["text_hash"].n_unique()
     assert len(shards) == -(-distinct // rows)
-    segment.publish([segment.cut(shard) for shard in shards], DAY, pinned)
+    segment.publish([segment.tokenize_shard(shard) for shard in shards], DAY, pinned)
     assert_frame_equal(tokens(), before)
     assert len(cut) == len(set(cut)) == distinct
 
@@ -111,14 +111,14 @@ def test_empty_day_empties_stale_rows(tables: object, bring: Bring) -> None:
 
 def test_day_without_comments(tables: object) -> None:
     """A day nobody wrote on has no shard and no row, and is no error."""
-    assert segment.plan(DAY, segment.pins()) == []
+    assert segment.plan_shards(DAY, segment.pin_snapshots()) == []
     assert segment.run(DAY) == 0
 
 
 def test_missing_shard_writes_nothing(imported: object) -> None:
     """Publishing without one of the shards is Retry, and the table is as before."""
-    pinned = segment.pins()
-    staged = [segment.cut(shard) for shard in segment.plan(DAY, pinned, rows=50)]
+    pinned = segment.pin_snapshots()
+    staged = [segment.tokenize_shard(shard) for shard in segment.plan_shards(DAY, pinned, rows_per_shard=50)]
     with pytest.raises(Retry, match=r"tokens of \d+ texts are missing: run the shards again"):
         segment.publish(staged[:-1], DAY, pinned)
     assert warehouse.snapshot("tokens") == pinned["tokens"]
@@ -127,9 +127,9 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
 @pytest.mark.parametrize("name", ["jieba", "nltk"])
 def test_missing_tokenizer_writes_nothing(imported: object, name: str) -> None:
     """If the rows of one tokenizer alone are missing, those of the other are not written either."""
-    pinned = segment.pins()
-    (shard,) = segment.plan(DAY, pinned)
-    rows = pl.read_parquet(segment.cut(shard)["path"])
+    pinned = segment.pin_snapshots()
+    (shard,) = segment.plan_shards(DAY, pinned)
+    rows = pl.read_parquet(segment.tokenize_shard(shard)["path"])
     staged = warehouse.stage("tokens", rows.filter(pl.col("tokenizer") == name))
     with pytest.raises(Retry):
         segment.publish([staged], DAY, pinned)
@@ -139,9 +139,9 @@ def test_missing_tokenizer_writes_nothing(imported: object, name: str) -> None:
 def test_comments_that_come_during_a_run_wait_for_the_next(tables: object, bring: Bring) -> None:
     """A run sees the comments as they were when it began."""
     bring(DAY, {"1": "Nice hat, sir."})
-    pinned = segment.pins()
+    pinned = segment.pin_snapshots()
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
-    staged = [segment.cut(shard) for shard in segment.plan(DAY, pinned)]
+    staged = [segment.tokenize_shard(shard) for shard in segment.plan_shards(DAY, pinned)]
     assert segment.publish(staged, DAY, pinned) == 1
     assert list(texts_of()) == ["Nice hat, sir."]
     assert segment.run(DAY) == 2

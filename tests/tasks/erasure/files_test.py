@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from pipeline.tasks.erasure import files
-from pipeline.tasks.erasure.rules import Gone
+from pipeline.tasks.erasure.rules import Targets
 from tests.support.growth import check_growth, repeated
 
 SAID = "what somebody said and wants to have back"
 KEYS = pl.DataFrame(schema=dict.fromkeys(("source", "thread_id", "comment_id"), pl.String))
-GONE = Gone(**dict.fromkeys(Gone._fields, KEYS))._replace(
+GONE = Targets(**dict.fromkeys(Targets._fields, KEYS))._replace(
     texts=pl.Series([SAID, "1"]), user_ids=[], raw_ids=["77"], marks=[SAID]
 )
 
@@ -27,7 +27,7 @@ def clean(path: Path, content: str, *, is_met: bool = True) -> int:
             archive.writestr("xl/sharedStrings.xml", content)
     else:
         path.write_text(content)
-    return files.clean(path, GONE, is_met=is_met)
+    return files.clean_file(path, GONE, is_met=is_met)
 
 
 def nested(size: int) -> str:

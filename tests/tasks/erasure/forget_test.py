@@ -24,7 +24,7 @@ from pipeline.tasks.erasure import files as erased_files
 from pipeline.tasks.erasure import rules
 from pipeline.tasks.erasure import run as forget
 from pipeline.tasks.erasure.request import Request
-from pipeline.tasks.erasure.run import Forgotten
+from pipeline.tasks.erasure.run import Outcome
 from pipeline.tasks.record import model_registry
 from tests.support.filled import DAY, NEXT, filled
 from tests.tasks.erasure import forgotten
@@ -77,7 +77,7 @@ def world(filled_home: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> It
 
 
 @pytest.fixture(scope="module")
-def forgotten_home(filled_home: tuple[Path, Path]) -> tuple[Path, Path, Forgotten]:
+def forgotten_home(filled_home: tuple[Path, Path]) -> tuple[Path, Path, Outcome]:
     """The same after the person is forgotten, and what that came to."""
     home, copy = filled_home
     with pytest.MonkeyPatch.context() as patch:
@@ -91,7 +91,7 @@ def forgotten_home(filled_home: tuple[Path, Path]) -> tuple[Path, Path, Forgotte
 
 
 @pytest.fixture
-def done(forgotten_home: tuple[Path, Path, Forgotten], monkeypatch: pytest.MonkeyPatch) -> Iterator[Forgotten]:
+def done(forgotten_home: tuple[Path, Path, Outcome], monkeypatch: pytest.MonkeyPatch) -> Iterator[Outcome]:
     """What forgetting the person came to; the home is as it was left."""
     _restored(*forgotten_home[:2], monkeypatch)
     yield forgotten_home[2]
@@ -122,7 +122,7 @@ def test_every_table_has_a_rule_and_a_row_here() -> None:
     assert [*rules.RULES][-1] == "comments"
 
 
-def test_what_is_theirs_goes_and_what_is_others_stays(done: Forgotten) -> None:
+def test_what_is_theirs_goes_and_what_is_others_stays(done: Outcome) -> None:
     """No file of the lake, catalog, caches and folders holds it, every other row is as it was, and all checks hold."""
     assert warehouse.search(WORDS) == []
     for name in WORLD:
@@ -136,7 +136,7 @@ def test_what_is_theirs_goes_and_what_is_others_stays(done: Forgotten) -> None:
     assert done.days == ["2026-11-19"]
 
 
-def test_receipts_count_and_tell_nothing(done: Forgotten) -> None:
+def test_receipts_count_and_tell_nothing(done: Outcome) -> None:
     """A row a store with what went; of whom and what it was is nothing in them, not even a hash."""
     receipts = {row["store"]: row["row_count"] for row in done.receipts.to_dicts()}
     assert (receipts["tokens"], receipts["pairs"], receipts["comments"]) == (2, 3, 5)  # comments: three go, two mended
@@ -148,7 +148,7 @@ def test_receipts_count_and_tell_nothing(done: Forgotten) -> None:
     assert not [word for word in (*WORDS, "9001") if word in done.receipts.write_json()]
 
 
-def test_files_lose_records_and_keep_the_others(done: Forgotten) -> None:
+def test_files_lose_records_and_keep_the_others(done: Outcome) -> None:
     """Sheets, tasks, imported files, pages, logs and releases keep what others said."""
     folder = settings.labelling() / "csd" / "round1_stage1"
     assert [json.loads(line)["task_id"] for line in (folder / "tasks.jsonl").read_text().splitlines()] == [FREE]
@@ -166,7 +166,7 @@ def test_files_lose_records_and_keep_the_others(done: Forgotten) -> None:
     assert str(settings.models() / MODEL) in done.removed
 
 
-def test_models_are_flagged_with_their_share(done: Forgotten) -> None:
+def test_models_are_flagged_with_their_share(done: Outcome) -> None:
     """A model's share is of as many rows as at first, also after later erasures; none that was removed is flagged."""
     assert model_registry.list_flagged().height == 0
     (told,) = done.models.to_dicts()
@@ -188,7 +188,7 @@ def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monke
         forget.forget(Request(comment_ids=["c1"]))
 
 
-def test_a_second_time_finds_nothing(done: Forgotten) -> None:
+def test_a_second_time_finds_nothing(done: Outcome) -> None:
     """What is erased is erased: again, nothing is counted, and no table changes."""
     before = {name: warehouse.snapshot(name) for name in TABLES}
     assert forget.forget(Request(user_ids=[USER])).receipts.height == 0
@@ -196,7 +196,7 @@ def test_a_second_time_finds_nothing(done: Forgotten) -> None:
     assert forget.preview(Request(user_ids=[USER])).height == 0
 
 
-def test_counting_first_changes_nothing(world: Path, forgotten_home: tuple[Path, Path, Forgotten]) -> None:
+def test_counting_first_changes_nothing(world: Path, forgotten_home: tuple[Path, Path, Outcome]) -> None:
     """A preview tells each table's rows as the erasure then does, and leaves all as it is."""
     before = {name: warehouse.snapshot(name) for name in TABLES}
     found = {row["store"]: row for row in forget.preview(Request(user_ids=[USER])).to_dicts()}
@@ -268,16 +268,16 @@ def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytes
 
     def mortal(name: str, *rest: Any) -> int:
         if name == dies:
-            monkeypatch.setattr(forget, "_receipts", lambda _: None)  # a signal leaves no time for it
+            monkeypatch.setattr(forget, "_write_receipts", lambda _: None)  # a signal leaves no time for it
             raise KeyboardInterrupt
         return purge(name, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(warehouse, "purge", mortal)
-        kept = forget._receipts
+        kept = forget._write_receipts
         with pytest.raises(KeyboardInterrupt):
             forget.forget(Request(user_ids=[USER]), verify=False)
-        monkeypatch.setattr(forget, "_receipts", kept)
+        monkeypatch.setattr(forget, "_write_receipts", kept)
     before = held("erasures")
     assert {dies, "tokens"} <= {*before["store"]}
     done = forget.forget(Request(user_ids=[USER]))
@@ -298,10 +298,10 @@ def test_a_kill_takes_the_count_of_one_store_at_most(tables: Path, monkeypatch: 
     inbox.joinpath("a.jsonl").write_text(json.dumps({"text": SAID}) + "\n", encoding="utf-8")
 
     def dies(*_: Any) -> None:
-        monkeypatch.setattr(forget, "_receipts", lambda _: None)  # a signal leaves no time for it
+        monkeypatch.setattr(forget, "_write_receipts", lambda _: None)  # a signal leaves no time for it
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(forget, "_files", dies)
+    monkeypatch.setattr(forget, "_erase_files", dies)
     with pytest.raises(KeyboardInterrupt):
         forget.forget(Request(user_ids=[USER]), verify=False)
     assert held("erasures").select("store", "row_count", "file_count").rows() == [("inbox", 1, 1)]
@@ -492,7 +492,7 @@ def test_by_comment(tables: Path) -> None:
     assert warehouse.search([forgotten.hash_of(SAID), TASK]) == []
 
 
-def test_by_origin(done: Forgotten) -> None:
+def test_by_origin(done: Outcome) -> None:
     """An origin goes with all that it brought, rows of the funnel included; a namesake of the file in the inbox, whose
     rows are filed under `inbox`, stays.
     """

@@ -115,12 +115,12 @@ def train_all(bert: Path) -> dict[str, str]:
 
 def _superseded() -> str:
     """Counts that others of their day took the place of."""
-    model = registry.read(settings.models() / str(model_registry.model_for("masked_lm_en", DAY)))
+    model = registry.read(settings.models() / str(model_registry.select_model_id("masked_lm_en", DAY)))
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
-    trained = model_registry.Trained(
+    trained = model_registry.TrainedModel(
         kind="masked_lm_en", tensors=model.tensors(), config={**model.config, "note": "older"}, data_hash="1",
-        evaluations=model_registry.evaluation_rows(pl.DataFrame([row])), texts=masked_lm.corpus("en", DAY), summary={},
-        is_promoted=False,
+        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])), texts=masked_lm.corpus("en", DAY),
+        summary={}, is_promoted=False,
     )  # fmt: skip
     return model_registry.register(trained, DAY, "test")
 
@@ -205,7 +205,7 @@ UNSEEN = {
 
 def test_every_kind_of_model_is_in_this_test(folders: dict[str, str]) -> None:
     """A new kind of model needs to say what it holds, and a training here."""
-    kinds = {str(models.config_of(Path(folder)).get("kind")) for folder in folders.values()}
+    kinds = {str(models.read_config(Path(folder)).get("kind")) for folder in folders.values()}
     assert kinds == {*registry.HOLDS} - {"relevance"}  # which is a part of the kind retrieval
     sources = (
         path.read_text() for path in (Path(registry.__file__).parents[1]).rglob("*.py") if "llm" not in str(path)
@@ -233,7 +233,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert in_force.model_for(DAY) == in_force.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.opened(None, "att")
-    commands = [model["train_again"] for model in models.summary(done.models, {}) if model["train_again"]]
+    commands = [model["train_again"] for model in models.summarize(done.models, {}) if model["train_again"]]
     assert f"undertone train count_lm --lang en --day {DAY}" in commands
     assert "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is" in commands
 
@@ -263,7 +263,7 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
                              "reader_imperceptibility", "impscore"}  # fmt: skip
     assert done.models["erasure_id"].n_unique() == 1
     for kind, model_id in replaced.items():
-        assert model_registry.model_for(kind, DAY) == model_id
+        assert model_registry.select_model_id(kind, DAY) == model_id
     fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
     assert holders(fresh, ANN) == set()
     assert holders(fresh, BOB) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc"}
@@ -377,7 +377,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     warehouse.overwrite("models", warehouse.slice_of(kind="quality"), rows)
     done = run.forget(Request(comment_ids=["c1"]))
     assert dict(done.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
-    assert model_registry.model_for("quality", None) is None
+    assert model_registry.select_model_id("quality", None) is None
     assert not (disk / "model").exists()
     assert list(settings.models().iterdir()) == []
 

@@ -83,7 +83,7 @@ def staged(one: Any) -> pl.DataFrame:
 
 def how(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
     """Ask a model at this service."""
-    return asking.Options(model, endpoint=asking.endpoint(server.url, "secret"), **more)
+    return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def test_cells_of_the_ablation() -> None:
@@ -311,10 +311,10 @@ def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
 def test_verdicts(judge: Judge, own: str) -> None:
     """Yes, no, other, and None where there is no answer, in the order of the texts; Chinese is asked in Chinese."""
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
-    assert asking.verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
-    assert asking.verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
+    assert asking.ask_verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
+    assert asking.ask_verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
     cached = asking.Options("small-model", mode="cache-only")
-    assert asking.verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
+    assert asking.ask_verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
     prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
     assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
     assert judge.served["awful"] == 2  # once by each

@@ -53,7 +53,7 @@ def published(tables: Path) -> None:
 def test_a_release_becomes_a_model_in_force(published: None) -> None:
     """Trained again on the same labels the model is the same; it is in force from its day on, its numbers are kept."""
     first = recogniser.train(DAY, changes=SMALL)
-    assert recogniser.train(DAY, changes=SMALL) == first == model_registry.model_for("subtext", DAY)
+    assert recogniser.train(DAY, changes=SMALL) == first == model_registry.select_model_id("subtext", DAY)
     row = warehouse.scan("models").collect().row(0, named=True)
     assert (row["kind"], row["is_promoted"], json.loads(row["config"])["epochs"]) == ("subtext", True, 2)
     found = warehouse.scan("evaluations").collect()
@@ -111,7 +111,7 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
         recogniser.train(DAY, changes=SMALL)
     recogniser.train(DAY, "csd", changes=SMALL)
     assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
-    assert model_registry.model_for("subtext", DAY) is None
+    assert model_registry.select_model_id("subtext", DAY) is None
 
 
 def test_other_data_is_all_test(own: Path, tmp_path: Path) -> None:

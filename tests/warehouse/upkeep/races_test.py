@@ -479,15 +479,15 @@ def test_hasty_limits_are_refused(tables: Path, hasty: Any) -> None:
     """Limits shorter than the longest task or run are BadInput, unless forced; unknown tables too."""
     given: Any = {**runs.DEFAULTS, **hasty}
     with pytest.raises(BadInput, match="force it only"):
-        runs.tables([], given)
-    assert runs.limits({**given, "force": True}) != runs.limits(runs.DEFAULTS)
-    assert runs.limits(runs.DEFAULTS) == Limits()
+        runs.list_tables([], given)
+    assert runs.parse_limits({**given, "force": True}) != runs.parse_limits(runs.DEFAULTS)
+    assert runs.parse_limits(runs.DEFAULTS) == Limits()
     with pytest.raises(BadInput, match="no table words"):
-        runs.tables(["words"], runs.DEFAULTS)
+        runs.list_tables(["words"], runs.DEFAULTS)
     put("one")
-    assert runs.tables([], runs.DEFAULTS) == ["comments"]
-    assert runs.table("comments", runs.DEFAULTS)["rows"] == 1
-    assert runs.scratch(runs.DEFAULTS)["files_removed"] == 0
+    assert runs.list_tables([], runs.DEFAULTS) == ["comments"]
+    assert runs.maintain_table("comments", runs.DEFAULTS)["rows"] == 1
+    assert runs.maintain_scratch(runs.DEFAULTS)["files_removed"] == 0
 
 
 def test_expiring_what_another_expired_is_retry(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
