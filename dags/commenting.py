@@ -67,19 +67,19 @@ def people(kind: str, day: str) -> None:
 
     @task(trigger_rule="none_failed")
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.commenting import grades as grading
+        from pipeline.tasks.commenting import grades
         from pipeline.tasks.labelling import projects
 
-        studio = projects.studio(*service("undertone_label_studio", ""))
-        return grading.give(grading.known(kind), day, params["tool"], studio, run_id)
+        studio = projects.find_studio(*service("undertone_label_studio", ""))
+        return grades.give_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks.commenting import grades as grading
+        from pipeline.tasks.commenting import grades
         from pipeline.tasks.labelling import projects
 
-        studio = projects.studio(*service("undertone_label_studio", ""))
-        told = grading.look(grading.known(kind), params["tool"], studio, run_id)
+        studio = projects.find_studio(*service("undertone_label_studio", ""))
+        told = grades.poll(grades.check_kind(kind), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 
     give(kind, day) >> grades(kind)
@@ -89,27 +89,27 @@ def people(kind: str, day: str) -> None:
 def commenting() -> None:
     @task
     def plan(day: str, params: Any = None) -> list[Any]:
-        from pipeline.tasks.commenting import corpus as threads
+        from pipeline.tasks.commenting import corpus
 
-        return list(threads.plan(params["rows_per_shard"], params["source"]))
+        return list(corpus.plan(params["rows_per_shard"], params["source"]))
 
     @task
     def cut(part: Any) -> dict[str, Any]:
-        from pipeline.tasks.commenting import corpus as threads
+        from pipeline.tasks.commenting import corpus
 
-        return dict(threads.cut(part))
+        return dict(corpus.stage_words(part))
 
     @task
     def corpus(staged: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
-        from pipeline.tasks.commenting import corpus as threads
+        from pipeline.tasks.commenting import corpus
 
-        return threads.publish(list(staged), day, threads.rules(params), run_id, params["source"])
+        return corpus.publish(list(staged), day, corpus.parse_rules(params), run_id, params["source"])
 
     @task
     def systems(made: Any, params: Any = None) -> list[str]:
         from pipeline.tasks.commenting import commenters
 
-        return [commenters.known(name) for name in params["systems"]]
+        return [commenters.check_system(name) for name in params["systems"]]
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def train(system: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
@@ -132,9 +132,9 @@ def commenting() -> None:
 
     @task(queue="gpu", pool="gpu")
     def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:
-        from pipeline.tasks.commenting import scorer as quality
+        from pipeline.tasks.commenting import scorer
 
-        return quality.train_if_graded(day, run_id) if params["train_quality"] else None
+        return scorer.train_if_graded(day, run_id) if params["train_quality"] else None
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
@@ -146,13 +146,13 @@ def commenting() -> None:
     def correlate(day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import correlations
 
-        return correlations.correlations(day, run_id)
+        return correlations.write_correlations(day, run_id)
 
     @task
     def page(day: str) -> str:
-        from pipeline.tasks.commenting import page as commenting_page
+        from pipeline.tasks.commenting import page
 
-        return str(commenting_page.write(day))
+        return str(page.write(day))
 
     day = resolve_day()
     made = corpus(cut.expand(part=plan(day)), day)

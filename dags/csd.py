@@ -63,35 +63,33 @@ STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjud
 def csd() -> None:
     @task
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.labelling import csd as labels
+        from pipeline.tasks.labelling import csd
 
-        labels.check_fields(params["required"])
-        rules = labels.rules({name: params[name] for name in labels.Rules._fields})
-        return labels.select(params["project"], day, rules, run_id)
+        csd.check_fields(params["required"])
+        rules = csd.parse_rules({name: params[name] for name in csd.Rules._fields})
+        return csd.select(params["project"], day, rules, run_id)
 
     @task
     def push(step: list[int], params: Any = None) -> int:
-        from pipeline.tasks.labelling import csd as labels
-        from pipeline.tasks.labelling import projects
+        from pipeline.tasks.labelling import csd, projects
 
-        studio = projects.studio(*service("undertone_label_studio", ""))
-        return labels.push(params["project"], labels.check_step(step), params["tool"], studio)
+        studio = projects.find_studio(*service("undertone_label_studio", ""))
+        return csd.push(params["project"], csd.check_step(step), params["tool"], studio)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks.labelling import csd as labels
-        from pipeline.tasks.labelling import projects
+        from pipeline.tasks.labelling import csd, projects
 
-        studio = projects.studio(*service("undertone_label_studio", ""))
-        told = labels.collect(params["project"], labels.check_step(step), params["tool"], studio, run_id)
+        studio = projects.find_studio(*service("undertone_label_studio", ""))
+        told = csd.collect(params["project"], csd.check_step(step), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
 
     @task
     def summary(day: str, params: Any = None) -> str:
         from pipeline.tasks.labelling import release
 
-        release.page(params["project"], day)
-        return release.summary(params["project"], day, params["required"], params["licence"])
+        release.write_page(params["project"], day)
+        return release.render_card(params["project"], day, params["required"], params["licence"])
 
     @task(outlets=[LABELS])
     def publish(day: str, approved: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:

@@ -76,54 +76,54 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 def recam() -> None:
     @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings to train it by
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import targets
 
-        return dict(cloze.settled(day, params, params["ratings"], run_id))
+        return dict(targets.resolve_rules(day, params, params["ratings"], run_id))
 
     @task
     def plan(by: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import targets
 
-        return list(cloze.plan(params["rows_per_shard"], params["source"]))
+        return list(targets.plan(params["rows_per_shard"], params["source"]))
 
     @task(queue="gpu", pool="gpu")  # embeds words, to leave out what is too similar
     def find(part: Any, by: Any) -> dict[str, Any]:
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import targets
 
-        return dict(cloze.find(part, cloze.rules(by)))
+        return dict(targets.stage_targets(part, targets.parse_rules(by)))
 
     @task
     def targets(staged: Any, day: str, by: Any, run_id: Any = None) -> dict[str, int]:
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import targets
 
-        return cloze.publish_targets(list(staged), day, cloze.rules(by), run_id)
+        return targets.publish_targets(list(staged), day, targets.parse_rules(by), run_id)
 
     @task
     def jobs(found: Any) -> list[Any]:
         from pipeline.tasks.recam import options
 
-        return list(options.jobs())
+        return list(options.list_jobs())
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
     def propose(job: Any, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.recam import options
 
-        return dict(options.propose(job, options.of(params)))
+        return dict(options.stage_proposals(job, options.parse_choosing(params)))
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")  # embeds options as `find` does words
     def items(subtask: str, proposals: Any, day: str, by: Any, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.recam import options
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import options, targets
 
-        return options.choose(subtask, list(proposals), day, options.of(params), cloze.rules(by), run_id)
+        return options.publish_items(
+            subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(by), run_id
+        )
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
     def train(subtask: str, made: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
-        from pipeline.tasks.recam import readers
-        from pipeline.tasks.recam import targets as cloze
+        from pipeline.tasks.recam import readers, targets
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
-        start = cloze.path_of(params["start"])
+        start = targets.parse_path(params["start"])
         model_id = readers.train(day, subtask, profile=params["profile"], changes=changes, path=start, run_id=run_id)
         return {"trained_on": subtask, "model_id": model_id}
 
@@ -131,13 +131,13 @@ def recam() -> None:
     def test(trained: Any, tested_on: str, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.recam import readers
 
-        return readers.cross(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
+        return readers.cross_evaluate(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
 
     @task
     def page(tested: Any, day: str) -> str:
-        from pipeline.tasks.recam import page as cloze_page
+        from pipeline.tasks.recam import page
 
-        return str(cloze_page.write(day))
+        return str(page.write(day))
 
     day = resolve_day()
     by = rules(day)

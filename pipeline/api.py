@@ -93,9 +93,9 @@ def overlap(
     """
     from pipeline.metrics import overlap as metrics_of
     from pipeline.metrics.overlap import scoring
-    from pipeline.tasks.commenting.overlap import cutter
+    from pipeline.tasks.commenting.overlap import load_tokenizer
 
-    cut = cutter(tokenize)
+    cut = load_tokenizer(tokenize)
     words = [[cut(text) for text in texts] for texts in references]
     rows = scoring.measure(metrics_of.of(metrics, words), [cut(text) for text in candidates], words, weights)
     return dict(zip(metrics, rows["score"].round(6), strict=True))

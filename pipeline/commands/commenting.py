@@ -43,7 +43,7 @@ def build(
     from pipeline.tasks.commenting import corpus
 
     warehouse.create()
-    by = corpus.rules({
+    by = corpus.parse_rules({
         "least_words": least_words, "least_comments": least_comments, "test_comments": test_comments,
         "comment_words": comment_words, "likes": likes, "references": references,
     })  # fmt: skip
@@ -64,8 +64,8 @@ def stats(as_json: Json = False) -> None:
 def _statistics(as_json: bool) -> None:
     from pipeline.tasks.commenting import corpus
 
-    found = corpus.statistics()
-    show(found if as_json else corpus.shown(found), as_json)
+    found = corpus.measure_corpus()
+    show(found if as_json else corpus.tabulate_statistics(found), as_json)
     if not as_json:
         console.say("in brackets what the paper has")
 
@@ -88,7 +88,7 @@ def generate(
 
     when, made = day or today(), []
     ref = str(pretrained) if pretrained else None
-    for name in [writing.PRETRAINED] if ref else system or generated.in_force(when):
+    for name in [writing.PRETRAINED] if ref else system or generated.list_systems(when):
         with console.working(f"{name} is commenting"):
             count = retry(partial(generated.generate, when, name, ref=ref, run_id=this_run()))
         made.append({"system": name, "comments": count})
@@ -110,17 +110,19 @@ def rate(
     Examples: `undertone commenting rate references --sheet anna --sheet ben --sheet chen --sheet dora --sheet eve`;
     `undertone commenting rate candidates --label-studio`
     """
-    from pipeline.tasks.commenting import grades as grading
+    from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
-    name = grading.known(kind)
+    name = grades.check_kind(kind)
     if label_studio:
-        count = retry(partial(grading.give, name, day or today(), "label_studio", projects.studio(), this_run()))
+        count = retry(
+            partial(grades.give_tasks, name, day or today(), "label_studio", projects.find_studio(), this_run())
+        )
         console.say(f"{count:,} comments given to Label Studio")
         return
-    retry(partial(grading.select, name, day or today(), this_run()))
-    folder = out or grading.project(name).folder
-    console.say(f"{folder}: {grading.export(name, folder, sheet or [], lang):,} comments")
+    retry(partial(grades.select, name, day or today(), this_run()))
+    folder = out or grades.get_project(name).folder
+    console.say(f"{folder}: {grades.export(name, folder, sheet or [], lang):,} comments")
 
 
 def ratings(
@@ -134,16 +136,16 @@ def ratings(
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
     """
-    from pipeline.tasks.commenting import grades as grading
+    from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
-    name = grading.known(kind)
-    at = projects.studio() if tool == "label_studio" else None
-    counts = retry(partial(grading.collect, name, paths or (), tool, at, this_run()))
+    name = grades.check_kind(kind)
+    at = projects.find_studio() if tool == "label_studio" else None
+    counts = retry(partial(grades.collect, name, paths or (), tool, at, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: their grades say nothing about the comments")
-    told = {**counts, **grading.summary(name)._asdict()}
-    agreement = grading.agreement(name)
+    told = {**counts, **grades.summarize(name)._asdict()}
+    agreement = grades.measure_agreement(name)
     tell(agreement, told, as_json)
     if not as_json:
         shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in told.items()}
@@ -158,10 +160,10 @@ def grades(
 
     Example: `undertone commenting grades grades.csv`
     """
-    from pipeline.tasks.commenting import grades as grading
+    from pipeline.tasks.commenting import grades
 
     warehouse.create()
-    console.say(f"{retry(partial(grading.bring, path, project, this_run())):,} graded comments")
+    console.say(f"{retry(partial(grades.import_grades, path, project, this_run())):,} graded comments")
 
 
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
@@ -173,8 +175,8 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
 
     with console.working("measuring"):
         retry(partial(overlap.measure, day or today(), preset, run_id=this_run()))
-    found = overlap.by_system()
-    show(found if as_json else overlap.table_7(found), as_json)
+    found = overlap.average_by_system()
+    show(found if as_json else overlap.format_table_7(found), as_json)
 
 
 def page(day: Day = "") -> None:
@@ -182,9 +184,9 @@ def page(day: Day = "") -> None:
 
     Example: `undertone commenting page`
     """
-    from pipeline.tasks.commenting import page as commenting_page
+    from pipeline.tasks.commenting import page
 
-    typer.echo(commenting_page.write(day or today()))
+    typer.echo(page.write(day or today()))
 
 
 def overlap_(
@@ -210,7 +212,7 @@ def overlap_(
     from pipeline.tasks.commenting import overlap
 
     names = metric or list(overlap.NAMES)
-    found = overlap.of_files(candidates, references, weights, names, tokenize)
+    found = overlap.measure_files(candidates, references, weights, names, tokenize)
     shown = found if as_json else found.drop("signature")
     tell(shown, {row["metric"]: row["score"] for row in found.iter_rows(named=True)}, as_json)
     if not as_json:
@@ -234,16 +236,16 @@ def correlate(
     from pipeline.tasks.commenting import correlations
 
     if file:
-        found = correlations.of_table(file, grade, by)
+        found = correlations.correlate_table(file, grade, by)
     else:
-        retry(partial(correlations.correlations, day or today(), this_run()))
-        found = correlations.table(day or today())
-        console.say(f"weights of references: {correlations.preset_of()}")
-    show(found if as_json else correlations.table_4(found), as_json)
+        retry(partial(correlations.write_correlations, day or today(), this_run()))
+        found = correlations.read_correlations(day or today())
+        console.say(f"weights of references: {correlations.find_preset()}")
+    show(found if as_json else correlations.format_table_4(found), as_json)
     if not found["value"].count():
         console.say("nothing can be told: a correlation wants three rows, and scores and grades that differ")
     elif not found["low"].count():
-        console.say(f"intervals want {correlations.LEAST} articles")
+        console.say(f"intervals want {correlations.MIN_ARTICLES} articles")
 
 
 def train(
@@ -274,7 +276,7 @@ def train(
         if out is None or day:
             raise BadInput("--data wants --out, the folder of the model, and no --day")
         with console.working("training"):
-            rows = commenters.of_file(data, columns.parse(mapping))
+            rows = commenters.read_file(data, columns.parse(mapping))
             found = (
                 commenters.fit_pretrained(rows, out, start, given)
                 if start
@@ -321,7 +323,7 @@ def comment(
         raise BadInput("give either --title, with --content, or --file")
     writer = table_writer(out) if out else None
     rows = writing.read_articles(file) if file else pl.DataFrame({"title": [title], "content": [content]})
-    decoding = writing.decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
+    decoding = writing.make_decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
     said = writing.comment(rows, model, system=system, decoding=decoding, best=count)
     if writer:
         with writer:

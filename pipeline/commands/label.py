@@ -52,8 +52,8 @@ def export(
         rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
         if not retry(lambda: csd.select(project, day, rules)):
             raise csd.explain_empty_selection(project, day)
-    where = out or csd.folder_of(project, csd.STEPS[0])
-    tasks, _ = csd.step_tasks(project, csd.STEPS[0])
+    where = out or csd.get_step_folder(project, csd.STEPS[0])
+    tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(where, tasks, None, sheet or ())
     told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
     show(told, as_json)
@@ -72,7 +72,7 @@ def import_(
 
     warehouse.create()
     retry(lambda: csd.import_labels(project, files, this_run()))
-    show(csd.status(project), as_json)
+    show(csd.count_states(project), as_json)
 
 
 def status(project: Project = "csd", as_json: Json = False) -> None:
@@ -82,7 +82,7 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
     """
     from pipeline.tasks.labelling import csd
 
-    show(csd.status(project), as_json)
+    show(csd.count_states(project), as_json)
 
 
 def adjudicate(
@@ -106,9 +106,9 @@ def adjudicate(
 
     found = []
     for step in csd.STEPS[1:]:
-        tasks, seen = csd.step_tasks(project, step)
+        tasks, seen = csd.list_step_tasks(project, step)
         if tasks.height:
-            where = (out / csd.folder_of(project, step).name) if out else csd.folder_of(project, step)
+            where = (out / csd.get_step_folder(project, step).name) if out else csd.get_step_folder(project, step)
             csd.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
             found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
     told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
@@ -125,12 +125,12 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
     from pipeline.tasks.labelling import csd, projects
 
     warehouse.create()
-    step = csd.waiting_step(project)
+    step = csd.find_waiting_step(project)
     if step:
-        at = projects.studio()
+        at = projects.find_studio()
         retry(lambda: csd.push(project, step, tool, at))
         retry(lambda: csd.collect(project, step, tool, at, this_run()))
-    show(csd.status(project), as_json)
+    show(csd.count_states(project), as_json)
 
 
 def agreement(
@@ -144,7 +144,7 @@ def agreement(
     """
     from pipeline.tasks.labelling import csd
 
-    found = csd.agreement_of_file(file) if file else csd.agreement(csd.decide(project))
+    found = csd.measure_file_agreement(file) if file else csd.measure_agreement(csd.decide(project))
     show(found if as_json else csd.drop_intervals(found), as_json)
 
 
@@ -162,9 +162,11 @@ def release(
 
     Example: `undertone label release --licence CC-BY-4.0`
     """
-    from pipeline.tasks.labelling import release as work
+    from pipeline.tasks.labelling import release
 
-    where = retry(lambda: work.release(project, name, required or work.REQUIRED, licence, day or today(), this_run()))
+    where = retry(
+        lambda: release.release(project, name, required or release.REQUIRED, licence, day or today(), this_run())
+    )
     count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
     tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
 
@@ -179,9 +181,9 @@ def withdraw(
 
     Example: `undertone label withdraw 0f3a5c7e91b2d486`
     """
-    from pipeline.tasks.labelling import release as work
+    from pipeline.tasks.labelling import release
 
-    show(retry(lambda: work.withdraw(row_ids, this_run())), as_json)
+    show(retry(lambda: release.withdraw(row_ids, this_run())), as_json)
 
 
 def page(project: Project = "csd", day: Day = "") -> None:
@@ -189,10 +191,10 @@ def page(project: Project = "csd", day: Day = "") -> None:
 
     Example: `undertone label page`
     """
-    from pipeline.tasks.labelling import release as work
+    from pipeline.tasks.labelling import release
 
     with console.working("drawing"):
-        typer.echo(work.page(project, day or today()))
+        typer.echo(release.write_page(project, day or today()))
 
 
 def guidelines(

@@ -52,7 +52,7 @@ def train(
             )
         mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
         found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
-    tell(scorer.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    tell(scorer.summarize(found), {**told, "numbers": found.to_dicts()}, as_json)
     if not found.height:
         console.say("it could not be measured: too few articles for a test part; of the tables, it is not in force")
     console.say(f"model {told['model']}")
@@ -71,7 +71,7 @@ def evaluate(
     from pipeline.tasks.commenting import scorer
 
     found = scorer.evaluate(scorer.read(data, target), target, model)
-    tell(scorer.overview(found), {"numbers": found.to_dicts()}, as_json)
+    tell(scorer.summarize(found), {"numbers": found.to_dicts()}, as_json)
 
 
 def score(
@@ -99,4 +99,4 @@ def score(
         console.say(f"{count:,} comments scored")
         return
     given = files.texts(file, text_column, encoding)
-    files.put((scorer.frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)
+    files.put((scorer.score_frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)

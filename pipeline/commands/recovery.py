@@ -35,9 +35,9 @@ def recover(
     Examples: `undertone recover comments.csv --ask gpt-4o-mini -o meanings.csv`;
     `undertone recover comments.csv --model model/`
     """
-    from pipeline.tasks.subtext import recovery as work
+    from pipeline.tasks.subtext import recovery
 
-    rows = work.read_comments(file).head(limit or 10**9)
+    rows = recovery.read_comments(file).head(limit or 10**9)
     writer = table_writer(out) if out else None
     found, summary = _recovered(rows, ask, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
@@ -57,17 +57,17 @@ def _recovered(
 ) -> "tuple[pl.DataFrame, Summary]":
     """The comments with their meanings, and what asking for them came to."""
     from pipeline.llm.summary import Summary
-    from pipeline.tasks.subtext import recovery as work
+    from pipeline.tasks.subtext import recovery
 
     if (ask is None) == (model is None):
         raise BadInput("say whom to ask (--ask) or which fitted model to use (--model)")
     if model:
         with console.working("writing"):
-            return work.generated(rows, model), Summary()
+            return recovery.generate(rows, model), Summary()
     warehouse.create()
     how, summary = how_to_ask(ask or "", max_cost, cache_only)
     with console.progress("asking", rows.height) as done:
-        return work.recover(rows, how, done, this_run()), summary
+        return recovery.recover(rows, how, done, this_run()), summary
 
 
 def evaluate(
@@ -91,33 +91,33 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --ask gpt-4o-mini --limit 200`
     """
-    from pipeline.tasks.subtext import recovery as work
+    from pipeline.tasks.subtext import recovery
 
     if (references is None) == (choices is None):
         raise BadInput("give --references or --choices")
     if references:
-        rows = work.read(references).head(limit or 10**9)
+        rows = recovery.read(references).head(limit or 10**9)
         summary = None
         if ask or model:
             rows, summary = _recovered(rows, ask, model, max_cost, cache_only)
             stop_if_unanswered(summary, as_json)
-        table = work.measured(rows)
+        table = recovery.measure(rows)
         tell(table, table.row(0, named=True) if summary else {}, as_json)
         if ask and summary:
             finish(summary, as_json)
         return
     if model:
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --ask")
-    asked = work.read_choices(choices or Path()).head(limit or 10**9)
+    asked = recovery.read_choices(choices or Path()).head(limit or 10**9)
     if not ask:
-        tell(work.chosen_well(asked, None), {}, as_json)
+        tell(recovery.measure_choices(asked, None), {}, as_json)
         return
     warehouse.create()
     how, summary = how_to_ask(ask, max_cost, cache_only)
     with console.progress("asking", asked.height) as done:
-        chosen = work.choose(asked, how, done, this_run())
+        chosen = recovery.choose(asked, how, done, this_run())
     stop_if_unanswered(summary, as_json)
-    table = work.chosen_well(asked, chosen)
+    table = recovery.measure_choices(asked, chosen)
     tell(table, table.row(0, named=True), as_json)
     finish(summary, as_json)
 
@@ -137,11 +137,11 @@ def train(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
-    from pipeline.tasks.subtext import recovery as work
+    from pipeline.tasks.subtext import recovery
 
-    rows = work.with_split(work.read(references))
+    rows = recovery.split_references(recovery.read(references))
     with console.working("training"):
-        history = work.train(
+        history = recovery.train(
             rows, out, start=start, changes={"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
         )
     show(history, as_json)

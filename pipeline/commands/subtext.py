@@ -64,7 +64,7 @@ def train(
         mine = (pl.col("model_id") == model_id) & (pl.col("kind") == recogniser.KIND)
         found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
         told = {"model": model_id}
-    tell(recogniser.overview(found), {**told, "numbers": found.to_dicts()}, as_json)
+    tell(recogniser.summarize(found), {**told, "numbers": found.to_dicts()}, as_json)
 
 
 def evaluate(
@@ -80,9 +80,9 @@ def evaluate(
     """
     from pipeline.tasks.subtext import recogniser
 
-    rows = recogniser.read(data, source, by_topic=by_topic) if data else recogniser.released()
+    rows = recogniser.read(data, source, by_topic=by_topic) if data else recogniser.read_released()
     found = recogniser.evaluate(rows, model)
-    tell(recogniser.overview(found), {"numbers": found.to_dicts()}, as_json)
+    tell(recogniser.summarize(found), {"numbers": found.to_dicts()}, as_json)
 
 
 def score(
@@ -105,7 +105,7 @@ def score(
         console.say(f"{count:,} comments scored")
         return
     writer = table_writer(out) if out else None
-    scored = recogniser.frame(recovery.read_comments(file), model)
+    scored = recogniser.score_frame(recovery.read_comments(file), model)
     if writer:
         with writer:
             writer.write(scored)

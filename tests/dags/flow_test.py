@@ -192,7 +192,7 @@ def test_summaries_to_readers(
 ) -> None:
     """Articles with summaries become items, readers, a 2 x 2 matrix and a page."""
     monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
-    monkeypatch.setattr(targets, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
+    monkeypatch.setattr(targets, "_score_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
     path = home.parent / "news.jsonl"
     path.write_text(
         "".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)[:12]), encoding="utf-8"

@@ -74,14 +74,14 @@ def csd(do: Do) -> None:
     for step in ((1, 1), (1, 2), (2, 1), (2, 2)):
         do("labelling.csd.push", "csd", step, "files")
         do("tests.faults.whole:look", "csd", step)
-    approved = do("labelling.release.summary", "csd", DAY)
+    approved = do("labelling.release.render_card", "csd", DAY)
     do("labelling.release.release", "csd", day=DAY, run_id=RUN, approved=approved)
 
 
 def commenting(do: Do) -> None:
     """DAG commenting, with simulated grades."""
     parts = do("commenting.corpus.plan", 30)
-    do("tests.faults.whole:corpus", [do("commenting.corpus.cut", part) for part in parts])
+    do("tests.faults.whole:corpus", [do("commenting.corpus.stage_words", part) for part in parts])
     small: dict[str, Any] = {"hidden": 4, "embedding": 4, "epochs": 1}
     numbers = {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}}
     for system in COMMENTERS:
@@ -89,10 +89,10 @@ def commenting(do: Do) -> None:
         do("commenting.generated.generate", DAY, system, ref=model_id, run_id=RUN)
     do("commenting.generated.generate", DAY, "human", run_id=RUN)
     for kind in ("references", "candidates"):
-        do("commenting.grades.give", kind, DAY, "simulated", run_id=RUN)
-        do("commenting.grades.look", kind, "simulated", run_id=RUN)
+        do("commenting.grades.give_tasks", kind, DAY, "simulated", run_id=RUN)
+        do("commenting.grades.poll", kind, "simulated", run_id=RUN)
     do("commenting.overlap.measure", DAY, "s/5", run_id=RUN)
-    do("commenting.correlations.correlations", DAY, RUN)
+    do("commenting.correlations.write_correlations", DAY, RUN)
     do("commenting.page.write", DAY)
 
 
@@ -115,16 +115,16 @@ def recam(do: Do, folder: Path) -> None:
     do("daily.collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
     vectors = str(folder / "vectors.txt")
     given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv"), "vectors": vectors}
-    by = do("recam.targets.settled", DAY, given, None, RUN)
+    by = do("recam.targets.resolve_rules", DAY, given, None, RUN)
     found = [do("tests.faults.whole:find", part, by) for part in do("recam.targets.plan", 6, "news")]
     do("tests.faults.whole:targets", found, by)
-    proposals = [do("tests.faults.whole:propose", job, vectors) for job in do("recam.options.jobs")]
+    proposals = [do("tests.faults.whole:propose", job, vectors) for job in do("recam.options.list_jobs")]
     for subtask in SUBTASKS:
         do("tests.faults.whole:choose", subtask, proposals, by)
     for subtask in SUBTASKS:
         model_id = do("tests.faults.whole:train", subtask, vectors)
         for other in SUBTASKS:
-            do("recam.readers.cross", DAY, subtask, other, model_id, RUN)
+            do("recam.readers.cross_evaluate", DAY, subtask, other, model_id, RUN)
     do("recam.page.write", DAY)
 
 
@@ -139,16 +139,16 @@ def studies(do: Do) -> None:
 
 def find(part: Any, by: Any) -> Any:
     """The task `find` of recam."""
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import targets
 
-    return cloze.find(part, cloze.rules(by))
+    return targets.stage_targets(part, targets.parse_rules(by))
 
 
 def targets(staged: Any, by: Any) -> Any:
     """The task `targets` of recam."""
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import targets
 
-    return cloze.publish_targets(staged, DAY, cloze.rules(by), RUN)
+    return targets.publish_targets(staged, DAY, targets.parse_rules(by), RUN)
 
 
 _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
@@ -158,16 +158,22 @@ def propose(job: Any, vectors: str) -> Any:
     """The task `propose` of recam."""
     from pipeline.tasks.recam import options
 
-    return options.propose(job, options.of({"rule": "paper", "numbers": _SMALL, "vectors": vectors}))
+    return options.stage_proposals(
+        job, options.parse_choosing({"rule": "paper", "numbers": _SMALL, "vectors": vectors})
+    )
 
 
 def choose(subtask: str, proposals: Any, by: Any) -> int:
     """The task `items` of recam."""
-    from pipeline.tasks.recam import options
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import options, targets
 
-    return options.choose(
-        subtask, proposals, DAY, options.of({"rule": "paper", "numbers": _SMALL}), cloze.rules(by), RUN
+    return options.publish_items(
+        subtask,
+        proposals,
+        DAY,
+        options.parse_choosing({"rule": "paper", "numbers": _SMALL}),
+        targets.parse_rules(by),
+        RUN,
     )
 
 
@@ -185,7 +191,7 @@ def report(do: Do, *, is_whole: bool) -> None:
         do("daily.report.check", name, DAY)
     do("daily.report.write", DAY)
     if is_whole:
-        do("labelling.release.page", "csd", DAY)
+        do("labelling.release.write_page", "csd", DAY)
     do("daily.heal.find_holes")
     for name in ("comments", "tokens", "scores", "labels"):
         do("tests.faults.whole:maintain", name)
@@ -213,23 +219,23 @@ def ask(source: str, url: str) -> dict[str, object]:
 
 def select(project: str) -> int:
     """The task `select` of csd."""
-    from pipeline.tasks.labelling import csd as labels
+    from pipeline.tasks.labelling import csd
 
-    return labels.select(project, DAY, labels.rules({"limit": 6}), RUN)
+    return csd.select(project, DAY, csd.parse_rules({"limit": 6}), RUN)
 
 
 def look(project: str, step: list[int]) -> dict[str, int]:
     """The sensor `collect` of csd, by simulated raters."""
-    from pipeline.tasks.labelling import csd as labels
+    from pipeline.tasks.labelling import csd
 
-    return labels.collect(project, labels.check_step(step), "simulated", run_id=RUN)
+    return csd.collect(project, csd.check_step(step), "simulated", run_id=RUN)
 
 
 def corpus(staged: Any) -> dict[str, int]:
     """The task `corpus` of commenting."""
-    from pipeline.tasks.commenting import corpus as threads
+    from pipeline.tasks.commenting import corpus
 
-    return threads.publish(staged, DAY, threads.rules({}), RUN)
+    return corpus.publish(staged, DAY, corpus.parse_rules({}), RUN)
 
 
 def relate() -> int:

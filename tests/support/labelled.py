@@ -23,7 +23,7 @@ def said(project: str, rater: str, changes: dict[str, str] | None = None, **more
     rows = [
         {"task_id": task, "round": 1, "stage": 1, "rater_id": rater, "field": field, "value": value,
          "tool": "file"} | more
-        for task in csd.tasks_of(project)["task_id"]
+        for task in csd.read_tasks(project)["task_id"]
         for field, value in plain.items()
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=label_files.COLUMNS)

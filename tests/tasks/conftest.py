@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks.commenting import corpus as threads
-from pipeline.tasks.commenting import generated, grades
+from pipeline.tasks.commenting import corpus, generated, grades
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force, pairs, train
 from pipeline.tasks.labelling import csd
@@ -85,20 +84,20 @@ def corpus_stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         warehouse.create()
         collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
         tokenize.run(DAY)
-        threads.build(DAY, threads.Rules(share=0.25))
+        corpus.build(DAY, corpus.Rules(share=0.25))
         warehouse.close()
         shutil.copytree(place, copy)
     return place, copy
 
 
 @pytest.fixture
-def corpus(corpus_stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def sample_corpus(corpus_stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home with the commenting corpus of the sample."""
     yield from put_back(*corpus_stock, monkeypatch)
 
 
 @pytest.fixture
-def graded(corpus: Path) -> Path:
+def graded(sample_corpus: Path) -> Path:
     """The sample's corpus with real comments beside, all graded by the sample's own grades."""
     generated.generate(DAY, generated.HUMAN)
     rows = ["thread_id,comment_id,rater_id,grade"]
@@ -107,10 +106,10 @@ def graded(corpus: Path) -> Path:
         for comment in article["comments"]:
             for rater, grade in zip("xy", comment["grades"], strict=True):
                 rows.append(f"{article['article_id']},{comment['comment_id']},{rater},{grade}")
-    path = corpus.parent / "grades.csv"
+    path = sample_corpus.parent / "grades.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
-    grades.bring(path, "sample")
-    return corpus
+    grades.import_grades(path, "sample")
+    return sample_corpus
 
 
 @pytest.fixture

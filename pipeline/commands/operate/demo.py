@@ -84,6 +84,6 @@ def _show(running: stack.State) -> None:
     table(most.select(columns), "\nMost implicit")
     table(least.select(columns), "\nLeast implicit")
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
-    out.print(f"Labels   {release.page_of(PROJECT)} (raters are simulated)", soft_wrap=True)
+    out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")

@@ -41,7 +41,7 @@ def train(
             "--splits, --profile and --set go with --out; what is kept in the tables has the numbers of ours"
         )
     with console.working("training"):
-        rated = abstractness.ratings(ratings)
+        rated = abstractness.read_ratings(ratings)
         if out is None:
             warehouse.create()
             model_id = retry(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
@@ -50,7 +50,7 @@ def train(
         measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)
     told = {"model": str(out), "ratings": rated.signature, "word_count": rated.rows.height}
     if measured.height:
-        tell(abstractness.overview(measured), {**told, "splits": measured.to_dicts()}, as_json)
+        tell(abstractness.summarize(measured), {**told, "splits": measured.to_dicts()}, as_json)
     elif as_json:
         tell(measured, told, as_json)
     else:
@@ -71,4 +71,4 @@ def score(
     """
     from pipeline.tasks.recam import abstractness
 
-    show(abstractness.scores(model, words, vectors), as_json)
+    show(abstractness.score_words(model, words, vectors), as_json)

@@ -51,22 +51,22 @@ def build(
     Examples: `undertone cloze build xsum.jsonl -o items/ --small`; `undertone cloze build` (of the tables, as
     the DAG `recam` does)
     """
-    from pipeline.tasks.recam import build as cloze_build
-    from pipeline.tasks.recam import options
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import build, options, targets
 
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
     given = {"scorer": scorer, "vectors": vectors and str(vectors), "conllu": conllu and str(conllu)}
-    by = cloze.rules({**given, "in_context": in_context})
-    how = options.of({"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])})
-    wanted = [cloze.known(subtask)] if subtask else list(SUBTASKS)
+    by = targets.parse_rules({**given, "in_context": in_context})
+    how = options.parse_choosing(
+        {"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])}
+    )
+    wanted = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with console.progress("steps") as done:
         if file and out:
-            counts = cloze_build.build_file(file, out, wanted, by, how, done)
+            counts = build.build_file(file, out, wanted, by, how, done)
         else:
             warehouse.create()
-            counts = retry(partial(cloze_build.build, day or today(), wanted, by, how, this_run(), done))
+            counts = retry(partial(build.build, day or today(), wanted, by, how, this_run(), done))
     console.table(counts)
 
 
@@ -84,7 +84,7 @@ def stats(
     if file:
         show(examples.statistics(readers.read(file)), as_json)
         return
-    found, funnel = options.statistics(), warehouse.query(
+    found, funnel = options.count_items(), warehouse.query(
         "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "
         "group by subtask, reason order by subtask, reason = 'target', row_count desc"
     )  # fmt: skip
@@ -103,10 +103,9 @@ def export(
     Example: `undertone cloze export nonspecificity --split test -o Task_2_test.jsonl`
     """
     from pipeline.examples.recam import items as examples
-    from pipeline.tasks.recam import readers
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import readers, targets
 
-    rows = readers.items(cloze.known(subtask), *([split] if split else []))
+    rows = readers.read_items(targets.check_subtask(subtask), *([split] if split else []))
     examples.write(out, rows)
     console.say(f"{out}: {rows.height:,} items")
 
@@ -116,11 +115,11 @@ def audit(file: Items, as_json: Json = False) -> None:
 
     Example: `undertone cloze audit Task_1_dev.jsonl`
     """
-    from pipeline.examples.recam import items as cloze
+    from pipeline.examples.recam import items
     from pipeline.metrics.recam import audit as cloze_audit
     from pipeline.tasks.record import runs as funnel
 
-    found = cloze.read(file, strict=False)
+    found = items.read(file, strict=False)
     funnel.report_dropped("read", found.dropped, str(file))
     show(cloze_audit.audit(found.items), as_json)
 
@@ -130,15 +129,14 @@ def page(day: Day = "") -> None:
 
     Example: `undertone cloze page --day 2026-11-19`
     """
-    from pipeline.tasks.recam import page as cloze_page
-    from pipeline.tasks.recam import readers
+    from pipeline.tasks.recam import page, readers
 
     when = day or today()
     for trained_on in SUBTASKS:
-        model_id = readers.opened(None, trained_on, when).model_id
+        model_id = readers.load_model(None, trained_on, when).model_id
         for tested_on in SUBTASKS:
-            retry(partial(readers.cross, when, trained_on, tested_on, model_id, this_run()))
-    typer.echo(cloze_page.write(when))
+            retry(partial(readers.cross_evaluate, when, trained_on, tested_on, model_id, this_run()))
+    typer.echo(page.write(when))
 
 
 def rate(
@@ -157,16 +155,15 @@ def rate(
     `undertone cloze rate imperceptibility --label-studio`
     """
     from pipeline.tasks.labelling import projects
-    from pipeline.tasks.recam import ratings as cloze_ratings
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import ratings, targets
 
-    name = cloze.known(subtask)
-    retry(partial(cloze_ratings.select, name, day or today(), count, this_run()))
+    name = targets.check_subtask(subtask)
+    retry(partial(ratings.select, name, day or today(), count, this_run()))
     if label_studio:
-        console.say(f"{cloze_ratings.push(name, projects.studio()):,} tasks given to Label Studio")
+        console.say(f"{ratings.push(name, projects.find_studio()):,} tasks given to Label Studio")
         return
-    folder = out or cloze_ratings.project(name).folder
-    console.say(f"{folder}: {cloze_ratings.export(name, folder, sheet or []):,} tasks")
+    folder = out or ratings.get_project(name).folder
+    console.say(f"{folder}: {ratings.export(name, folder, sheet or []):,} tasks")
 
 
 def ratings(
@@ -183,14 +180,13 @@ def ratings(
     --tool simulated`
     """
     from pipeline.tasks.labelling import projects
-    from pipeline.tasks.recam import ratings as cloze_ratings
-    from pipeline.tasks.recam import targets as cloze
+    from pipeline.tasks.recam import ratings, targets
 
-    name = cloze.known(subtask)
-    at = projects.studio() if tool == "label_studio" else None
+    name = targets.check_subtask(subtask)
+    at = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        retry(partial(cloze_ratings.collect, name, files or [], tool, at, this_run()))
-    rated = retry(partial(cloze_ratings.flag, name, this_run()))
+        retry(partial(ratings.collect, name, files or [], tool, at, this_run()))
+    rated = retry(partial(ratings.flag, name, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: the flags say nothing about the items")
     counts = {

@@ -47,7 +47,7 @@ def train(
     if items:
         if out is None or subtask or day:
             raise BadInput("--items wants --out, the folder of the model, and neither --subtask nor --day")
-        rows, dropped = readers.gathered(items, without or [])
+        rows, dropped = readers.gather_items(items, without or [])
         left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
             found = readers.train_file(rows, out, profile, given, start)
@@ -57,14 +57,14 @@ def train(
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
     warehouse.create()
-    for name in [targets.known(subtask)] if subtask else SUBTASKS:
+    for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
             model_id = retry(
                 lambda name=name: readers.train(  # type: ignore[misc]
                     day or today(), name, profile=profile, changes=given, path=start, run_id=this_run()
                 )
             )
-        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.kind(name))
+        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
         found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
         tell(_shown(found), {"model": model_id, "subtask": name, "numbers": found.to_dicts()}, as_json)
 
@@ -74,7 +74,7 @@ def _shown(found: pl.DataFrame) -> pl.DataFrame:
     from pipeline.tasks.recam import readers
 
     if (found["split"] == "test").any():
-        return readers.overview(found)
+        return readers.summarize(found)
     return found.select("epoch", n="pair_count", accuracy="value")
 
 
@@ -97,14 +97,14 @@ def evaluate(
     """
     from pipeline.tasks.recam import readers, targets
 
-    name = targets.known(subtask) if subtask else SUBTASKS[0]
-    by = readers.opened(model, name)
-    rows = readers.read(items) if items else readers.items(name, "test")
-    found = readers.numbers(rows, by)
+    name = targets.check_subtask(subtask) if subtask else SUBTASKS[0]
+    by = readers.load_model(model, name)
+    rows = readers.read(items) if items else readers.read_items(name, "test")
+    found = readers.measure(rows, by)
     told: dict[str, object] = {"model_id": by.model_id, "numbers": found.to_dicts()}
     if against:
-        told["compared"] = readers.compared(rows, by, readers.opened(against, name))
-    tell(readers.overview(found), told, as_json)
+        told["compared"] = readers.compare(rows, by, readers.load_model(against, name))
+    tell(readers.summarize(found), told, as_json)
     if against and not as_json:
         console.table(pl.DataFrame([told["compared"]]), f"\nHow much more often right than {against}")
 

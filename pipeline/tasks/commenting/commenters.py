@@ -17,7 +17,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draws
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
-from pipeline.tasks.recam.readers import device
+from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import day_texts, model_registry
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.subtext import recovery
@@ -44,32 +44,32 @@ class Data(NamedTuple):
     comments: pl.DataFrame  # article_id, comment_id, text, words
 
 
-def known(system: str) -> str:
+def check_system(system: str) -> str:
     """The name of one of the five systems, checked."""
     if system not in SYSTEMS:
         raise BadInput(f"no commenter {system!r}; there are {', '.join(SYSTEMS)}")
     return system
 
 
-def kind(system: str) -> str:
+def get_kind(system: str) -> str:
     """What a commenter is called in `models`."""
     return f"commenter_{system}"
 
 
-def of_tables() -> Data:
+def read_tables() -> Data:
     """The training and validation part of the corpus."""
-    rows = corpus.threads("train", "validation").select(
+    rows = corpus.read_threads("train", "validation").select(
         pl.concat_str(THREAD, separator="/").alias("article_id"), "split", title="title_tokens",
         content="content_tokens",
     )  # fmt: skip
-    said = corpus.thread_comments("train", "validation").select(
+    said = corpus.read_thread_comments("train", "validation").select(
         pl.concat_str(THREAD, separator="/").alias("article_id"), "text",
         comment_id=pl.concat_str(COMMENT, separator="/"), words="tokens",
     )  # fmt: skip
     return Data(rows, said)
 
 
-def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
+def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
     """Articles with comments of a file that `undertone import` reads; a share of the articles, by their ids, validates.
 
     Raises:
@@ -80,9 +80,9 @@ def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float =
     for batch in importers.read(path, "own", mapping or {}, None):
         articles += [(one.thread_id, one.title or "", one.text) for one in batch.page.articles]
         comments += [(one.thread_id, one.comment_id, one.text) for one in batch.page.comments]
-    told = _texts(articles, "article_id", "said_title", "said_content")
+    told = _make_frame(articles, "article_id", "said_title", "said_content")
     told = told.sort(pl.col("said_content").str.len_chars()).unique("article_id", keep="last")  # as the tables do
-    said = _texts(comments, "article_id", "comment_id", "text").filter(pl.col("text").str.strip_chars() != "")
+    said = _make_frame(comments, "article_id", "comment_id", "text").filter(pl.col("text").str.strip_chars() != "")
     told = told.join(said, on="article_id", how="semi").sort("article_id")
     if not told.height:
         raise BadInput(
@@ -91,35 +91,37 @@ def of_file(path: Path, mapping: Mapping[str, str] | None = None, share: float =
     said = said.join(told, on="article_id", how="semi")
     split = pl.when(draws(told["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
     told = told.with_columns(
-        split.alias("split"), title=corpus.words_of(told, "said_title"), content=corpus.words_of(told, "said_content")
+        split.alias("split"),
+        title=corpus.tokenize_column(told, "said_title"),
+        content=corpus.tokenize_column(told, "said_content"),
     )
-    return Data(told, said.with_columns(words=corpus.words_of(said, "text")))
+    return Data(told, said.with_columns(words=corpus.tokenize_column(said, "text")))
 
 
-def _texts(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
+def _make_frame(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def fitted(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> TrainedModel:
+def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> TrainedModel:
     """A commenter and its epochs' numbers; `texts` are those of the comments' articles."""
     if not data.articles.height or not data.comments.height:
         raise Missing("there is nothing to learn from")
-    recipes, module = modules(system)
+    recipes, module = get_modules(system)
     recipe = recipes.recipe_of(system, **(changes or {}))
     data_hash = model_registry.hash_rows(data.articles, data.comments)
     state = model_registry.locate_state(data_hash, asdict(recipe))
-    done = module.fit(data.articles, data.comments, recipe, state, device=device())
+    done = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
     config = {**done.config, "system": system, "data_hash": data_hash}
     history = done.history.with_columns(count=pl.lit(data.comments.height))
     return TrainedModel(
-        kind=kind(system), tensors=done.tensors, config=config, summary=select_scalars(config),
+        kind=get_kind(system), tensors=done.tensors, config=config, summary=select_scalars(config),
         evaluations=model_registry.build_epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
     )  # fmt: skip
 
 
-def modules(system: str) -> tuple[ModuleType, ModuleType]:
+def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
     """What has the recipe of a system, and what fits it."""
-    if known(system) in RETRIEVING:
+    if check_system(system) in RETRIEVING:
         from pipeline.training.commenting import relevance, retrieval
 
         return relevance, retrieval
@@ -131,26 +133,26 @@ def modules(system: str) -> tuple[ModuleType, ModuleType]:
 def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """Train into a folder; the epochs' numbers."""
     texts = pl.concat([data.articles[name].alias("text") for name in ("said_title", "said_content")])
-    return model_registry.train_into(out, lambda: fitted(system, data, texts, changes))[1]
+    return model_registry.train_into(out, lambda: fit(system, data, texts, changes))[1]
 
 
 def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, run_id: str = "cli") -> str:
     """Train on the corpus into the registry, in force from that day on; the model's id."""
 
-    def fit() -> TrainedModel:
-        data = of_tables()
+    def fit_corpus() -> TrainedModel:
+        data = read_tables()
         articles = day_texts.scan_articles(pl.lit(value=True)).select(
             "title", "text", article_id=pl.concat_str(THREAD, separator="/")
         ).collect().join(data.articles, on="article_id", how="semi")  # fmt: skip
-        return fitted(system, data, pl.concat([articles["text"], articles["title"].alias("text")]), changes)
+        return fit(system, data, pl.concat([articles["text"], articles["title"].alias("text")]), changes)
 
-    return model_registry.train(day, fit, run_id)
+    return model_registry.train(day, fit_corpus, run_id)
 
 
-def opened(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
+def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
     """A commenter by its folder or id; without one that of a system which is in force for a day."""
     model = model_registry.load_model(
-        kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
+        get_kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
     )
     if model.config.get("system") not in SYSTEMS:
         raise BadInput(f"model {model.model_id[:12]}: it is no commenter")
@@ -161,7 +163,7 @@ def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any]
     """Fit a pretrained encoder-decoder to the pairs, into a folder; its losses by epoch.
 
     Args:
-        data: of `of_file`.
+        data: of `read_file`.
         out: folder, which should not be there yet.
         start: model to begin with, a folder or a hub name with @revision.
         changes: to the recipe of `training.subtext.seq2seq`.

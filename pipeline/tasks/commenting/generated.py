@@ -13,7 +13,7 @@ from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import SYSTEMS
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
-from pipeline.tasks.commenting.writing import PRETRAINED, Made, made, made_by_pretrained
+from pipeline.tasks.commenting.writing import PRETRAINED, Comments, make_comments, make_pretrained_comments
 from pipeline.tasks.record import day_texts, model_registry, runs
 
 if TYPE_CHECKING:
@@ -35,69 +35,69 @@ def generate(
     """
     parse_day(day)
     if system == HUMAN:
-        return _real(day, run_id)
+        return _generate_human(day, run_id)
     if system == PRETRAINED:
-        return _pretrained(day, ref, decoding, run_id)
-    began, model = runs.start(), commenters.opened(ref, commenters.known(system), day)
-    articles, parts = _tested(day, system, run_id), []
+        return _generate_pretrained(day, ref, decoding, run_id)
+    began, model = runs.start(), commenters.load_model(ref, commenters.check_system(system), day)
+    articles, parts = _read_test_articles(day, system, run_id), []
     for number, part in enumerate(articles.iter_slices(_CHUNK)):
-        found = made(
+        found = make_comments(
             model, part["title_tokens"].to_list(), part["content_tokens"].to_list(), part["lang"].to_list(), decoding,
             similar=similar, first=number * _CHUNK,
         )  # fmt: skip
-        parts.append(_placed(found, part))
+        parts.append(_join_keys(found, part))
     rows = pl.concat(parts).with_columns(model_id=pl.lit(model.model_id))
-    return _keep(day, system, rows, articles, run_id, began)
+    return _write_comments(day, system, rows, articles, run_id, began)
 
 
-def _real(day: str, run_id: str) -> int:
+def _generate_human(day: str, run_id: str) -> int:
     """The real comments that are kept apart from the references, one a test article (AAC-26)."""
     began = runs.start()
     chosen = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
-    articles = _tested(day, HUMAN, run_id)
-    told = corpus.cut_comments(chosen).select(
+    articles = _read_test_articles(day, HUMAN, run_id)
+    told = corpus.read_tokenized_comments(chosen).select(
         *THREAD, "text", "tokens", found_in=pl.concat_str(COMMENT, separator="/"), score=pl.lit(None, pl.Float64),
         model_id=pl.lit(None, pl.String), config=pl.lit("{}"), signature=pl.lit(f"{HUMAN}|undertone:{__version__}"),
     )  # fmt: skip
-    return _keep(day, HUMAN, told, articles, run_id, began)
+    return _write_comments(day, HUMAN, told, articles, run_id, began)
 
 
-def _pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_id: str) -> int:
+def _generate_pretrained(day: str, folder: str | None, decoding: "Decoding | None", run_id: str) -> int:
     """Comments of a fitted encoder-decoder, which reads articles as they were written."""
     if folder is None:
         raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; say which")
-    began, articles = runs.start(), _tested(day, PRETRAINED, run_id)
+    began, articles = runs.start(), _read_test_articles(day, PRETRAINED, run_id)
     about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text").collect()
     rows = articles.select(THREAD).join(about, on=THREAD, how="left", maintain_order="left")
-    comments, model_id = made_by_pretrained(rows, folder, decoding)
-    placed = _placed(comments, rows).with_columns(model_id=pl.lit(model_id))
-    return _keep(day, PRETRAINED, placed, articles, run_id, began)
+    comments, model_id = make_pretrained_comments(rows, folder, decoding)
+    placed = _join_keys(comments, rows).with_columns(model_id=pl.lit(model_id))
+    return _write_comments(day, PRETRAINED, placed, articles, run_id, began)
 
 
-def _placed(made: Made, articles: pl.DataFrame) -> pl.DataFrame:
+def _join_keys(made: Comments, articles: pl.DataFrame) -> pl.DataFrame:
     """Comments with the keys of the articles that they were made of, and how they were made."""
     keys = articles.with_row_index("row").cast({"row": pl.Int64}).select("row", *THREAD)
     config = json.dumps(made.config, sort_keys=True)
     return made.rows.join(keys, on="row").with_columns(config=pl.lit(config), signature=pl.lit(made.signature))
 
 
-def _tested(day: str, system: str, run_id: str) -> pl.DataFrame:
+def _read_test_articles(day: str, system: str, run_id: str) -> pl.DataFrame:
     """The test articles; where there are none, what the system made before goes before Missing is raised."""
     try:
-        return corpus.threads("test")
+        return corpus.read_threads("test")
     except Missing:
         none = empty("generated_comments")
-        _keep(day, system, none.drop("system", "generated_id"), empty("threads"), run_id, runs.start())
+        _write_comments(day, system, none.drop("system", "generated_id"), empty("threads"), run_id, runs.start())
         raise
 
 
-def _keep(
+def _write_comments(
     day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str, began: runs.Start
 ) -> int:  # fmt: skip
     """Put in place what a system made, and tell which articles got nothing."""
     key = pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")
     found = rows.with_columns(
-        system=pl.lit(system), generated_id=key.map_elements(_digest, return_dtype=pl.String),
+        system=pl.lit(system), generated_id=key.map_elements(_hash_text, return_dtype=pl.String),
         score=pl.col("score").round(6),
     ).select(TABLES["generated_comments"].schema.column_names())  # fmt: skip
     before = warehouse.scan("generated_comments", pl.col("system") == system).select(pl.col("source").unique())
@@ -113,10 +113,10 @@ def _keep(
     return found.height
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def in_force(day: str) -> list[str]:
+def list_systems(day: str) -> list[str]:
     """Systems that a model is in force of, and `human`."""
-    return [*(system for system in SYSTEMS if model_registry.select_model_id(commenters.kind(system), day)), HUMAN]
+    return [*(system for system in SYSTEMS if model_registry.select_model_id(commenters.get_kind(system), day)), HUMAN]

@@ -32,7 +32,7 @@ Kind = Literal["references", "candidates"]
 KINDS: tuple[Kind, ...] = ("references", "candidates")
 
 
-def known(kind: str) -> Kind:
+def check_kind(kind: str) -> Kind:
     """The name of a set of comments, checked."""
     for one in KINDS:
         if kind == one:
@@ -40,12 +40,12 @@ def known(kind: str) -> Kind:
     raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
 
 
-def project(kind: Kind) -> Project:
+def get_project(kind: Kind) -> Project:
     """The labelling project of a set; answers in files are looked for in its folder."""
     return Project(f"quality_{kind}", quality.FORM, rater_count=assignment.PER_TASK)
 
 
-def comments(kind: Kind) -> pl.DataFrame:
+def read_comments(kind: Kind) -> pl.DataFrame:
     """The comments of a set with their articles, in the order of their ids.
 
     Returns:
@@ -56,7 +56,7 @@ def comments(kind: Kind) -> pl.DataFrame:
     """
     if kind == "references":
         rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
-        rows = rows.join(corpus.comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
+        rows = rows.join(corpus.scan_comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
     else:
         rows = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
     about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
@@ -74,26 +74,28 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     What was withdrawn on request does not come back.
     """
     started_at = runs.start()
-    rows = comments(kind)
+    rows = read_comments(kind)
     tasks = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
-    return projects.select(project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
+    return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
 
 
-def tasks_of(kind: Kind) -> pl.DataFrame:
+def read_tasks(kind: Kind) -> pl.DataFrame:
     """The tasks of a set that show a comment and its article as they are now, in the order of their ids, with item_id.
 
     Raises:
         Missing: none were given out.
     """
-    now = quality.tasks(comments(kind).select("item_id", "title", "content", "text"))
-    return _given(kind).join(now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left")
+    now = quality.tasks(read_comments(kind).select("item_id", "title", "content", "text"))
+    return _read_all_tasks(kind).join(
+        now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
+    )
 
 
-def _given(kind: Kind) -> pl.DataFrame:
+def _read_all_tasks(kind: Kind) -> pl.DataFrame:
     """All tasks that were given out, also those that show what has changed since: answers to them may still come."""
     how = f"`undertone commenting rate {kind}`"
-    return projects.tasks_of(project(kind).name, f"no {kind} were given to raters: {how}")
+    return projects.read_tasks(get_project(kind).name, f"no {kind} were given to raters: {how}")
 
 
 def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
@@ -104,12 +106,12 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     Raises:
         BadInput: a sheet is there already, which may hold grades.
     """
-    tasks = tasks_of(kind)
+    tasks = read_tasks(kind)
     projects.check_sheets(folder, raters, "comment")
     sheets = {}
     if raters:
-        assigned = projects.deal(
-            project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
+        assigned = projects.update_assignment(
+            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
         )
         for rater in raters:
             own = assigned.filter(rater_id=rater)
@@ -119,7 +121,9 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
 
-def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None = None, run_id: str = "cli") -> int:
+def give_tasks(
+    kind: Kind, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
+) -> int:
     """Give the comments of a set to raters through a tool; how many there are. What was given is not given twice.
 
     Through `none` nobody is asked.
@@ -127,15 +131,15 @@ def give(kind: Kind, day: str, tool: Tool | Literal["none"], at: Studio | None =
     if tool == "none":
         return 0
     select(kind, day, run_id)
-    tasks = tasks_of(kind)
+    tasks = read_tasks(kind)
     if tool == "label_studio":
-        projects.push(project(kind), tasks, at)
+        projects.push(get_project(kind), tasks, studio)
     if tool == "files":
-        export(kind, project(kind).folder)
+        export(kind, get_project(kind).folder)
     return tasks.height
 
 
-def look(kind: Kind, tool: Tool | Literal["none"], at: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
+def poll(kind: Kind, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
     """Fetch the grades that a tool has; counts as `collect`, and through `none` nothing waits.
 
     A tool that cannot be reached just now has nothing new.
@@ -143,14 +147,14 @@ def look(kind: Kind, tool: Tool | Literal["none"], at: Studio | None = None, run
     if tool == "none":
         return {"waiting": 0}
     try:
-        return collect(kind, tool=tool, at=at, run_id=run_id)
+        return collect(kind, tool=tool, studio=studio, run_id=run_id)
     except Retry as why:
-        log.warning("%s: %s", project(kind).name, why)
-        return {"waiting": tasks_of(kind).height}
+        log.warning("%s: %s", get_project(kind).name, why)
+        return {"waiting": read_tasks(kind).height}
 
 
 def collect(
-    kind: Kind, paths: Sequence[Path] = (), tool: Tool = "files", at: Studio | None = None, run_id: str = "cli"
+    kind: Kind, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
     """Add grades of files or of a tool to the table `labels`, and make `comment_grades` of all there are.
 
@@ -162,16 +166,18 @@ def collect(
     Raises:
         BadInput: naming file, row and field.
     """
-    tasks = tasks_of(kind)
-    fetched = projects.fetch(project(kind), _given(kind), tool, lambda: _simulate(kind, tasks), paths, at)
-    projects.add_labels(project(kind).name, fetched.labels, run_id)
+    tasks = read_tasks(kind)
+    fetched = projects.fetch(
+        get_project(kind), _read_all_tasks(kind), tool, lambda: _simulate(kind, tasks), paths, studio
+    )
+    projects.add_labels(get_project(kind).name, fetched.labels, run_id)
     graded = publish(kind, run_id)
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
 
 
 def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
     """Grades of simulated raters, who keep the tasks that they had."""
-    before = projects.simulated_before(project(kind).name, tasks, f"these {kind}")
+    before = projects.read_simulated_assignment(get_project(kind).name, tasks, f"these {kind}")
     assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
     return simulated.grade(tasks, simulated.GRADERS, assigned)
 
@@ -182,8 +188,8 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     Who graded a comment that has its grades stays one of its raters. Where people graded, simulated raters do not
     count.
     """
-    tasks, name = tasks_of(kind), project(kind).name
-    labels, made_up = projects.people_first(projects.labels_of(name))
+    tasks, name = read_tasks(kind), get_project(kind).name
+    labels, made_up = projects.prefer_people(projects.read_labels(name))
     before = warehouse.scan("comment_grades", pl.col("project") == name).collect()
     before = before.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
     found = quality.grades(labels, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
@@ -201,12 +207,12 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     return rows.height
 
 
-def _counted(kind: Kind) -> pl.DataFrame:
+def _read_valid_labels(kind: Kind) -> pl.DataFrame:
     """The labels of a set that count: where people graded, theirs alone."""
-    return projects.people_first(projects.labels_of(project(kind).name))[0]
+    return projects.prefer_people(projects.read_labels(get_project(kind).name))[0]
 
 
-def graded() -> pl.LazyFrame:
+def scan_grades() -> pl.LazyFrame:
     """Grades of all projects: the columns of `comment_grades`; of a comment that people graded no made-up ones."""
     made_up = pl.col("tool").str.contains(simulated.TOOL, literal=True)
     return warehouse.scan("comment_grades").filter(made_up == made_up.min().over(COMMENT))
@@ -227,7 +233,7 @@ def prune(run_id: str = "cli") -> None:
         warehouse.replace("comment_grades", warehouse.slice_of(project=name), those_there, run_id)
 
 
-def bring(path: Path, name: str, run_id: str = "cli") -> int:
+def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """Take over grades that somebody else collected, as published data sets have them; how many comments.
 
     Args:
@@ -238,9 +244,9 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
     Raises:
         BadInput: naming file, row and field.
     """
-    if name in [project(kind).name for kind in KINDS]:
+    if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
-    rows = [_read(row, f"{path}, row {chunk.first + n}") for chunk in read_chunks(path, "utf-8-sig")
+    rows = [_parse_row(row, f"{path}, row {chunk.first + n}") for chunk in read_chunks(path, "utf-8-sig")
             for n, row in enumerate(chunk.rows)]  # fmt: skip
     found = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
     there = warehouse.scan("comments").select(COMMENT).unique().collect()
@@ -265,7 +271,7 @@ def bring(path: Path, name: str, run_id: str = "cli") -> int:
     return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), graded.sort(COMMENT), run_id)
 
 
-def _read(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, float]:
+def _parse_row(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, float]:
     for name in ("thread_id", "comment_id", "grade"):
         if name not in row:
             raise BadInput(f"{where}: no column {name!r}; there are {', '.join(row)}")
@@ -287,7 +293,7 @@ def _read(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, f
     )
 
 
-def agreement(kind: Kind) -> pl.DataFrame:
+def measure_agreement(kind: Kind) -> pl.DataFrame:
     """How far the raters of a set agree: weighted kappa by both weights, beside the paper's .59 (AAC-09).
 
     Returns:
@@ -295,7 +301,7 @@ def agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics.labelling import agreement
 
-    found = quality.grades(_counted(kind), tasks_of(kind)).grades
+    found = quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades
     codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
@@ -305,6 +311,6 @@ def agreement(kind: Kind) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
-def summary(kind: Kind) -> quality.Summary:
+def summarize(kind: Kind) -> quality.Summary:
     """What the grades of a set come to, as the paper tells it of its own (AAC-10)."""
-    return quality.summary(quality.grades(_counted(kind), tasks_of(kind)).grades)
+    return quality.summary(quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades)

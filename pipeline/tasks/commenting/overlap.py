@@ -34,7 +34,7 @@ PRESET = weights.DEFAULT
 Cut = Callable[[str], list[str]]
 
 
-def cutter(tokenize: str) -> Cut:
+def load_tokenizer(tokenize: str) -> Cut:
     """What makes tokens of a text: jieba's words, Chinese characters and whole words of other writing, or blanks alone.
 
     Raises:
@@ -50,7 +50,7 @@ def cutter(tokenize: str) -> Cut:
 # ------------------------------------------------------------------------------------------------------------ files
 
 
-def of_files(
+def measure_files(
     candidates: Path, references: Path, weights_: Path | None = None, names: Sequence[str] = NAMES,
     tokenize: str = "jieba",
 ) -> pl.DataFrame:  # fmt: skip
@@ -69,12 +69,12 @@ def of_files(
     Raises:
         BadInput: naming file and line.
     """
-    cut = cutter(tokenize)
-    rows = partial(_references, references, cut)
-    given = _weights(weights_) if weights_ else None
+    cut = load_tokenizer(tokenize)
+    rows = partial(_read_references, references, cut)
+    given = _read_weights(weights_) if weights_ else None
     try:
-        metrics = built(names, rows)
-        found = scoring.measure(metrics, _candidates(candidates, cut), rows(), given)
+        metrics = build_metrics(names, rows)
+        found = scoring.measure(metrics, _read_candidates(candidates, cut), rows(), given)
     except BadInput as why:
         if not str(why).startswith("row "):
             raise
@@ -85,28 +85,28 @@ def of_files(
     return found.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(tail)))
 
 
-def _candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
-    for _, line in _lines(path):
+def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
+    for _, line in _read_lines(path):
         yield cut(line)
 
 
-def _references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
-    for number, line in _lines(path):
-        told = _json(path, number, line)
+def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
+    for number, line in _read_lines(path):
+        told = _parse_json(path, number, line)
         if not isinstance(told, list) or not told or not all(isinstance(text, str) for text in told):
             raise BadInput(f"{path}, line {number}: expected a JSON list of references, found {line[:60]}")
         yield [cut(text) for text in told]
 
 
-def _weights(path: Path) -> Iterator[list[float]]:
-    for number, line in _lines(path):
-        told = _json(path, number, line)
+def _read_weights(path: Path) -> Iterator[list[float]]:
+    for number, line in _read_lines(path):
+        told = _parse_json(path, number, line)
         if not isinstance(told, list):
             raise BadInput(f"{path}, line {number}: expected a JSON list of weights, found {line[:60]}")
         yield told
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines as JSON Lines and text files end them: by the line feed alone, as a text may hold other breaks."""
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
@@ -118,7 +118,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise BadInput(f"{path}: expected UTF-8, found {why.reason} at byte {why.start}") from why
 
 
-def _json(path: Path, number: int, line: str) -> Any:
+def _parse_json(path: Path, number: int, line: str) -> Any:
     try:
         return json.loads(line)
     except (json.JSONDecodeError, RecursionError) as why:  # the latter of a thousand brackets
@@ -128,7 +128,7 @@ def _json(path: Path, number: int, line: str) -> Any:
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def references(preset: str = PRESET) -> pl.DataFrame:
+def read_references(preset: str = PRESET) -> pl.DataFrame:
     """References of the test articles, and their weights where all of an article's have grades.
 
     Returns:
@@ -140,8 +140,8 @@ def references(preset: str = PRESET) -> pl.DataFrame:
     if preset not in weights.PRESETS:
         raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
-    said = corpus.cut_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
-    grades = grading.graded().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
+    said = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
+    grades = grading.scan_grades().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
     every = rows.collect().join(said, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
     found = every.sort(*THREAD, "place")
     graded = found.drop_nulls("grade")
@@ -164,13 +164,13 @@ def measure(
     parse_day(day)
     began = runs.start()
     grading.prune(run_id)
-    rows, metrics = material(preset, names)
+    rows, metrics = read_material(preset, names)
     counts = {}
     there = warehouse.scan("metric_scores").select(pl.col("source").unique()).collect()["source"]
     for name in [source] if source else pl.concat([rows["source"], there]).unique().sort():
         part = rows.filter(pl.col("source") == name)
         told = pl.concat(
-            [_signed(scored(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
+            [_sign(score(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
         )
         counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), told, run_id)
         runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, began)
@@ -180,47 +180,50 @@ def measure(
     return counts
 
 
-def material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Metric]]:
+def read_material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Metric]]:
     """What commenters made, with the references of its article and their weights; and the metrics."""
-    refs = references(preset)
+    refs = read_references(preset)
     made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
     rows = made.join(refs, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
-    return rows, built(names, _each(refs["tokens"])) if rows.height else []
+    return rows, build_metrics(names, _repeat(refs["tokens"])) if rows.height else []
 
 
-def built(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
+def build_metrics(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
     """Metrics that go by the names they were asked for.
 
     Raises:
         BadInput: there is no such metric.
     """
-    if unknown := [name for name in names if name not in overlap.METRICS]:
+    if unknown := [format_name for format_name in names if format_name not in overlap.METRICS]:
         raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
     if len(set(names)) < len(names):
         raise BadInput(f"metrics should be named once, found {', '.join(names)}")
-    return [metric._replace(name=name) for name, metric in zip(names, overlap.of(names, references_), strict=True)]
+    return [
+        metric._replace(name=format_name)
+        for format_name, metric in zip(names, overlap.of(names, references_), strict=True)
+    ]
 
 
-def _each(values: pl.Series) -> Callable[[], Iterable[Any]]:
+def _repeat(values: pl.Series) -> Callable[[], Iterable[Any]]:
     """The values one by one, as often as wanted."""
     return lambda: (value.to_list() for value in values)
 
 
-def scored(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.DataFrame:
+def score(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.DataFrame:
     """source, thread_id, generated_id, metric, value; weighted, of articles whose references all have grades."""
     rows = rows.filter(pl.col("weights").is_not_null()) if weighted else rows
     key = [*THREAD, "generated_id"]
     if not rows.height:
         return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
     weights_ = rows["weights"].to_list() if weighted else None
-    found = scoring.segment_scores(metrics, rows["tokens"].to_list(), _each(rows["tokens_of"])(), weights_)
+    found = scoring.segment_scores(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
     wide = rows.select(key).hstack(found)
     return wide.unpivot(found.columns, index=key, variable_name="metric", value_name="value")
 
 
-def _signed(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
+def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
     """Rows of `metric_scores`."""
-    cut = "+".join(sorted({corpus.named(by) for by in corpus.tokenizers().values()}))
+    cut = "+".join(sorted({corpus.format_tokenizer(by) for by in corpus.load_tokenizers().values()}))
     tail = f"weights:{preset if weighted else 'none'}|tokens:{cut}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{tail}" for metric in metrics}
     return rows.with_columns(
@@ -229,7 +232,7 @@ def _signed(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, prese
     ).select(TABLES["metric_scores"].schema.column_names())  # fmt: skip
 
 
-def by_system() -> pl.DataFrame:
+def average_by_system() -> pl.DataFrame:
     """Mean of each metric by commenter, and of people's grades (table 7): metric, is_weighted, system, value, n."""
     return warehouse.query(
         "select metric, is_weighted, system, sum(value * row_count) / sum(row_count) as value, "
@@ -238,11 +241,13 @@ def by_system() -> pl.DataFrame:
     )
 
 
-def table_7(rows: pl.DataFrame) -> pl.DataFrame:
+def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
     """The same as people read it: a row a metric, a column a commenter."""
-    return rows.select(name(), "system", pl.col("value").round(4)).pivot("system", index="metric", values="value")
+    return rows.select(format_name(), "system", pl.col("value").round(4)).pivot(
+        "system", index="metric", values="value"
+    )
 
 
-def name() -> pl.Expr:
+def format_name() -> pl.Expr:
     """`w_` before the name of a weighted metric."""
     return pl.when("is_weighted").then(pl.format("w_{}", "metric")).otherwise("metric").alias("metric")

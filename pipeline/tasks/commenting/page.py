@@ -22,26 +22,26 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 def write(day: str) -> str:
     """Write the page of the tables as they are, with the models of a day; its path."""
     parse_day(day)
-    return pages.write_page(f"commenting-{day}.html", page.page(day, inputs(day)))
+    return pages.write_page(f"commenting-{day}.html", page.page(day, read_inputs(day)))
 
 
-def inputs(day: str) -> page.Commenting:
+def read_inputs(day: str) -> page.Commenting:
     """What the page shows; what is not there yet is None."""
-    judged = _there(correlations.judged)
+    judged = _read_if_present(correlations.read_judged)
     threads_ = warehouse.scan("threads").select("category", "split").collect()
     made = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     return page.Commenting(
-        statistics=_there(lambda: corpus.told(corpus.statistics())),
+        statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
         categories=commenting.categories(threads_).rename({"count": "n"}) if threads_["category"].count() else None,
-        grades=_grades(),
-        kappa=_there(lambda: grades.agreement("references")),
-        correlations=None if judged is None else correlations.correlated(judged, correlations.ratings()),
+        grades=_read_grades(),
+        kappa=_read_if_present(lambda: grades.measure_agreement("references")),
+        correlations=None if judged is None else correlations.correlate(judged, correlations.read_ratings()),
         scatter=None if judged is None else judged.select("metric", "is_weighted", "value", "grade"),
-        sensitivity=None if judged is None else correlations.sensitivity(),
-        systems=overlap.by_system(),
-        examples=None if judged is None else _examples(judged),
-        numbers=_evaluated(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
-        history=_history(day),
+        sensitivity=None if judged is None else correlations.measure_sensitivity(),
+        systems=overlap.average_by_system(),
+        examples=None if judged is None else _list_examples(judged),
+        numbers=_read_evaluations(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
+        history=_read_history(day),
         errata=commenting_claims.claims(),
         made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
         .collect()
@@ -50,7 +50,7 @@ def inputs(day: str) -> page.Commenting:
     )
 
 
-def _there(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+def _read_if_present(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
     """A frame, or None where what it stands on is missing."""
     try:
         return what()
@@ -58,16 +58,16 @@ def _there(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
         return None
 
 
-def _grades() -> pl.DataFrame:
+def _read_grades() -> pl.DataFrame:
     """Single grades of the references: item_id, grade."""
-    mine = pl.col("project") == grades.project("references").name
+    mine = pl.col("project") == grades.get_project("references").name
     rows = warehouse.scan("comment_grades", mine).select(
         "grades", item_id=pl.concat_str(COMMENT, separator="/")
     )  # fmt: skip
     return rows.explode("grades").rename({"grades": "grade"}).sort("item_id").collect()
 
 
-def _examples(judged: pl.DataFrame) -> pl.DataFrame:
+def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
     """Judged comments with their articles' titles and scores on the grades' scale (tables 5 and 6; AAC-29)."""
     made = warehouse.scan("generated_comments").select(
         *THREAD, "text", item_id=pl.concat_str(*THREAD, "generated_id", separator="/")
@@ -86,17 +86,17 @@ def _examples(judged: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).select(columns) if parts else pl.DataFrame()
 
 
-def _evaluated(day: str, where: pl.Expr) -> pl.DataFrame:
+def _read_evaluations(day: str, where: pl.Expr) -> pl.DataFrame:
     """Numbers of the models of a day that are in force."""
     of_day = pl.col("day") == parse_day(day)
     models = warehouse.scan("models", of_day & pl.col("is_promoted")).select("kind", "model_id")
     return warehouse.scan("evaluations", of_day & where).join(models, on=["kind", "model_id"], how="semi").collect()
 
 
-def _history(day: str) -> pl.DataFrame:
+def _read_history(day: str) -> pl.DataFrame:
     """Losses of the commenters by epoch."""
-    kinds = {commenters.kind(system): system for system in commenters.SYSTEMS}
-    rows = _evaluated(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
+    kinds = {commenters.get_kind(system): system for system in commenters.SYSTEMS}
+    rows = _read_evaluations(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
     if not rows.height:
         return rows
     wide = rows.pivot("split", index=["kind", "epoch"], values="value")

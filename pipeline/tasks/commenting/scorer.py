@@ -15,7 +15,7 @@ from pipeline.examples.splits import NAMES, draws
 from pipeline.io.rows import read_chunks
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
-from pipeline.tasks.commenting.correlations import LEAST
+from pipeline.tasks.commenting.correlations import MIN_ARTICLES
 from pipeline.tasks.record import day_texts, model_registry, runs
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 
@@ -34,7 +34,7 @@ RANGES: dict[str, tuple[float, float]] = {"grade": (1, 5), "upvotes": (0, math.i
 SHARES = (0.8, 0.9)  # of the articles up to which they are for training, and for validation
 
 
-def known(kind: str) -> str:
+def check_kind(kind: str) -> str:
     """The kind of a scorer, checked."""
     if kind not in TARGETS:
         raise BadInput(f"no scorer of {kind!r}; there are {' and '.join(TARGETS)}")
@@ -50,7 +50,7 @@ def read(path: Path, kind: str) -> pl.DataFrame:
     Raises:
         BadInput: naming file, row and field.
     """
-    wanted = TARGETS[known(kind)]
+    wanted = TARGETS[check_kind(kind)]
     rows = []
     for chunk in read_chunks(path, "utf-8-sig"):
         for number, row in enumerate(chunk.rows, chunk.first):
@@ -59,7 +59,7 @@ def read(path: Path, kind: str) -> pl.DataFrame:
                     raise BadInput(f"{path}, row {number}: no column {name!r}; there are {', '.join(row)}")
                 if row.get(name) in (None, ""):
                     raise BadInput(f"{path}, row {number}, field {name!r}: expected a value, found none")
-            target = _number(row[wanted])
+            target = _parse_number(row[wanted])
             low, high = RANGES[wanted]
             if not low <= target <= high:
                 found = f"{row[wanted]!r:.40}"
@@ -72,17 +72,17 @@ def read(path: Path, kind: str) -> pl.DataFrame:
             told = (row.get(name) for name in ("title", "content", "article_id", "split"))
             rows.append((str(row["text"]), *(None if value in (None, "") else str(value) for value in told), target))
     schema = {**dict.fromkeys(("text", "title", "content", "article_id", "split"), pl.String), "target": pl.Float64}
-    return _with_split(pl.DataFrame(rows, schema=schema, orient="row"))
+    return _split_rows(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
-def _number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
 
 
-def _with_split(rows: pl.DataFrame) -> pl.DataFrame:
+def _split_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows whose split is not given with one by article; what is of no article is dealt one by one."""
     if not rows["split"].null_count():
         return rows
@@ -91,7 +91,7 @@ def _with_split(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(split=pl.coalesce("split", drawn.otherwise(pl.lit("test"))))
 
 
-def of_tables(kind: str) -> pl.DataFrame:
+def read_tables(kind: str) -> pl.DataFrame:
     """The same of the tables: comments that people graded, or all with upvotes, with their articles.
 
     Grades that simulated raters made up are left out.
@@ -101,7 +101,7 @@ def of_tables(kind: str) -> pl.DataFrame:
     """
     about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
     said = warehouse.scan("comments").sort("day").unique(COMMENT, keep="last")
-    if known(kind) == "quality":
+    if check_kind(kind) == "quality":
         real = ~pl.col("tool").str.contains("simulated", literal=True)
         grades = warehouse.scan("comment_grades", real).group_by(COMMENT).agg(target=pl.col("grade").mean())
         made = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
@@ -116,22 +116,22 @@ def of_tables(kind: str) -> pl.DataFrame:
     if not told.height:
         what = "graded by people" if kind == "quality" else "with upvotes"
         raise Missing(f"no comment is {what}; see `undertone commenting ratings --help`, or give a file by --data")
-    return _with_split(told)
+    return _split_rows(told)
 
 
-def fitted(
+def fit(
     rows: pl.DataFrame, kind: str, profile: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> TrainedModel:
     """A scorer and its numbers; promoted unless it could not be measured."""
     from pipeline.training.commenting import quality
 
     recipe = quality.recipe_of(profile or _profile(kind), **(changes or {}))
-    if recipe.target != TARGETS[known(kind)]:
+    if recipe.target != TARGETS[check_kind(kind)]:
         raise BadInput(f"profile {profile!r} learns {recipe.target}, not {TARGETS[kind]}")
-    done = quality.fit(rows, recipe, _encoder() if recipe.has_embedding else None, settings.scratch("embeddings"))
+    done = quality.fit(rows, recipe, _load_encoder() if recipe.has_embedding else None, settings.scratch("embeddings"))
     data_hash = model_registry.hash_rows(rows.select(_ROWS))
     config = {**done.config, "kind": kind, "data_hash": data_hash}
-    evaluations = numbers(rows, kind, _loaded(done.tensors, config))
+    evaluations = measure(rows, kind, _load_scorer(done.tensors, config))
     return TrainedModel(
         kind=kind, tensors=done.tensors, config=config, evaluations=evaluations, is_promoted=not evaluations.is_empty(),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
@@ -143,19 +143,19 @@ def _profile(kind: str) -> str:
     return "upvotes" if kind == "upvotes" else "undertone"
 
 
-def _encoder() -> Any:
+def _load_encoder() -> Any:
     from pipeline.models import encoder
 
     return encoder.load(settings.encoder(), settings.precision(), settings.threads())
 
 
-def _loaded(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
+def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
     from pipeline.training.commenting import quality
 
-    return quality.load(tensors, config, _encoder() if config.get("encoder") else None)
+    return quality.load(tensors, config, _load_encoder() if config.get("encoder") else None)
 
 
-def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
+def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     """How well the test part is scored, with intervals over articles, beside the best baseline for each number."""
     from pipeline.metrics.commenting import grading
     from pipeline.training.commenting import quality
@@ -165,10 +165,14 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
     found = grading.report(test.with_columns(unit, score=pl.Series(quality.scores(scorer, test))))
-    best = _best(grading.baselines(rows.with_columns(unit), draws=0)) if (rows["split"] == "train").any() else _NO_BEST
+    best = (
+        _select_best(grading.baselines(rows.with_columns(unit), draws=0))
+        if (rows["split"] == "train").any()
+        else _NO_BEST
+    )
     told = found.join(best, on="metric", how="left", maintain_order="left")
     parts = [told.select("metric", "value", "baseline", "baseline_name", pair_count="n")]
-    has_interval = test["article_id"].n_unique() >= LEAST or test["article_id"].null_count() >= LEAST
+    has_interval = test["article_id"].n_unique() >= MIN_ARTICLES or test["article_id"].null_count() >= MIN_ARTICLES
     parts += (
         []
         if not has_interval
@@ -186,7 +190,7 @@ def numbers(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
 _NO_BEST = pl.DataFrame(schema={"metric": pl.String, "baseline": pl.Float64, "baseline_name": pl.String})
 
 
-def _best(beside: pl.DataFrame) -> pl.DataFrame:
+def _select_best(beside: pl.DataFrame) -> pl.DataFrame:
     """The best baseline for each number: metric, baseline, baseline_name."""
     goodness = pl.when(metric="mae").then(-pl.col("value")).otherwise("value")
     ordered = beside.drop_nulls("value").sort(goodness, "baseline", descending=[True, False])
@@ -198,7 +202,7 @@ def train_file(
     rows: pl.DataFrame, kind: str, out: Path, profile: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
     """Train into a folder; the model's numbers."""
-    return model_registry.train_into(out, lambda: fitted(rows, kind, profile, changes))[1]
+    return model_registry.train_into(out, lambda: fit(rows, kind, profile, changes))[1]
 
 
 def train(
@@ -208,7 +212,7 @@ def train(
 
     But not one that could not be measured, as there are too few articles for a test part.
     """
-    return model_registry.train(day, lambda: fitted(of_tables(kind), kind, profile, changes), run_id)
+    return model_registry.train(day, lambda: fit(read_tables(kind), kind, profile, changes), run_id)
 
 
 def train_if_graded(day: str, run_id: str = "cli") -> str | None:
@@ -220,17 +224,19 @@ def train_if_graded(day: str, run_id: str = "cli") -> str | None:
         return None
 
 
-def opened(kind: str, ref: str | None = None, day: str | None = None) -> "Model":
+def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Model":
     """A scorer by its folder or id; without one that of a kind which is in force for a day."""
     model = model_registry.load_model(
-        known(kind), ref, day, f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
+        check_kind(kind), ref, day, f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     )
     if model.config.get("kind") != kind:
         raise BadInput(f"model {model.model_id[:12]}: it is of kind {model.config.get('kind')!r}, expected {kind!r}")
     return model
 
 
-def frame(rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, column: str = "text") -> pl.DataFrame:
+def score_frame(
+    rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, column: str = "text"
+) -> pl.DataFrame:
     """Any frame of comments with a score named as its kind, and `signature`; both are null where there is no text.
 
     Args:
@@ -241,20 +247,20 @@ def frame(rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, col
     """
     from pipeline.training.commenting import quality
 
-    model = opened(kind, ref)
+    model = load_model(kind, ref)
     about = {name: pl.lit(None, pl.String) for name in ("title", "content") if name not in rows.columns}
     said = rows.with_columns(text=pl.col(column).fill_null("").str.strip_chars(), **about)
     held = said["text"] != ""
     value = np.full(rows.height, np.nan)
     asked = said.filter(held)
     if asked.height:
-        value[held.to_numpy()] = quality.scores(model.build(_loaded), asked)
+        value[held.to_numpy()] = quality.scores(model.build(_load_scorer), asked)
     found = pl.Series(kind, value.round(DECIMALS)).fill_nan(None)
-    signed = pl.when(held).then(pl.lit(signature(kind, model)))
+    signed = pl.when(held).then(pl.lit(format_signature(kind, model)))
     return rows.drop(kind, "signature", strict=False).hstack([found]).with_columns(signature=signed)
 
 
-def signature(kind: str, model: "Model") -> str:
+def format_signature(kind: str, model: "Model") -> str:
     """What made a score, as text."""
     by = model.config.get("encoder") or "none"
     return f"{kind}|model:{model.model_id[:12]}|encoder:{by}|undertone:{__version__}"
@@ -263,11 +269,11 @@ def signature(kind: str, model: "Model") -> str:
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments with their articles into `scores`, those by the same model anew; return the count."""
     began = runs.start()
-    model = opened(kind, ref, day)
+    model = load_model(kind, ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text")
     about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
     comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).join(about, on=THREAD, how="left")
-    told = frame(comments.sort(COMMENT).collect(), kind, ref or model.model_id).drop_nulls(kind).select(
+    told = score_frame(comments.sort(COMMENT).collect(), kind, ref or model.model_id).drop_nulls(kind).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(kind),
         model_id=pl.lit(model.model_id), value=kind,
     )  # fmt: skip
@@ -279,13 +285,13 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
 
 def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFrame:
     """Numbers of a scorer on comments; those of another data set than its own are all test."""
-    model = opened(kind, ref)
+    model = load_model(kind, ref)
     if model_registry.hash_rows(rows.select(_ROWS)) != model.config.get("data_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
-    return numbers(rows, kind, model.build(_loaded))
+    return measure(rows, kind, model.build(_load_scorer))
 
 
-def overview(found: pl.DataFrame) -> pl.DataFrame:
+def summarize(found: pl.DataFrame) -> pl.DataFrame:
     """Numbers as people read them: metric, value with its interval, the best baseline, n."""
     rows = found.filter(pl.col("split") == "test")
     ends = {

@@ -13,7 +13,7 @@ from pipeline import __version__
 from pipeline.examples.sources.files import table
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
-from pipeline.tasks.recam.readers import device
+from pipeline.tasks.recam.readers import choose_device
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MADE: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Made(NamedTuple):
+class Comments(NamedTuple):
     """What a commenter makes of articles."""
 
     rows: pl.DataFrame  # `MADE`; row is that of the articles
@@ -37,10 +37,10 @@ class Made(NamedTuple):
     signature: str
 
 
-def made(
+def make_comments(
     model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]],
     langs: Sequence[str], decoding: "Decoding | None" = None, best: int = 1, similar: int = 10, first: int = 0,
-) -> Made:  # fmt: skip
+) -> Comments:  # fmt: skip
     """Comments on articles.
 
     Args:
@@ -55,45 +55,45 @@ def made(
     """
     system = model.config["system"]
     if system in RETRIEVING:
-        rows = _retrieved(model, titles, contents, best, similar)
+        rows = _retrieve(model, titles, contents, best, similar)
         config: dict[str, Any] = {"similar": similar, "best": best}
     else:
         from pipeline.models.decoding import Decoding
 
         decoding = decoding or Decoding(best=best)
-        rows, config = _written(model, titles, contents, langs, decoding, first), asdict(decoding)
+        rows, config = _write(model, titles, contents, langs, decoding, first), asdict(decoding)
     told = ",".join(f"{name}:{value}" for name, value in sorted(config.items()))
-    return Made(rows, config, f"{system}|model:{model.model_id[:12]}|{told}|undertone:{__version__}")
+    return Comments(rows, config, f"{system}|model:{model.model_id[:12]}|{told}|undertone:{__version__}")
 
 
-def _retrieved(
+def _retrieve(
     model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], best: int, similar: int
 ) -> pl.DataFrame:
     from pipeline.training.commenting import retrieval
 
-    found = retrieval.comment(model.build(retrieval.load, device()), titles, contents, k=similar, best=best)
+    found = retrieval.comment(model.build(retrieval.load, choose_device()), titles, contents, k=similar, best=best)
     return found.select(
-        pl.col("row").cast(pl.Int64), "text", corpus.words_of(found, "text").alias("tokens"),
+        pl.col("row").cast(pl.Int64), "text", corpus.tokenize_column(found, "text").alias("tokens"),
         score=pl.col("relevance").cast(pl.Float64), found_in="comment_id",
     )  # fmt: skip
 
 
-def _written(
+def _write(
     model: "Model", titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], langs: Sequence[str],
     decoding: "Decoding", first: int,
 ) -> pl.DataFrame:  # fmt: skip
     from pipeline.training.commenting import commenters
 
-    by = model.build(commenters.load, device())
+    by = model.build(commenters.load, choose_device())
     found = commenters.candidates(by, titles, contents, decoding, first=first)
     rows = [
-        (row, joined(one.words, langs[row]), one.words, one.log_probability, None)
+        (row, join_words(one.words, langs[row]), one.words, one.log_probability, None)
         for row, several in enumerate(found) for one in several if one.words
     ]  # fmt: skip
     return pl.DataFrame(rows, schema=MADE, orient="row")
 
 
-def joined(words: Sequence[str], lang: str) -> str:
+def join_words(words: Sequence[str], lang: str) -> str:
     """Words as text: with blanks between them, in Chinese only between two of letters or digits of other writing."""
     if lang not in ("zh", "ja", "und"):
         return " ".join(words)
@@ -122,25 +122,28 @@ def comment(
         The rows with comment, score and signature; a row for each comment, of an article that got none one with nulls.
     """
     if ref and (Path(ref).expanduser() / "facts.json").is_file():  # as `models.subtext.seq2seq` writes its folders
-        fitted_, _ = made_by_pretrained(rows, ref, decoding, best)
-        return _with_comments(rows, fitted_.rows, fitted_.signature)
-    model = commenters.opened(ref, system)
+        fitted_, _ = make_pretrained_comments(rows, ref, decoding, best)
+        return _join_comments(rows, fitted_.rows, fitted_.signature)
+    model = commenters.load_model(ref, system)
     told = rows.with_columns(pl.col("title", "content").fill_null(""))
     whole = told.select(text=pl.concat_str("title", "content", separator=" "))
     langs = whole.select(detect_language()).to_series().to_list()
-    titles, contents = corpus.words_of(told, "title").to_list(), corpus.words_of(told, "content").to_list()
-    found = made(model, titles, contents, langs, decoding, best, similar)
-    return _with_comments(rows, found.rows, found.signature)
+    titles, contents = (
+        corpus.tokenize_column(told, "title").to_list(),
+        corpus.tokenize_column(told, "content").to_list(),
+    )
+    found = make_comments(model, titles, contents, langs, decoding, best, similar)
+    return _join_comments(rows, found.rows, found.signature)
 
 
-def _with_comments(rows: pl.DataFrame, found: pl.DataFrame, signature: str) -> pl.DataFrame:
+def _join_comments(rows: pl.DataFrame, found: pl.DataFrame, signature: str) -> pl.DataFrame:
     """The rows, each as often as there are comments on it, and once where there is none."""
     said = found.select("score", comment="text", signature=pl.lit(signature), **{_ROW: "row"})
     rows = rows.drop("comment", "score", "signature", strict=False).with_row_index(_ROW).cast({_ROW: pl.Int64})
     return rows.join(said, on=_ROW, how="left", maintain_order="left_right").drop(_ROW)
 
 
-def decoding(**given: Any) -> "Decoding":
+def make_decoding(**given: Any) -> "Decoding":
     """How comments are written; see `models.decoding`."""
     from pipeline.models.decoding import Decoding
 
@@ -152,9 +155,9 @@ def read_articles(path: Path) -> pl.DataFrame:
     return table([path], {"title": ("title",)}, {"content": ("content", "text")})
 
 
-def made_by_pretrained(
+def make_pretrained_comments(
     rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None, best: int = 1
-) -> tuple[Made, str]:
+) -> tuple[Comments, str]:
     """Comments by a folder of `fit_pretrained`, and the folder's hash.
 
     Args:
@@ -181,4 +184,6 @@ def made_by_pretrained(
     config = asdict(how)
     shown = ",".join(f"{name}:{value}" for name, value in sorted(config.items()))
     signature = f"{PRETRAINED}|model:{model.revision[:12]}|{shown}|undertone:{__version__}"
-    return Made(told.with_columns(corpus.words_of(told, "text").alias("tokens")), config, signature), model.revision
+    return Comments(
+        told.with_columns(corpus.tokenize_column(told, "text").alias("tokens")), config, signature
+    ), model.revision

@@ -52,9 +52,9 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
         elif kind in ("quality", "upvotes"):
             base = scorers.recipe_of("upvotes" if kind == "upvotes" else "undertone")
         elif kind.startswith("commenter_"):
-            base = commenters.modules(system)[0].recipe_of(system)
+            base = commenters.get_modules(system)[0].recipe_of(system)
         elif kind.startswith("reader_"):
-            base = readers.module_of(profile or "").recipe_of(profile or "")
+            base = readers.get_module(profile or "").recipe_of(profile or "")
         else:
             return None
     except (BadInput, KeyError, AttributeError, ValueError):

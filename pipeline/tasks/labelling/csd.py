@@ -19,7 +19,7 @@ from pipeline.label.selection import Rules
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import KEY, Project, Studio, Tool, origin
+from pipeline.tasks.labelling.projects import KEY, Project, Studio, Tool, format_origin
 from pipeline.tasks.record import runs
 
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
@@ -30,7 +30,7 @@ STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 """(round, stage) in order."""
 
 
-def rules(given: Mapping[str, Any]) -> Rules:
+def parse_rules(given: Mapping[str, Any]) -> Rules:
     """Rules of plain JSON."""
     return Rules(**{**given, "langs": tuple(given.get("langs", Rules().langs))})
 
@@ -69,14 +69,16 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
         mine = lost.filter(pl.col("source") == source)
         number = fresh.filter(pl.col("source") == source).height
         config = {name: value for name, value in rules._asdict().items() if value is not None}
-        runs.record_step(source, day, origin(project), "select", number, mine, config, run_id, began)
+        runs.record_step(source, day, format_origin(project), "select", number, mine, config, run_id, began)
         began = runs.start()  # what sources share is counted with the first
     return count
 
 
 def explain_empty_selection(project: str, day: str) -> Missing:
     """Why a day gave a project without tasks none: it has no comments, or which rules left out how many."""
-    mine = (pl.col("origin") == origin(project)) & (pl.col("step") == "select") & (pl.col("day") == parse_day(day))
+    mine = (
+        (pl.col("origin") == format_origin(project)) & (pl.col("step") == "select") & (pl.col("day") == parse_day(day))
+    )
     gone = warehouse.scan("dropped", mine).collect()["reason"].value_counts().sort("count", "reason", descending=True)
     if gone.height:
         told = ", ".join(f"{reason} {count}" for reason, count in gone.iter_rows())
@@ -86,22 +88,22 @@ def explain_empty_selection(project: str, day: str) -> Missing:
     return Missing(f"there are no comments of {day}; days with comments, the newest first: {known}")
 
 
-def tasks_of(project: str) -> pl.DataFrame:
+def read_tasks(project: str) -> pl.DataFrame:
     """A project's tasks in the order of their ids."""
     how = "`undertone label export --day DAY`"
-    return projects.tasks_of(project, f"project {project!r} has no tasks; select some: {how}")
+    return projects.read_tasks(project, f"project {project!r} has no tasks; select some: {how}")
 
 
 def decide(project: str) -> stages.Decided:
     """What the labels so far make of each field of each task."""
-    return stages.decide(tasks_of(project)["task_id"], projects.labels_of(project))
+    return stages.decide(read_tasks(project)["task_id"], projects.read_labels(project))
 
 
-def step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def list_step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """What a step asks of whom: tasks with `round` and `fields`, and for the adjudicator the labels to decide on."""
     in_round, stage = step
     found = decide(project)
-    tasks = tasks_of(project).with_columns(round=pl.lit(in_round, pl.Int64))
+    tasks = read_tasks(project).with_columns(round=pl.lit(in_round, pl.Int64))
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
     count_waiting = (
@@ -112,14 +114,14 @@ def step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | N
     return rows, found.kept.filter(stage=1, round=in_round) if stage == 2 else None
 
 
-def step_project(project: str, step: Step) -> Project:
+def get_step_project(project: str, step: Step) -> Project:
     """A step of a project as its tools need it."""
     return Project(project, schema.CSD, step=step)
 
 
-def folder_of(project: str, step: Step) -> Path:
+def get_step_folder(project: str, step: Step) -> Path:
     """Where the files of a step lie; labels are looked for in `labels` below it."""
-    return step_project(project, step).folder
+    return get_step_project(project, step).folder
 
 
 def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> int:
@@ -127,11 +129,11 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
     `files` puts tasks.jsonl and the guidelines into a folder of the step.
     """
-    tasks, labels = step_tasks(project, step)
+    tasks, labels = list_step_tasks(project, step)
     if tool == "label_studio" and tasks.height:
-        projects.push(step_project(project, step), tasks, studio, labels)
+        projects.push(get_step_project(project, step), tasks, studio, labels)
     if tool == "files" and tasks.height:
-        export(folder_of(project, step), tasks, labels)
+        export(get_step_folder(project, step), tasks, labels)
     return tasks.height
 
 
@@ -155,15 +157,15 @@ def collect(
     Returns:
         Counts: tasks, labels (in all), waiting.
     """
-    tasks, _ = step_tasks(project, step)
-    target, fetched = step_project(project, step), None
+    tasks, _ = list_step_tasks(project, step)
+    target, fetched = get_step_project(project, step), None
 
     def simulate() -> pl.DataFrame:
         return _simulate(project, step, tasks, seed)
 
     if tasks.height:
         try:
-            fetched = projects.fetch(target, tasks_of(project), tool, simulate, studio=studio)
+            fetched = projects.fetch(target, read_tasks(project), tool, simulate, studio=studio)
         except Retry as why:
             log.warning("%s: %s", target.title, why)
         else:
@@ -171,7 +173,7 @@ def collect(
     open_ = write_annotations(project, run_id)
     if open_[step] and fetched and fetched.taken.height:
         _warn_stuck(project, step, fetched.taken)
-    return {"tasks": tasks.height, "labels": projects.labels_of(project).height, "waiting": open_[step]}
+    return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": open_[step]}
 
 
 def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.DataFrame:
@@ -185,7 +187,7 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.Da
 
 def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
     """Name the tasks that wait in a step though the tool gives them to nobody."""
-    stuck = taken.join(step_tasks(project, step)[0], on="task_id", how="semi")
+    stuck = taken.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waits = decide(project).annotations.filter(reason="too_few_raters")
         stuck = stuck.join(waits, on="task_id", how="semi")
@@ -194,16 +196,16 @@ def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
         log.warning(
             "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to nobody: an answer lacks a "
             "field that was asked for, or its rater does not count (`dropped` says which); have them mended there: %s",
-            step_project(project, step).title, stuck.height, told,
+            get_step_project(project, step).title, stuck.height, told,
         )  # fmt: skip
 
 
 def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
     """Add labels of files to a project, each checked against the schema and its task; counts as `collect`."""
-    tasks = tasks_of(project)
+    tasks = read_tasks(project)
     add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     open_ = write_annotations(project, run_id)
-    return {"tasks": tasks.height, "labels": projects.labels_of(project).height, "waiting": sum(open_.values())}
+    return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": sum(open_.values())}
 
 
 def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> int:
@@ -223,7 +225,7 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         answered = counted.select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
         late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
         fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
-        replaced = projects.replaced(current, fresh)
+        replaced = projects.find_replaced(current, fresh)
         once, repeated = stages.without_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
         reasons = (
             (late, "after_adjudication"), (current.join(replaced, on=KEY, how="semi"), "superseded"),
@@ -234,7 +236,7 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         return once.with_columns(project=pl.lit(project)).select(empty("labels").columns)
 
     count = with_new(warehouse.scan("labels", pl.col("project") == project)).height
-    is_step = (pl.col("origin") == origin(project)) & (pl.col("step") == "labels_in")
+    is_step = (pl.col("origin") == format_origin(project)) & (pl.col("step") == "labels_in")
     before = warehouse.scan("dropped", is_step).select("reason", "row_key").collect()
     dropped = pl.concat([before, news["dropped"], *([] if skipped is None else [skipped])]).unique()
     # recorded before the labels are written, when it can still be told; `runs`, written last, says whether all was
@@ -262,13 +264,13 @@ def count_waiting(found: stages.Decided) -> dict[Step, int]:
     return {step: counts.get(step, 0) for step in STEPS}
 
 
-def waiting_step(project: str) -> Step | None:
+def find_waiting_step(project: str) -> Step | None:
     """The first step that something waits in; None when all is settled."""
     open_ = count_waiting(decide(project))
     return next((step for step in STEPS if open_[step]), None)
 
 
-def status(project: str) -> pl.DataFrame:
+def count_states(project: str) -> pl.DataFrame:
     """How many fields are settled, and how many wait for whom: state, reason, round, fields, tasks."""
     rows = decide(project).annotations
     return (
@@ -278,10 +280,10 @@ def status(project: str) -> pl.DataFrame:
     )
 
 
-def agreement_of_file(path: Path) -> pl.DataFrame:
+def measure_file_agreement(path: Path) -> pl.DataFrame:
     """Agreement of labels in a file, whatever tasks they are of."""
     rows = label_files.read(path, None)
-    return agreement(stages.decide(rows["task_id"], rows))
+    return measure_agreement(stages.decide(rows["task_id"], rows))
 
 
 def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
@@ -289,14 +291,14 @@ def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
 
 
-def agreement(found: stages.Decided) -> pl.DataFrame:
+def measure_agreement(found: stages.Decided) -> pl.DataFrame:
     """Every measure of agreement by field, over what is settled and the three labels that led there."""
     from pipeline.metrics.labelling import agreement
 
-    return agreement.table(by_rater(found))
+    return agreement.table(pivot_by_rater(found))
 
 
-def by_rater(found: stages.Decided) -> pl.DataFrame:
+def pivot_by_rater(found: stages.Decided) -> pl.DataFrame:
     """The three labels of the round that decided as a, b, c, in the order of the raters' ids, and what stands.
 
     Where nobody was asked because the three agreed, the fourth label is theirs (CSD-15, CSD-16).

@@ -86,7 +86,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def origin(name: str) -> str:
+def format_origin(name: str) -> str:
     """Where steps of a project say they come from, in `runs` and `dropped`."""
     return f"label:{name}"
 
@@ -94,7 +94,7 @@ def origin(name: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- tasks
 
 
-def tasks_of(name: str, missing: str = "") -> pl.DataFrame:
+def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
     """All tasks that were given to a project, in the order of their ids; without any Missing, if there is a message."""
     tasks = warehouse.scan("label_tasks", pl.col("project") == name).sort("task_id").collect()
     if missing and not tasks.height:
@@ -104,7 +104,7 @@ def tasks_of(name: str, missing: str = "") -> pl.DataFrame:
 
 def is_withdrawn(name: str) -> pl.Expr:
     """Whether a task was taken out of a project on request: it does not come back."""
-    withdrawn = warehouse.scan("dropped", (pl.col("origin") == origin(name)) & (pl.col("step") == "withdraw"))
+    withdrawn = warehouse.scan("dropped", (pl.col("origin") == format_origin(name)) & (pl.col("step") == "withdraw"))
     return pl.col("task_id").is_in(withdrawn.select("row_key").collect()["row_key"].implode())
 
 
@@ -132,7 +132,7 @@ def select(
     """Add a day's tasks to a project, except those that were withdrawn, and record it; return the tasks in all."""
     fresh = tasks.filter(~is_withdrawn(name))
     count = add_tasks(name, fresh.with_columns(day=pl.lit(parse_day(day))), run_id)
-    runs.record_step(name, day, origin(name), "select", fresh.height, None, config, run_id, started_at)
+    runs.record_step(name, day, format_origin(name), "select", fresh.height, None, config, run_id, started_at)
     return count
 
 
@@ -185,7 +185,7 @@ def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
         raise BadInput(f"{existing[0]}: is there and may hold grades; put it aside, or give another folder")
 
 
-def deal(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:
+def update_assignment(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:
     """Who gets which tasks (task_id, rater_id), kept in the project's folder; `assign` goes on from what it keeps."""
     assigned, path = assign(_read_assigned(project)), project.folder / _ASSIGNED
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
 # ------------------------------------------------------------------------------------------------------------- tools
 
 
-def studio(address: str | None = None, token: str | None = None) -> Studio | None:
+def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
     """A Label Studio: as given, else as the environment says; None if neither says anything.
 
     The environment's token goes to the environment's address only.
@@ -245,7 +245,7 @@ def studio(address: str | None = None, token: str | None = None) -> Studio | Non
 
 
 @contextmanager
-def _connected(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
+def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
     """A client of Label Studio, and the id of the project there."""
     if studio is None:
         raise Missing(
@@ -261,7 +261,7 @@ def _connected(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx
 
 def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: pl.DataFrame | None = None) -> int:
     """Give tasks to Label Studio, and to an adjudicator the labels with them; return how many it did not have yet."""
-    with _connected(project, studio) as (client, number):
+    with _connect(project, studio) as (client, number):
         rows = task_files.tasks_rows(tasks, labels, project.form)
         return studio_client.push(client, number, label_studio.to_tasks(rows, project.lang, project.form))
 
@@ -293,7 +293,7 @@ def fetch(
         return Fetched(simulate(), skipped, taken)
     if tool == "files":
         return Fetched(_read_files(project, tasks, paths), skipped, taken)
-    with _connected(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
+    with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
         studio_client.export(client, number, path)
         answers = label_studio.from_export(label_studio.read_export(path), tasks, form=project.form)
@@ -305,12 +305,12 @@ def fetch(
 # ------------------------------------------------------------------------------------------------------------ labels
 
 
-def labels_of(name: str) -> pl.DataFrame:
+def read_labels(name: str) -> pl.DataFrame:
     """All labels of a project, without its name."""
     return warehouse.scan("labels", pl.col("project") == name).select(list(label_files.COLUMNS)).collect()
 
 
-def replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
+def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     """Keys of labels that say something else now, where times do not tell that they are later."""
     both = current.join(fresh.select(*KEY, now="value", at="labelled_at"), on=KEY, how="inner")
     untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
@@ -327,7 +327,7 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
-        current = current.join(replaced(current, fresh), on=KEY, how="anti")
+        current = current.join(find_replaced(current, fresh), on=KEY, how="anti")
         once, _ = stages.without_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
         return once.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
@@ -337,16 +337,16 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     return warehouse.replace("labels", warehouse.slice_of(project=name), with_new, run_id)
 
 
-def people_first(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def prefer_people(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Labels that count, and those of simulated raters, which do not where people labelled."""
     is_made_up = pl.col("tool") == simulated.TOOL
     people = labels.filter(~is_made_up)
     return (people, labels.filter(is_made_up)) if people.height else (labels, labels.clear())
 
 
-def simulated_before(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFrame:
+def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFrame:
     """Which simulated raters graded which tasks; BadInput where people graded, who make simulated raters pointless."""
-    labels = labels_of(name)
+    labels = read_labels(name)
     if labels.filter(pl.col("tool") != simulated.TOOL).height:
         raise BadInput(f"people have graded {graded}: simulated raters would add nothing")
     return labels.select(list(assignment.ASSIGNED)).unique().join(tasks, on="task_id", how="semi")
@@ -354,8 +354,8 @@ def simulated_before(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFram
 
 def record_step(name: str, step: str, kept: int, dropped: pl.DataFrame, run_id: str) -> None:
     """Record a step of a project: how many labels it kept, and which it dropped (reason, row_key)."""
-    day = min(tasks_of(name)["day"]).isoformat()
-    runs.record_step(name, day, origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
+    day = min(read_tasks(name)["day"]).isoformat()
+    runs.record_step(name, day, format_origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
 
 
 def publish(

@@ -18,8 +18,8 @@ from pipeline.label import schema, stages
 from pipeline.label.rhetoric import fold_rare
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.labelling.csd import agreement, count_waiting, decide, tasks_of
-from pipeline.tasks.labelling.projects import check_name, origin
+from pipeline.tasks.labelling.csd import count_waiting, decide, measure_agreement, read_tasks
+from pipeline.tasks.labelling.projects import check_name, format_origin
 from pipeline.tasks.record import runs
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ LICENCE = "not stated"  # of the annotations; whoever releases says
 REQUIRED = ("subtext",)  # fields without which a comment is not published
 
 
-def facts(
+def collect_facts(
     project: str, day: str, licence: str = LICENCE, required: Sequence[str] = REQUIRED, name: str | None = None
 ) -> "Facts":
     """What is told of a project: on its page, to whoever approves a release, and on the release's card."""
     from pipeline.metrics.labelling import label_analysis
     from pipeline.report.labelling.data_card import Facts
 
-    tasks, found = tasks_of(project), decide(project)
+    tasks, found = read_tasks(project), decide(project)
     out = stages.released(found.annotations, required)
     kept = tasks.join(out.left_out, on="task_id", how="anti")
     counts = (("source", "lang"), ("tool",))
@@ -44,7 +44,9 @@ def facts(
         frame.group_by(by).agg(row_count=pl.len().cast(pl.Int64)).sort(by)
         for frame, by in zip((kept, found.kept), counts, strict=True)
     )
-    funnel_rows = warehouse.scan("runs", (pl.col("origin") == origin(project)) & (pl.col("step") == "select")).collect()
+    funnel_rows = warehouse.scan(
+        "runs", (pl.col("origin") == format_origin(project)) & (pl.col("step") == "select")
+    ).collect()
     numbers = ("read_count", "kept_count", "dropped_count")
     steps = [("select", *(int(funnel_rows[name].sum()) for name in numbers))] if funnel_rows.height else []
     steps.append(("release", tasks.height, kept.height, out.left_out.height))
@@ -54,7 +56,7 @@ def facts(
         rows=by_source,
         funnel=pl.DataFrame(steps, schema=["step", *numbers], orient="row"),
         classes=label_analysis.class_ratios(out.values),
-        agreement=agreement(found),
+        agreement=measure_agreement(found),
         deletions=out.left_out.filter(pl.col("reason") != "unfinished")
         .group_by("reason")
         .agg(row_count=pl.len().cast(pl.Int64))
@@ -62,32 +64,32 @@ def facts(
         tools=by_tool,
         rater_count=found.kept["rater_id"].n_unique(),
         licence=licence,
-        data_hash=hashlib.sha256(release_rows(project, name or project, required).write_ndjson().encode()).hexdigest(),
+        data_hash=hashlib.sha256(build_rows(project, name or project, required).write_ndjson().encode()).hexdigest(),
     )
 
 
-def summary(project: str, day: str, required: Sequence[str] = REQUIRED, licence: str = LICENCE) -> str:
+def render_card(project: str, day: str, required: Sequence[str] = REQUIRED, licence: str = LICENCE) -> str:
     """What whoever approves the release reads: the card it will have, in Markdown."""
     from pipeline.report.labelling import data_card
 
-    return data_card.card(facts(project, day, licence, required))
+    return data_card.card(collect_facts(project, day, licence, required))
 
 
-def page_of(project: str) -> Path:
+def get_page_path(project: str) -> Path:
     """Where a project's page lies."""
     return settings.reports() / f"labels-{check_name(project)}.html"
 
 
-def page(project: str, day: str) -> str:
+def write_page(project: str, day: str) -> str:
     """Write the project's page: funnel, progress, agreement, ratios, overlaps, correlations; return its path."""
     from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
     from pipeline.report.labelling import page as report
     from pipeline.text import segment
 
-    found, told = decide(project), facts(project, day)
+    found, told = decide(project), collect_facts(project, day)
     values = stages.released(found.annotations, ()).values
     by_language = segment.load_tokenizers()
-    texts = values.join(tasks_of(project), on="task_id", maintain_order="left").select("text", "lang")
+    texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [
         segment.split_words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()
     ]
@@ -105,29 +107,29 @@ def page(project: str, day: str) -> str:
             open=pl.DataFrame(open_, schema=["round", "stage", "field_count"], orient="row"),
         )
     )
-    path = page_of(project)
+    path = get_page_path(project)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _put(path, html)
+    _write_text(path, html)
     return str(path)
 
 
-def release_rows(project: str, release: str, required: Sequence[str] = REQUIRED, least: int = 50) -> pl.DataFrame:
+def build_rows(project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = 50) -> pl.DataFrame:
     """The rows of a release: settled comments under random ids, in the order of those (CSD-08).
 
     Args:
         project: labelling project.
         release: name of the release.
         required: fields that must not have been deleted.
-        least: figures of speech named fewer times are told only as `other` (CSD-12).
+        min_count: figures of speech named fewer times are told only as `other` (CSD-12).
     """
     found = decide(project)
     told = stages.notes(found.kept)
     rows = stages.released(found.annotations, required).values
-    rows = rows.join(tasks_of(project), on="task_id").join(told, on="task_id", how="left")
+    rows = rows.join(read_tasks(project), on="task_id").join(told, on="task_id", how="left")
     spans = [
         schema.span_of(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
     ]
-    names, _ = fold_rare(rows["rhetoric"], least)
+    names, _ = fold_rare(rows["rhetoric"], min_count)
     subtext = pl.col("subtext")
     return rows.with_columns(
         release=pl.lit(release),
@@ -151,7 +153,7 @@ def release(
         licence: of the annotations, for the card.
         day: of the release, for the card; by default that of the newest comment.
         run_id: of Airflow.
-        approved: the card that was approved (`summary`).
+        approved: the card that was approved (`render_card`).
 
     Raises:
         BadInput: something is still open, or what there is now is not what was approved.
@@ -163,16 +165,18 @@ def release(
     if not stages.is_finished(found.annotations):
         count = found.annotations.filter(state="open").height
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
-    card = data_card.card(facts(project, day or max(tasks_of(project)["day"]).isoformat(), licence, required, name))
+    card = data_card.card(
+        collect_facts(project, day or max(read_tasks(project)["day"]).isoformat(), licence, required, name)
+    )
     if approved not in (None, card):
         raise BadInput(f"project {project!r}: labels changed after they were approved; clear `summary` and look again")
-    rows = release_rows(project, name, required)
+    rows = build_rows(project, name, required)
     warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
     folder = settings.releases() / name
     folder.mkdir(parents=True, exist_ok=True)
-    _put(folder / "README.md", card)
+    _write_text(folder / "README.md", card)
     write_files(name)
-    newest = max(tasks_of(project)["day"]).isoformat()
+    newest = max(read_tasks(project)["day"]).isoformat()
     runs.record_step(project, day or newest, f"release {name}", "publish", rows.height, None, {}, run_id, began)
     return folder
 
@@ -183,14 +187,14 @@ def write_files(release: str) -> None:
     folder = settings.releases() / release
     told = pl.col("context", "text", "rhetoric", "plain", "meaning")  # what people wrote
     spreadsheet = rows.with_columns(told.map_elements(escape_formula, return_dtype=pl.String))
-    _put(folder / "data.jsonl", rows.write_ndjson())
-    _put(folder / "data.csv", spreadsheet.write_csv())
+    _write_text(folder / "data.jsonl", rows.write_ndjson())
+    _write_text(folder / "data.csv", spreadsheet.write_csv())
     draft = folder / f".{secrets.token_hex(4)}.parquet"
     rows.write_parquet(draft)
     draft.replace(folder / "data.parquet")  # the last, as it tells which rows the folder holds
 
 
-def _put(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     draft.write_text(text, encoding="utf-8", newline="\n")
     draft.replace(path)
@@ -215,9 +219,9 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     found = []
     for (project,), mine in tasks.partition_by("project", as_dict=True, maintain_order=True).items():
         for (day,), of_day in mine.partition_by("day", as_dict=True).items():
-            _tell_withdrawn(str(project), day.isoformat(), of_day["task_id"], run_id)
+            _record_withdrawn(str(project), day.isoformat(), of_day["task_id"], run_id)
         warehouse.erase("annotated_comments", {"row_id": mine["row_id"].to_list()})
-        releases = _releases_with(mine["row_id"])  # by their files: a run may have been killed after its rows went
+        releases = _find_releases(mine["row_id"])  # by their files: a run may have been killed after its rows went
         for name in releases:
             write_files(name)
         ids = mine["task_id"].to_list()
@@ -227,18 +231,18 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     return pl.DataFrame(found, schema=["project", "row_count", "releases"], orient="row")
 
 
-def _releases_with(row_ids: pl.Series) -> list[str]:
+def _find_releases(row_ids: pl.Series) -> list[str]:
     """Releases whose files hold one of the rows."""
     is_one = pl.col("row_id").is_in(row_ids.implode())
     files = sorted(settings.releases().glob("*/data.parquet"))
     return [path.parent.name for path in files if pl.scan_parquet(path).select(is_one.any()).collect().item()]
 
 
-def _tell_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:
-    is_there = (pl.col("origin") == origin(project)) & (pl.col("step") == "withdraw")
+def _record_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:
+    is_there = (pl.col("origin") == format_origin(project)) & (pl.col("step") == "withdraw")
     before = warehouse.scan("dropped", is_there & (pl.col("day") == parse_day(day))).collect()["row_key"]
     gone = pl.concat([before, task_ids]).unique().sort()
     there = warehouse.scan("label_tasks", (pl.col("project") == project) & (pl.col("day") == parse_day(day)))
     left = there.filter(~pl.col("task_id").is_in(gone.implode())).select(pl.len()).collect().item()
     told = pl.DataFrame({"row_key": gone}).with_columns(source=pl.lit(project), reason=pl.lit("withdrawn"))
-    runs.record_step(project, day, origin(project), "withdraw", left, told, {}, run_id)
+    runs.record_step(project, day, format_origin(project), "withdraw", left, told, {}, run_id)

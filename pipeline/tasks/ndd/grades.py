@@ -93,14 +93,18 @@ def select(
     if chosen not in before:
         gone = wanted.filter(is_out).select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
         told = {"selections": [*before, chosen]}
-        funnel.record_step(name, day, projects.origin(name), SELECT, fresh.height, gone, told, run_id, began)
+        funnel.record_step(name, day, projects.format_origin(name), SELECT, fresh.height, gone, told, run_id, began)
     return total
 
 
 def _selections(source: str, day: str) -> list[Selection]:
     """What was given to raters of a day, in order."""
     name = project(source).name
-    mine = (pl.col("origin") == projects.origin(name)) & (pl.col("step") == SELECT) & (pl.col("day") == parse_day(day))
+    mine = (
+        (pl.col("origin") == projects.format_origin(name))
+        & (pl.col("step") == SELECT)
+        & (pl.col("day") == parse_day(day))
+    )
     found = warehouse.scan("runs", mine).select("config").collect()["config"]
     return [selection for config in found for selection in json.loads(config)["selections"]]
 
@@ -137,7 +141,7 @@ def tasks_of(source: str, day: str) -> Tasks:
 
 def _given(source: str) -> pl.DataFrame:
     """All tasks that were given out, also of what has changed since: answers to them may still come."""
-    return projects.tasks_of(project(source).name).with_columns(item_id="thread_id")
+    return projects.read_tasks(project(source).name).with_columns(item_id="thread_id")
 
 
 def export(
@@ -166,7 +170,11 @@ def export(
         some = compression.sample(compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.tasks(some).tasks, on="task_id", how="semi", maintain_order="left")
     check(folder, raters)
-    assigned = projects.deal(project(source), lambda before: _assign(source, tasks, raters, before)) if raters else None
+    assigned = (
+        projects.update_assignment(project(source), lambda before: _assign(source, tasks, raters, before))
+        if raters
+        else None
+    )
     sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
@@ -216,7 +224,7 @@ def collect(
 
 def _simulate(source: str, day: str, now: Tasks) -> pl.DataFrame:
     """Grades of simulated raters; where people's compressions are at hand, what is more like them is graded higher."""
-    before = projects.simulated_before(project(source).name, now.tasks, f"compressions of {source!r}")
+    before = projects.read_simulated_assignment(project(source).name, now.tasks, f"compressions of {source!r}")
     assigned = compression.assign(now.tasks, simulated.GRADERS, given=before)
     truth = _likeness(compressions(source, day), now.key)
     return simulated.grade(now.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
@@ -282,7 +290,7 @@ def _graded(source: str, day: str, now: Tasks) -> tuple[Graded, pl.DataFrame, pl
     """
     of_day = _given(source).filter(pl.col("day") == parse_day(day))
     task_ids = pl.concat([now.tasks, of_day]).select("task_id").unique()
-    parts = projects.people_first(projects.labels_of(project(source).name))
+    parts = projects.prefer_people(projects.read_labels(project(source).name))
     counted, made_up = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
     return compression.grades(counted, now.key), made_up, counted
 
@@ -309,11 +317,15 @@ def _tell(name: str, day: str, kept: int, dropped: pl.DataFrame, made_up: pl.Dat
     gone = pl.concat([dropped.select(columns), made_up.with_columns(reason=pl.lit(MADE_UP)).select(columns)])
     where = pl.concat_str("task_id", "rater_id", "field", separator="/")
     gone = gone.select("reason", source=pl.lit(name), row_key=where).sort("row_key", "reason")
-    mine = (pl.col("origin") == projects.origin(name)) & (pl.col("step") == STEP) & (pl.col("day") == parse_day(day))
+    mine = (
+        (pl.col("origin") == projects.format_origin(name))
+        & (pl.col("step") == STEP)
+        & (pl.col("day") == parse_day(day))
+    )
     there = warehouse.scan("dropped", mine).select(gone.columns).collect().sort("row_key", "reason")
     runs = warehouse.scan("runs", mine).select("kept_count").collect()["kept_count"].to_list()
     if runs != [kept] or not there.equals(gone):
-        funnel.record_step(name, day, projects.origin(name), STEP, kept, gone, {}, run_id)
+        funnel.record_step(name, day, projects.format_origin(name), STEP, kept, gone, {}, run_id)
     else:
         funnel.report_dropped(STEP, gone, name)
 

@@ -21,7 +21,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draws
 from pipeline.io.lines import read_json_lines
 from pipeline.slices import parse_day
-from pipeline.tasks.recam.readers import device
+from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_registry, runs
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
@@ -65,7 +65,7 @@ def opened(ref: str | None = None, lang: str = "en", day: str | None = None, cac
 
         return Opened(with_cache(model, cache) if cache else model, model_id)
     path, state = (str(folder), _state(folder)) if folder.is_dir() else (ref, ())
-    loaded = _transformer(path, masks or "one", settings.precision(), device(), state)
+    loaded = _transformer(path, masks or "one", settings.precision(), choose_device(), state)
     return Opened(loaded, loaded.revision + (f"-{masks}" if masks else ""))
 
 
@@ -240,7 +240,9 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     recipe = masked_lm.recipe_of(profile, **(changes or {}))
     source = start or settings.encoder()
-    done = masked_lm.fit(texts, recipe, source, model_registry.locate_state(asdict(recipe), source, *texts), device())
+    done = masked_lm.fit(
+        texts, recipe, source, model_registry.locate_state(asdict(recipe), source, *texts), choose_device()
+    )
     masked_lm.write(out, done)
     model_registry.record_texts_of_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
     return done.history

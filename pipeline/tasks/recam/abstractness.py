@@ -29,7 +29,7 @@ Scorer = Callable[[Sequence[str]], "np.ndarray[Any, np.dtype[np.float64]]"]
 """Concreteness of words [n]; NaN for those without a vector."""
 
 
-def ratings(path: Path | None = None) -> concreteness.Ratings:
+def read_ratings(path: Path | None = None) -> concreteness.Ratings:
     """Ratings of a file, as MRC's, or by default those shipped, which are by a language model and say so."""
     return concreteness.read(path) if path else concreteness.load_embedded()
 
@@ -54,7 +54,7 @@ def train_file(
     from pipeline.training import registry
 
     registry.writable(out)
-    trained, measured = _fitted(rated, vectors, profile, changes, splits)
+    trained, measured = _fit(rated, vectors, profile, changes, splits)
     model_registry.train_into(out, lambda: trained)
     return measured
 
@@ -64,35 +64,35 @@ def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | N
 
     Its numbers in `evaluations` are the mean over ten random splits and the splits themselves (`subset` split:1 …).
     """
-    words = rated or ratings()
-    return model_registry.train(day, lambda: _fitted(words, vectors, PROFILE, {}, SPLITS)[0], run_id)
+    words = rated or read_ratings()
+    return model_registry.train(day, lambda: _fit(words, vectors, PROFILE, {}, SPLITS)[0], run_id)
 
 
-def _fitted(
+def _fit(
     rated: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
 ) -> tuple[TrainedModel, pl.DataFrame]:
     """A scorer, and its numbers on each split."""
     from pipeline.training.recam import abstractness
 
     recipe = abstractness.recipe_of(profile, **(changes or {}))
-    source = source_of(vectors)
+    source = load_source(vectors)
     measured = abstractness.repeated_splits(rated, source, recipe, splits) if splits else pl.DataFrame()
     done = abstractness.fit(rated, source, recipe)
     left_out.record_rows("ratings", dict(rated.dropped["reason"].value_counts().iter_rows()))
     left_out.record_rows("train", {"no_vector": done.dropped.height})
     config = {
         **done.config, "profile": profile, "no_vector": done.dropped.height,
-        "vectors": _hash(vectors) if vectors else None,
+        "vectors": _hash_vectors(vectors) if vectors else None,
     }  # fmt: skip
     trained = TrainedModel(
-        kind=KIND, tensors=done.tensors, config=config, evaluations=_evaluations(measured), texts=None,
+        kind=KIND, tensors=done.tensors, config=config, evaluations=_make_evaluations(measured), texts=None,
         summary={"ratings": config["ratings"], "profile": profile}, data_hash=rated.revision,
         encoder="word vectors", encoder_revision=config["vectors"],
     )  # fmt: skip
     return trained, measured
 
 
-def _evaluations(measured: pl.DataFrame) -> pl.DataFrame:
+def _make_evaluations(measured: pl.DataFrame) -> pl.DataFrame:
     """Pearson's r of each split and its mean over them, as rows of `evaluations` without their keys."""
     if measured.is_empty():
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
@@ -104,19 +104,23 @@ def _evaluations(measured: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def standing(vectors: Path | None = None) -> Path:
+def ensure_default_scorer(vectors: Path | None = None) -> Path:
     """A scorer trained on the ratings shipped, among the resources: made when it is first asked for, in a minute."""
     from pipeline.training.recam.abstractness import recipe_of
 
-    seen = [ratings().revision, asdict(recipe_of(PROFILE)), _hash(vectors) if vectors else settings.encoder()]
+    seen = [
+        read_ratings().revision,
+        asdict(recipe_of(PROFILE)),
+        _hash_vectors(vectors) if vectors else settings.encoder(),
+    ]
     key = hashlib.sha256(json.dumps([*seen, settings.precision(), __version__]).encode()).hexdigest()
     folder = settings.resources() / f"abstractness-{key[:16]}"
     if not folder.is_dir():
-        train_file(folder, ratings(), vectors)
+        train_file(folder, read_ratings(), vectors)
     return folder
 
 
-def scorer(model: "Model", vectors: Path | None = None) -> Scorer:
+def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     """A model ready to be asked again and again.
 
     Raises:
@@ -125,14 +129,14 @@ def scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     from pipeline.training.recam import abstractness
 
     wanted = model.config.get("vectors")
-    if wanted != (_hash(vectors) if vectors else None):
+    if wanted != (_hash_vectors(vectors) if vectors else None):
         told = "was trained on word vectors; give the same by --vectors" if wanted else "was trained with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer {told}")
-    trained = model.build(abstractness.load, source_of(vectors))
+    trained = model.build(abstractness.load, load_source(vectors))
     return lambda words: abstractness.predict(trained, words)
 
 
-def scores(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
+def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
     """Concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
 
     Args:
@@ -143,31 +147,31 @@ def scores(ref: str | None, words: Sequence[str], vectors: Path | None = None) -
     Returns:
         word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
     """
-    model = opened(ref)
+    model = load_model(ref)
     rows = pl.DataFrame({"word": words}, schema={"word": pl.String})
-    value = pl.Series("concreteness", scorer(model, vectors)(words), pl.Float64)
+    value = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64)
     return rows.with_columns(
         value.round(model_registry.DECIMALS).fill_nan(None),
         is_imperceptible=value.fill_nan(None) < concreteness.THRESHOLD,
-        signature=pl.lit(signature(model)),
+        signature=pl.lit(format_signature(model)),
     )
 
 
-def opened(ref: str | None = None) -> "Model":
+def load_model(ref: str | None = None) -> "Model":
     """A scorer by its folder or id; without one that in force."""
     return model_registry.load_model(
         KIND, ref, None, "no scorer is in force; train one: `undertone train abstractness --help`"
     )
 
 
-def signature(model: "Model") -> str:
+def format_signature(model: "Model") -> str:
     """What made a score, as text."""
     found = model.config
     by = f"word vectors {found['vectors'][:12]}" if found.get("vectors") else found["encoder"]
     return f"{KIND}|model:{model.model_id[:12]}|ratings:{found['ratings']}|{by}|undertone:{__version__}"
 
 
-def source_of(vectors: Path | None = None) -> "Source":
+def load_source(vectors: Path | None = None) -> "Source":
     """What gives words their vectors: a file in GloVe's format, or the encoder in force."""
     if vectors:
         from pipeline.models import word_vectors
@@ -178,14 +182,14 @@ def source_of(vectors: Path | None = None) -> "Source":
     return encoder.load(settings.encoder(), settings.precision(), settings.threads())
 
 
-def _hash(path: Path) -> str:
+def _hash_vectors(path: Path) -> str:
     try:
         return hash_file(path)
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
 
 
-def overview(measured: pl.DataFrame) -> pl.DataFrame:
+def summarize(measured: pl.DataFrame) -> pl.DataFrame:
     """Splits in one row, as Table 2 has it: Pearson's r on either part, mean and standard deviation (errata E13)."""
     return measured.select(
         splits=pl.len(), train=pl.col("train_count").first(), test=pl.col("test_count").first(),

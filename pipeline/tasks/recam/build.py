@@ -25,17 +25,19 @@ SOURCE = "file"  # what articles that are in no table are filed under
 
 
 def build(
-    day: str, subtasks: Sequence[str] = building.SUBTASKS, by: Rules = RULES, how: Choosing = CHOOSING,
-    run_id: str = "cli", done: Done = lambda _: None,
+    day: str, subtasks: Sequence[str] = building.SUBTASKS, rules: Rules = RULES, choosing: Choosing = CHOOSING,
+    run_id: str = "cli", on_progress: Done = lambda _: None,
 ) -> pl.DataFrame:  # fmt: skip
     """All steps of the tables, as the DAG takes them; what there is then of items."""
-    by = targets.rules(targets.settled(day, by._asdict(), None, run_id))
-    staged = [*_told(targets.plan(), partial(targets.find, by=by), done)]
-    targets.publish_targets(staged, day, by, run_id)
+    rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
+    staged = [*_told(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)]
+    targets.publish_targets(staged, day, rules, run_id)
     for subtask in subtasks:
-        proposals = [*_told(options.jobs([subtask]), partial(options.propose, how=how), done)]
-        options.choose(subtask, proposals, day, how, by, run_id)
-    return options.statistics()
+        proposals = [
+            *_told(options.list_jobs([subtask]), partial(options.stage_proposals, choosing=choosing), on_progress)
+        ]
+        options.publish_items(subtask, proposals, day, choosing, rules, run_id)
+    return options.count_items()
 
 
 def _told(what: Sequence[T], work: Callable[[T], R], done: Done) -> Iterator[R]:
@@ -45,8 +47,8 @@ def _told(what: Sequence[T], work: Callable[[T], R], done: Done) -> Iterator[R]:
 
 
 def build_file(
-    path: Path, out: Path, subtasks: Sequence[str] = building.SUBTASKS, by: Rules = RULES,
-    how: Choosing = CHOOSING, done: Done = lambda _: None,
+    path: Path, out: Path, subtasks: Sequence[str] = building.SUBTASKS, rules: Rules = RULES,
+    choosing: Choosing = CHOOSING, on_progress: Done = lambda _: None,
 ) -> pl.DataFrame:  # fmt: skip
     """Items of a file of articles with summaries, into a folder that is complete or not there.
 
@@ -66,10 +68,11 @@ def build_file(
     read = summaries.read(path)
     articles = read.rows.select("text", "summary", source=pl.lit(SOURCE), thread_id="article_id")
     parts = [*articles.iter_slices(targets.ROWS_PER_SHARD)]
-    told = pl.concat([frame for each in _told(parts, partial(_found, by), done) for frame in each])
+    told = pl.concat([frame for each in _told(parts, partial(_found, rules), on_progress) for frame in each])
     told = told.with_columns(source=pl.lit(SOURCE))
     made = {
-        subtask: _made(path, building.items(articles, told, subtask), subtask, by, how, done) for subtask in subtasks
+        subtask: _made(path, building.items(articles, told, subtask), subtask, rules, choosing, on_progress)
+        for subtask in subtasks
     }
     dropped = [
         read.dropped,
@@ -82,7 +85,7 @@ def build_file(
         counts = [count for subtask, one in made.items() for count in _written(draft, subtask, one.items)]
         told.drop("source").write_parquet(draft / "targets.parquet")
         gone.write_csv(draft / "dropped.csv")
-        card: dict[str, Any] = {"file": path.name, "rules": by._asdict(), "choosing": how._asdict()}
+        card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
         card |= {"readers": {subtask: one.retrieval.to_dicts() for subtask, one in made.items()}}
         text = json.dumps({**card, "undertone": __version__}, indent=1, ensure_ascii=False)
         (draft / "card.json").write_text(text, encoding="utf-8")
@@ -90,10 +93,10 @@ def build_file(
 
 
 def _found(by: Rules, articles: pl.DataFrame) -> list[pl.DataFrame]:
-    return [*targets.found(articles, by)]
+    return [*targets.find_targets(articles, by)]
 
 
-def _made(path: Path, asked: pl.DataFrame, subtask: str, by: Rules, how: Choosing, done: Done) -> options.Made:
+def _made(path: Path, asked: pl.DataFrame, subtask: str, by: Rules, how: Choosing, done: Done) -> options.ChosenItems:
     if (count := asked["article"].n_unique()) < choices.FOLDS:
         raise BadInput(f"{path}: {count} articles have a target of {subtask}; expected {choices.FOLDS} at least, as "
                        "wrong options are made in folds")  # fmt: skip
@@ -102,8 +105,8 @@ def _made(path: Path, asked: pl.DataFrame, subtask: str, by: Rules, how: Choosin
         for reader in options.READERS
         for fold in range(choices.FOLDS)
     ]
-    proposals = pl.concat([*_told(jobs, partial(options.proposed, asked, how=how), done)])
-    return options.made(asked, proposals, how, by)
+    proposals = pl.concat([*_told(jobs, partial(options.propose_words, asked, choosing=how), done)])
+    return options.choose_options(asked, proposals, how, by)
 
 
 def _written(folder: Path, subtask: str, items: pl.DataFrame) -> Iterator[tuple[str, str, int]]:

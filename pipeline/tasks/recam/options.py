@@ -18,7 +18,7 @@ from pipeline.tasks.recam import readers, targets
 from pipeline.tasks.recam.targets import RULES, Rules
 from pipeline.tasks.record import model_registry, runs
 
-RULES_OF_CHOICE = ("balanced", "paper")
+CHOICE_RULES = ("balanced", "paper")
 READERS = ("gated", "attentive", "gloss")
 STEP = "cloze_items"
 DEPTH = 50  # words of each reader that are kept; the paper's rule looks at ten
@@ -47,45 +47,45 @@ class Job(TypedDict):
     snapshots: dict[str, int | None]  # of articles and cloze_targets
 
 
-def of(given: Mapping[str, Any]) -> Choosing:
+def parse_choosing(values: Mapping[str, Any]) -> Choosing:
     """How to choose, of a form or a command.
 
     Raises:
         BadInput: there is no such rule.
     """
-    if (rule := given.get("rule") or CHOOSING.rule) not in RULES_OF_CHOICE:
-        raise BadInput(f"no rule {rule!r}; there are {' and '.join(RULES_OF_CHOICE)}")
-    return Choosing(**{name: value for name, value in given.items() if name in Choosing._fields and value is not None})
+    if (rule := values.get("rule") or CHOOSING.rule) not in CHOICE_RULES:
+        raise BadInput(f"no rule {rule!r}; there are {' and '.join(CHOICE_RULES)}")
+    return Choosing(**{name: value for name, value in values.items() if name in Choosing._fields and value is not None})
 
 
-def jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
+def list_jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
     """The readers to be trained, twelve a subtask; none for a subtask with too few articles for the folds."""
     pinned = {name: warehouse.snapshot(name) for name in ("articles", "cloze_targets")}
     return [
         Job(subtask=subtask, reader=reader, fold=fold, snapshots=pinned)
         for subtask in subtasks
-        if open_items(subtask, pinned)["article"].n_unique() >= choices.FOLDS
+        if list_open_items(subtask, pinned)["article"].n_unique() >= choices.FOLDS
         for reader in READERS
         for fold in range(choices.FOLDS)
     ]
 
 
-def open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) -> pl.DataFrame:
+def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) -> pl.DataFrame:
     """Questions of the tables that have no options yet; see `building.items`."""
     pinned = snapshots or {name: warehouse.snapshot(name) for name in ("articles", "cloze_targets")}
     if pinned["cloze_targets"] is None or pinned["articles"] is None:
         return pl.DataFrame(schema=building.OPEN)
     told = warehouse.scan("cloze_targets", pl.col("reason").is_null(), pinned["cloze_targets"]).collect()
-    return building.items(targets.articles(snapshot=pinned["articles"]).collect(), told, subtask)
+    return building.items(targets.scan_articles(snapshot=pinned["articles"]).collect(), told, subtask)
 
 
-def propose(job: Job, how: Choosing = CHOOSING) -> Staged:
+def stage_proposals(job: Job, choosing: Choosing = CHOOSING) -> Staged:
     """Train one reader on the other folds; its best words for each item of this one, into scratch."""
-    began, rows = runs.start(), open_items(job["subtask"], job["snapshots"])
-    return runs.time_shard(began, warehouse.stage("cloze_candidates", proposed(rows, job, how)))
+    began, rows = runs.start(), list_open_items(job["subtask"], job["snapshots"])
+    return runs.time_shard(began, warehouse.stage("cloze_candidates", propose_words(rows, job, choosing)))
 
 
-def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataFrame:
+def propose_words(rows: pl.DataFrame, job: Job, choosing: Choosing = CHOOSING) -> pl.DataFrame:
     """The best words of a reader for the items of a fold it has not seen.
 
     Returns:
@@ -93,27 +93,27 @@ def proposed(rows: pl.DataFrame, job: Job, how: Choosing = CHOOSING) -> pl.DataF
     """
     from pipeline.training.recam import readers as training
 
-    small = training.SMALL | ({"drawn": 128} if job["reader"] == "gloss" else {}) if how.is_small else {}
-    recipe = training.recipe_of(job["reader"], over="vocabulary", **{**small, **how.numbers})
-    fold = choices.folds(rows, seed=how.seed)
+    small = training.SMALL | ({"drawn": 128} if job["reader"] == "gloss" else {}) if choosing.is_small else {}
+    recipe = training.recipe_of(job["reader"], over="vocabulary", **{**small, **choosing.numbers})
+    fold = choices.folds(rows, seed=choosing.seed)
     rest, mine = rows.filter(fold != job["fold"]).drop("split"), rows.filter(fold == job["fold"])
     answers = rows["answer"].unique().sort().to_list()
-    source = readers.vectors(readers.texts_of(rows), targets.path_of(how.vectors))
-    told = readers.glosses(answers) if recipe.has_gloss else None
-    facts = (readers.hash_of(rows), asdict(recipe), job["fold"], how.vectors, settings.encoder())
+    source = readers.load_vectors(readers.list_texts(rows), targets.parse_path(choosing.vectors))
+    told = readers.look_up_glosses(answers) if recipe.has_gloss else None
+    facts = (readers.hash_items(rows), asdict(recipe), job["fold"], choosing.vectors, settings.encoder())
     state = model_registry.locate_state(*facts)
-    done = training.fit(rest, recipe, source, state, glosses=told, candidates=answers, device=readers.device())
-    found = training.candidates(training.load(done.tensors, done.config, readers.device()), mine, DEPTH)
+    done = training.fit(rest, recipe, source, state, glosses=told, candidates=answers, device=readers.choose_device())
+    found = training.candidates(training.load(done.tensors, done.config, readers.choose_device()), mine, DEPTH)
     listed = found.select("item_id", word="candidates", reader=pl.lit(job["reader"])).explode("word")
     return listed.with_columns(rank=pl.int_range(1, pl.len() + 1).over("item_id").cast(pl.Int64))
 
 
-def kind(subtask: str) -> str:
+def get_kind(subtask: str) -> str:
     """What the readers that proposed a subtask's options are called in `evaluations`."""
     return f"choosing_{subtask}"
 
 
-class Made(NamedTuple):
+class ChosenItems(NamedTuple):
     """Items with five options, those that have too few, and how well the readers knew the words left out."""
 
     items: pl.DataFrame  # the columns of `building.OPEN`, and options, label
@@ -121,19 +121,21 @@ class Made(NamedTuple):
     retrieval: pl.DataFrame  # reader, mrr, recall_1, recall_5, recall_10, row_count (Tables 3 and 4)
 
 
-def made(rows: pl.DataFrame, proposals: pl.DataFrame, how: Choosing = CHOOSING, by: Rules = RULES) -> Made:
+def choose_options(
+    rows: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing = CHOOSING, rules: Rules = RULES
+) -> ChosenItems:
     """Wrong options for open items out of what the readers proposed (section 3.5)."""
-    near = targets.static(targets.path_of(by.vectors))
-    if how.rule == "paper":
+    near = targets.load_static_vectors(targets.parse_path(rules.vectors))
+    if choosing.rule == "paper":
         best = proposals.filter(pl.col("rank") <= choices.TOP)
-        chosen = choices.choose(rows, best, near, most=by.similar, seed=how.seed)
+        chosen = choices.choose(rows, best, near, most=rules.similar, seed=choosing.seed)
     else:
-        chosen = balance.choose_balanced(rows, proposals, near, most=by.similar, seed=how.seed)
+        chosen = balance.choose_balanced(rows, proposals, near, most=rules.similar, seed=choosing.seed)
     told = rows.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
-    return Made(told, chosen.dropped, _retrieval(rows, proposals))
+    return ChosenItems(told, chosen.dropped, _measure_retrieval(rows, proposals))
 
 
-def _retrieval(rows: pl.DataFrame, proposals: pl.DataFrame) -> pl.DataFrame:
+def _measure_retrieval(rows: pl.DataFrame, proposals: pl.DataFrame) -> pl.DataFrame:
     found = []
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         best = part.sort("rank").group_by("item_id").agg("word")
@@ -145,8 +147,8 @@ def _retrieval(rows: pl.DataFrame, proposals: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(found)
 
 
-def choose(
-    subtask: str, staged: Sequence[Staged], day: str, how: Choosing = CHOOSING, by: Rules = RULES,
+def publish_items(
+    subtask: str, staged: Sequence[Staged], day: str, choosing: Choosing = CHOOSING, rules: Rules = RULES,
     run_id: str = "cli",
 ) -> int:  # fmt: skip
     """Make the items of a subtask exactly those that get five options; how many there are.
@@ -154,11 +156,11 @@ def choose(
     What raters said of an item that is made again with the same options stays.
     """
     slices.parse_day(day)
-    began, rows = runs.start(staged), open_items(subtask)
+    began, rows = runs.start(staged), list_open_items(subtask)
     proposals = (
         warehouse.staged_rows("cloze_candidates", staged).collect() if staged else pl.DataFrame(schema=PROPOSALS)
     )
-    done = made(rows, proposals, how, by)
+    done = choose_options(rows, proposals, choosing, rules)
     columns = TABLES["cloze_items"].schema.column_names()
     told = ["is_unanswerable", "is_ambiguous"]
 
@@ -172,24 +174,26 @@ def choose(
     for source in rows["source"].unique().sort():
         mine = gone.filter(pl.col("source") == source).select("source", "reason", "row_key")
         count = done.items.filter(pl.col("source") == source).height
-        runs.record_step(source, day, subtask, STEP, count, mine, {**how._asdict(), **by._asdict()}, run_id, began)
+        runs.record_step(
+            source, day, subtask, STEP, count, mine, {**choosing._asdict(), **rules._asdict()}, run_id, began
+        )
         began = runs.start()  # what sources share is counted with the first
-    _tell(subtask, day, done.retrieval, [readers.hash_of(rows), how._asdict()], run_id)
+    _write_retrieval(subtask, day, done.retrieval, [readers.hash_items(rows), choosing._asdict()], run_id)
     return kept
 
 
-def _tell(subtask: str, day: str, found: pl.DataFrame, made_of: Sequence[Any], run_id: str) -> None:
+def _write_retrieval(subtask: str, day: str, found: pl.DataFrame, made_of: Sequence[Any], run_id: str) -> None:
     """Put what readers knew of the words left out (Tables 3 and 4) into `evaluations`; their subset is the reader."""
     named = found.rename({"reader": "subset", "row_count": "pair_count"})
     rows = named.unpivot(index=["subset", "pair_count"], variable_name="metric")
     rows = model_registry.complete_evaluations(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
-    where = warehouse.slice_of(kind=kind(subtask), day=day)
+    where = warehouse.slice_of(kind=get_kind(subtask), day=day)
     model_id = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
     stamp = {"kind": pl.lit(where["kind"]), "day": pl.lit(where["day"]), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", where, rows.with_columns(**stamp), run_id)
 
 
-def statistics() -> pl.DataFrame:
+def count_items() -> pl.DataFrame:
     """Items of the tables by subtask and split: counts of items and articles, and what raters flagged.
 
     Returns:

@@ -18,12 +18,12 @@ SHOWN = 6  # items in full, of each subtask
 def write(day: str) -> str:
     """Write the page of the tables as they are, with the readers trained for a day; its path."""
     parse_day(day)
-    return pages.write_page(f"cloze-{day}.html", page.render(inputs(day)))
+    return pages.write_page(f"cloze-{day}.html", page.render(read_inputs(day)))
 
 
-def inputs(day: str) -> page.Inputs:
+def read_inputs(day: str) -> page.Inputs:
     """What the page shows."""
-    found = evaluations(day)
+    found = read_evaluations(day)
     by = found.select("trained_on", "model_id").unique().iter_rows()
     return page.Inputs(
         day=day,
@@ -35,8 +35,8 @@ def inputs(day: str) -> page.Inputs:
         funnel=warehouse.query(
             "select subtask, reason, sum(row_count)::bigint as count from cloze_funnel group by subtask, reason"
         ),
-        retrieval=_retrieval(day),
-        audit=_audit(),
+        retrieval=_read_retrieval(day),
+        audit=_audit_items(),
         readers=found.filter(pl.col("is_all")).select(
             "trained_on", "tested_on", "accuracy", "low", "high", "n", reader="profile", profile="profile"
         ),
@@ -44,20 +44,20 @@ def inputs(day: str) -> page.Inputs:
         breakdown=found.filter(~pl.col("is_all")).select(
             "trained_on", "by", "group", "n", "accuracy", "low", "high"
         ),
-        quality=_quality(),
-        sample=_sample(),
+        quality=_count_flags(),
+        sample=_sample_items(),
         signatures=[f"reader of {name}: {model_id}" for name, model_id in sorted(by)],
     )  # fmt: skip
 
 
-def evaluations(day: str) -> pl.DataFrame:
+def read_evaluations(day: str) -> pl.DataFrame:
     """Accuracies of the readers in force of a day, a row a set of items.
 
     Returns:
         trained_on, model_id, profile, subset, accuracy, low, high, n, is_all (of all items of tested_on), tested_on,
         by, group.
     """
-    kinds = {readers.kind(subtask): subtask for subtask in building.SUBTASKS}
+    kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     of_day = pl.col("day") == parse_day(day)
     models = warehouse.scan("models", of_day & pl.col("kind").is_in(list(kinds)) & pl.col("is_promoted"))
     rows = warehouse.scan("evaluations", of_day & (pl.col("split") == "test") & pl.col("kind").is_in(list(kinds)))
@@ -81,8 +81,8 @@ def evaluations(day: str) -> pl.DataFrame:
     ).filter(pl.col("subset") != pl.col("trained_on"))  # fmt: skip
 
 
-def _retrieval(day: str) -> pl.DataFrame:
-    kinds = {options.kind(subtask): subtask for subtask in building.SUBTASKS}
+def _read_retrieval(day: str) -> pl.DataFrame:
+    kinds = {options.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     where = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
     rows = warehouse.scan("evaluations", where).collect()
     named = rows.select(
@@ -92,16 +92,16 @@ def _retrieval(day: str) -> pl.DataFrame:
     return named.pivot("metric", index=["subtask", "reader", "n"], values="value")
 
 
-def _audit() -> pl.DataFrame:
+def _audit_items() -> pl.DataFrame:
     found = []
     for subtask in building.SUBTASKS:
-        rows = readers.every(subtask)
+        rows = readers.read_all_items(subtask)
         if rows.height:
             found.append(audit.audit(rows).with_columns(subtask=pl.lit(subtask)))
     return pl.concat(found) if found else pl.DataFrame()
 
 
-def _quality() -> pl.DataFrame:
+def _count_flags() -> pl.DataFrame:
     flags = ["is_unanswerable", "is_ambiguous"]
     rows = warehouse.scan("cloze_items").select("subtask", *flags).collect()
     told = rows.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
@@ -109,8 +109,8 @@ def _quality() -> pl.DataFrame:
     return counts.sort("subtask", "flag")
 
 
-def _sample() -> pl.DataFrame:
+def _sample_items() -> pl.DataFrame:
     return pl.concat([
-        readers.every(subtask).head(SHOWN).select("subtask", "question", "options", "label", "article")
+        readers.read_all_items(subtask).head(SHOWN).select("subtask", "question", "options", "label", "article")
         for subtask in building.SUBTASKS
     ])  # fmt: skip

@@ -27,7 +27,7 @@ class Rated(NamedTuple):
     dropped: pl.DataFrame  # reason, row_key: answers that do not count
 
 
-def project(subtask: str) -> Project:
+def get_project(subtask: str) -> Project:
     """The labelling project of a subtask."""
     return Project(f"cloze_{subtask}", questionnaire.FORM, lang="en")
 
@@ -39,36 +39,36 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
     does not come back.
     """
     started_at = runs.start()
-    items = readers.every(subtask)
+    items = readers.read_all_items(subtask)
     tasks = questionnaire.tasks(items.head(count) if count else items)
     tasks = tasks.join(items.select("item_id", "source", "thread_id"), on="item_id", how="inner")
     tasks = tasks.rename({"item_id": "comment_id"})
-    return projects.select(project(subtask).name, day, tasks, {"count": count}, run_id, started_at)
+    return projects.select(get_project(subtask).name, day, tasks, {"count": count}, run_id, started_at)
 
 
-def tasks_of(subtask: str) -> pl.DataFrame:
+def read_tasks(subtask: str) -> pl.DataFrame:
     """The tasks of a subtask whose items still have the same options, as raters' tools take them, with item_id."""
     how = f"`undertone cloze rate {subtask}`"
-    given = projects.tasks_of(project(subtask).name, f"no items of {subtask} were given to raters: {how}")
-    now = questionnaire.tasks(readers.every(subtask))
+    given = projects.read_tasks(get_project(subtask).name, f"no items of {subtask} were given to raters: {how}")
+    now = questionnaire.tasks(readers.read_all_items(subtask))
     return given.rename({"comment_id": "item_id"}).join(now.select("task_id"), on="task_id", how="semi")
 
 
 def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each rater named; how many tasks."""
-    tasks = tasks_of(subtask)
+    tasks = read_tasks(subtask)
     names = {"raters": "guidelines.md", "hiring": "hiring.md"}
     guidelines = {name: questionnaire.guidelines(reader) for reader, name in names.items()}
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 
-def push(subtask: str, at: Studio | None) -> int:
+def push(subtask: str, studio: Studio | None) -> int:
     """Give the tasks to Label Studio, those that it has not; how many."""
-    return projects.push(project(subtask), tasks_of(subtask), at)
+    return projects.push(get_project(subtask), read_tasks(subtask), studio)
 
 
 def collect(
-    subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", at: Studio | None = None, run_id: str = "cli"
+    subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
     """Add answers of files or of a tool to the table `labels`; how many labels there are.
 
@@ -77,15 +77,15 @@ def collect(
     Raises:
         BadInput: naming file, row and field.
     """
-    tasks = tasks_of(subtask)
+    tasks = read_tasks(subtask)
     if tool == "files" and not paths:
         raise BadInput("expected files with answers, or a tool to fetch them from")
 
     def simulate() -> pl.DataFrame:
-        return simulated.answer(tasks, readers.every(subtask).select("item_id", "label"))
+        return simulated.answer(tasks, readers.read_all_items(subtask).select("item_id", "label"))
 
-    fetched = projects.fetch(project(subtask), tasks, tool, simulate, paths, at)
-    return projects.add_labels(project(subtask).name, fetched.labels, run_id)
+    fetched = projects.fetch(get_project(subtask), tasks, tool, simulate, paths, studio)
+    return projects.add_labels(get_project(subtask).name, fetched.labels, run_id)
 
 
 def flag(subtask: str, run_id: str = "cli") -> Rated:
@@ -93,7 +93,7 @@ def flag(subtask: str, run_id: str = "cli") -> Rated:
 
     Items that too few answered have no flag, as have items that nobody was asked about.
     """
-    rated = ratings(subtask)
+    rated = judge_answers(subtask)
     said = rated.items.select("item_id", *_FLAGS).lazy()
 
     def with_flags(present: pl.LazyFrame) -> pl.LazyFrame:
@@ -101,15 +101,17 @@ def flag(subtask: str, run_id: str = "cli") -> Rated:
         return present.drop(_FLAGS).join(said, on="item_id", how="left").select(columns)
 
     warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), with_flags, run_id)
-    projects.record_step(project(subtask).name, STEP, int(rated.items["n"].sum()), rated.dropped, run_id)
+    projects.record_step(get_project(subtask).name, STEP, int(rated.items["n"].sum()), rated.dropped, run_id)
     return rated
 
 
-def ratings(subtask: str) -> Rated:
+def judge_answers(subtask: str) -> Rated:
     """What the labels of a subtask's project come to."""
-    tasks = tasks_of(subtask)
-    items = readers.every(subtask).join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
-    mine = projects.labels_of(project(subtask).name).join(tasks.select("task_id"), on="task_id", how="semi")
+    tasks = read_tasks(subtask)
+    items = readers.read_all_items(subtask).join(
+        tasks.select("item_id"), on="item_id", how="semi", maintain_order="left"
+    )
+    mine = projects.read_labels(get_project(subtask).name).join(tasks.select("task_id"), on="task_id", how="semi")
     answers = questionnaire.answers(mine, tasks)
     chosen = quality_control.select(answers, items)
     noise = quality_control.noise(chosen.answers, answers, items)

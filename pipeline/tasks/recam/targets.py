@@ -54,19 +54,21 @@ class Part(TypedDict):
     snapshot: int | None
 
 
-def known(subtask: str) -> str:
+def check_subtask(subtask: str) -> str:
     """The name of a subtask, checked."""
     if subtask not in building.SUBTASKS:
         raise BadInput(f"no subtask {subtask!r}; there are {' and '.join(building.SUBTASKS)}")
     return subtask
 
 
-def rules(given: Mapping[str, Any]) -> Rules:
+def parse_rules(given: Mapping[str, Any]) -> Rules:
     """Rules of a form or a command."""
     return Rules(**{name: value for name, value in given.items() if name in Rules._fields and value is not None})
 
 
-def settled(day: str, given: Mapping[str, Any], ratings: str | None = None, run_id: str = "cli") -> dict[str, Any]:
+def resolve_rules(
+    day: str, given: Mapping[str, Any], ratings: str | None = None, run_id: str = "cli"
+) -> dict[str, Any]:
     """Rules of a run with the scorer said by its id, so that all its tasks take the same; trained if need be.
 
     Args:
@@ -75,36 +77,36 @@ def settled(day: str, given: Mapping[str, Any], ratings: str | None = None, run_
         ratings: rated words to train a scorer by; without, that in force, else one of the ratings shipped.
         run_id: of Airflow.
     """
-    by = rules(given)
+    by = parse_rules(given)
     if ratings or not (by.scorer or model_registry.select_model_id(abstractness.KIND, None)):
-        rated = abstractness.ratings(Path(ratings).expanduser() if ratings else None)
-        by = by._replace(scorer=abstractness.train(day, rated, path_of(by.vectors), run_id))
+        rated = abstractness.read_ratings(Path(ratings).expanduser() if ratings else None)
+        by = by._replace(scorer=abstractness.train(day, rated, parse_path(by.vectors), run_id))
     return by._replace(scorer=by.scorer or model_registry.select_model_id(abstractness.KIND, None))._asdict()
 
 
-def path_of(text: str | None) -> Path | None:
+def parse_path(text: str | None) -> Path | None:
     """A path that a form or a row may leave out."""
     return Path(text).expanduser() if text else None
 
 
-def articles(source: str | None = None, snapshot: int | None = None) -> pl.LazyFrame:
+def scan_articles(source: str | None = None, snapshot: int | None = None) -> pl.LazyFrame:
     """English articles with a summary, each once: source, thread_id, text, summary."""
-    rows = _with_summary(source, snapshot)
-    return rows.filter(_unfit().is_null()).select("source", "thread_id", "text", "summary")
+    rows = _scan_summarised(source, snapshot)
+    return rows.filter(_explain_unfit().is_null()).select("source", "thread_id", "text", "summary")
 
 
-def unfit(source: str, snapshot: int | None = None) -> pl.DataFrame:
+def list_unfit_articles(source: str, snapshot: int | None = None) -> pl.DataFrame:
     """Articles of a source that have a summary and cannot be used: reason, row_key (the thread_id)."""
-    rows = _with_summary(source, snapshot).select(reason=_unfit(), row_key="thread_id")
+    rows = _scan_summarised(source, snapshot).select(reason=_explain_unfit(), row_key="thread_id")
     return rows.drop_nulls("reason").sort("row_key").collect()
 
 
-def _with_summary(source: str | None, snapshot: int | None) -> pl.LazyFrame:
+def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     where = pl.col("summary").is_not_null()
     return day_texts.scan_articles(where if source is None else where & (pl.col("source") == source), snapshot)
 
 
-def _unfit() -> pl.Expr:
+def _explain_unfit() -> pl.Expr:
     """Why an article is of no use; `@placeholder` needs no reason, as importing takes it for a mention."""
     told = (("no_text", pl.col("text") == ""), ("not_english", pl.col("lang") != LANG))
     return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in told)
@@ -117,7 +119,7 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
         Missing: there are none.
     """
     snapshot = warehouse.snapshot("articles")
-    counts = articles(only).group_by("source").len().sort("source").collect()
+    counts = scan_articles(only).group_by("source").len().sort("source").collect()
     if not counts.height:
         of = f" of {only}" if only else ""
         raise Missing(f"no English article{of} has a summary; bring some: `undertone import summaries.jsonl --map "
@@ -129,85 +131,89 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
     ]
 
 
-def _articles_of(part: Part) -> pl.DataFrame:
+def _read_part(part: Part) -> pl.DataFrame:
     number = pl.col("thread_id").hash(seed=0) % part["parts"]
-    return articles(part["source"], part["snapshot"]).filter(number == part["part"]).collect().sort("thread_id")
+    return scan_articles(part["source"], part["snapshot"]).filter(number == part["part"]).collect().sort("thread_id")
 
 
-def find(part: Part, by: Rules = RULES) -> Staged:
+def stage_targets(part: Part, rules: Rules = RULES) -> Staged:
     """The tokens of a share's summaries, each with its reason, into scratch."""
     began = runs.start()
-    told = pl.concat(found(_articles_of(part), by)).with_columns(source=pl.lit(part["source"]))
+    told = pl.concat(find_targets(_read_part(part), rules)).with_columns(source=pl.lit(part["source"]))
     staged = warehouse.stage("cloze_targets", told.select(TABLES["cloze_targets"].schema.column_names()))
     return runs.time_shard(began, staged)
 
 
-def found(rows: pl.DataFrame, by: Rules = RULES) -> Iterator[pl.DataFrame]:
+def find_targets(rows: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.DataFrame]:
     """The same of any articles: thread_id, text, summary; see `building.found`."""
-    analyse = tagger(by.conllu).analyse
-    if listed := _listed(by):
-        imperceptible = targets.imperceptible(listed, by.concrete_from, by_lemma=True)
+    analyse = load_tagger(rules.conllu).analyse
+    if listed := _read_rated_words(rules):
+        imperceptible = targets.imperceptible(listed, rules.concrete_from, by_lemma=True)
     else:
         tokens = (token for summary in rows["summary"] for sentence in analyse(summary) for token in sentence)
         words = sorted({token.text.lower() for token in tokens})
-        imperceptible = targets.imperceptible(_concreteness(words, by), by.concrete_from)
-    nonspecific = targets.nonspecific(partial(senses.disambiguate, _senses()), by.specific_from)
+        imperceptible = targets.imperceptible(_score_concreteness(words, rules), rules.concrete_from)
+    nonspecific = targets.nonspecific(partial(senses.disambiguate, _load_senses()), rules.specific_from)
     told = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
-    return building.found(rows, analyse, told, _filters(by))
+    return building.found(rows, analyse, told, _list_filters(rules))
 
 
-def _listed(by: Rules) -> dict[str, float] | None:
+def _read_rated_words(by: Rules) -> dict[str, float] | None:
     """Scores of a list of ratings that is taken as it is, if one is given.
 
     The official items were made so: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5 there.
     """
-    path = path_of(by.scorer)
+    path = parse_path(by.scorer)
     if path is None or not path.is_file():
         return None
     return dict(concreteness.read(path).rows.select("word", "score").iter_rows())
 
 
-def tagger(conllu: str | None = None) -> "Tagger":
+def load_tagger(conllu: str | None = None) -> "Tagger":
     """What cuts and tags: stanza if its models are among the resources, else learnt from a treebank, else by counts."""
-    return tagging.load_tagger(settings.resources() / "stanza", path_of(conllu), settings.resources() / "taggers")
+    return tagging.load_tagger(settings.resources() / "stanza", parse_path(conllu), settings.resources() / "taggers")
 
 
-def _senses() -> senses.Store:
+def _load_senses() -> senses.Store:
     folder = settings.resources() / f"senses-{wordnet.read_version()}"
     senses.build(folder)
     return senses.load(folder)
 
 
-def _concreteness(words: Sequence[str], by: Rules) -> dict[str, float]:
+def _score_concreteness(words: Sequence[str], by: Rules) -> dict[str, float]:
     """Concreteness of words; those without a vector are left out."""
-    vectors = path_of(by.vectors)
-    ref = by.scorer or model_registry.select_model_id(abstractness.KIND, None) or str(abstractness.standing(vectors))
-    model = abstractness.opened(ref)
-    score = abstractness.scorer(model, vectors if model.config.get("vectors") else None)
+    vectors = parse_path(by.vectors)
+    ref = (
+        by.scorer
+        or model_registry.select_model_id(abstractness.KIND, None)
+        or str(abstractness.ensure_default_scorer(vectors))
+    )
+    model = abstractness.load_model(ref)
+    score = abstractness.load_scorer(model, vectors if model.config.get("vectors") else None)
     return {word: value for word, value in zip(words, score(words).tolist(), strict=True) if not math.isnan(value)}
 
 
-def _filters(by: Rules) -> "Sequence[Filter]":
+def _list_filters(by: Rules) -> "Sequence[Filter]":
     """The filters of section 3.4, the cheap ones first: each sees what those before it have left."""
-    near = [targets.similar_in_passage(static(path_of(by.vectors)), by.similar)]
+    near = [targets.similar_in_passage(load_static_vectors(parse_path(by.vectors)), by.similar)]
     if by.in_context:
-        near.append(targets.similar_in_context(_states(by), by.similar))
+        near.append(targets.similar_in_context(_bind_states(by), by.similar))
     return *targets.FILTERS, *near
 
 
-def static(vectors: Path | None) -> "Vectors":
+def load_static_vectors(vectors: Path | None) -> "Vectors":
     """Vectors of words out of context; those of an encoder are kept for the words met so far."""
-    return _static(vectors, settings.encoder(), settings.precision())
+    return _load_static_vectors(vectors, settings.encoder(), settings.precision())
 
 
 @cache
-def _static(vectors: Path | None, *_encoder: str) -> "Vectors":
+def _load_static_vectors(vectors: Path | None, *_encoder: str) -> "Vectors":
     from pipeline.models.recam import word_features
 
-    return word_features.static(abstractness.source_of(vectors))
+    return word_features.static(abstractness.load_source(vectors))
 
 
-def _states(by: Rules) -> "States":
+def _bind_states(by: Rules) -> "States":
     from pipeline.models import encoder
     from pipeline.models.recam import contextual
 
@@ -215,7 +221,7 @@ def _states(by: Rules) -> "States":
     return partial(contextual.states, by_encoder, layer=by.layer, pooling=by.pooling)
 
 
-def publish_targets(staged: Sequence[Staged], day: str, by: Rules = RULES, run_id: str = "cli") -> dict[str, int]:
+def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, run_id: str = "cli") -> dict[str, int]:
     """Make the targets of each source exactly those found; how many there are of each subtask."""
     slices.parse_day(day)
     began = runs.start(staged)
@@ -228,9 +234,9 @@ def publish_targets(staged: Sequence[Staged], day: str, by: Rules = RULES, run_i
         threads = told.select("thread_id").unique("thread_id").sort("thread_id")
         none = building.without_targets(threads, told)
         kept = threads.height * len(building.SUBTASKS) - none.height
-        none = pl.concat([none, unfit(source)])
+        none = pl.concat([none, list_unfit_articles(source)])
         gone = none.select(pl.lit(source).alias("source"), "reason", "row_key")
-        runs.record_step(source, day, ORIGIN, STEP, kept, gone, by._asdict(), run_id, began)
+        runs.record_step(source, day, ORIGIN, STEP, kept, gone, rules._asdict(), run_id, began)
         began = runs.start()  # what sources share is counted with the first
         counts.update(told.filter(pl.col("reason").is_null())["subtask"])
     return dict(sorted(counts.items()))

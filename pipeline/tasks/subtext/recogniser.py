@@ -39,13 +39,13 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
     return contexts.by_topic(rows) if by_topic or rows["split"].null_count() else rows
 
 
-def released(release: str | None = None) -> pl.DataFrame:
+def read_released(release: str | None = None) -> pl.DataFrame:
     """Published comments that raters were sure about, split by context.
 
     Of the release named, else of all but those that simulated raters labelled.
     """
     rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("release", "row_id").collect()
-    made_up = simulated()
+    made_up = list_simulated_rows()
     rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(made_up.implode()))
     if not rows.height:
         raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
@@ -56,14 +56,14 @@ def released(release: str | None = None) -> pl.DataFrame:
     return contexts.by_topic(told.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
 
 
-def simulated() -> pl.Series:
+def list_simulated_rows() -> pl.Series:
     """Rows of releases whose labels come from simulated raters, by row_id."""
     labels = warehouse.scan("labels", pl.col("tool") == "simulated").select("project", "task_id").unique().collect()
     tasks = warehouse.scan("label_tasks").select("project", "task_id", "row_id").collect()
     return tasks.join(labels, on=["project", "task_id"], how="semi")["row_id"]
 
 
-def vectors(
+def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", others: Sequence[str] = ()
 ) -> "WordVectors":
     """Word vectors of a file in GloVe's format; else trained on the texts to learn from and others beside them.
@@ -87,7 +87,7 @@ def vectors(
     return fitting.fit([*(segment.split_words(text, cut) for text in said), *map(list, said)])
 
 
-def fitted(
+def fit(
     rows: pl.DataFrame,
     profile: str = PROFILE,
     changes: Mapping[str, Any] | None = None,
@@ -116,8 +116,8 @@ def fitted(
 
         source: Any = encoders.load(settings.encoder(), settings.precision(), settings.threads(), pooling="layers")
     else:
-        source = vectors(rows, path, recipe.tokenizer, others)
-    data_hash = hash_of(rows)
+        source = load_vectors(rows, path, recipe.tokenizer, others)
+    data_hash = hash_rows(rows)
     state = model_registry.locate_state(data_hash, asdict(recipe), source.revision)
     done = recogniser.fit(rows, recipe, source, state)
     config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
@@ -126,14 +126,14 @@ def fitted(
     unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
     return model_registry.TrainedModel(
         kind=KIND, tensors=done.tensors, config=config,
-        evaluations=pl.concat([epochs, numbers(rows, trained)]),
+        evaluations=pl.concat([epochs, measure(rows, trained)]),
         texts=pl.concat([rows["text"], rows["context"].alias("text"), *unlabelled]),
         summary={name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)},
         encoder="word vectors", encoder_revision="of the model",
     )  # fmt: skip
 
 
-def hash_of(rows: pl.DataFrame) -> str:
+def hash_rows(rows: pl.DataFrame) -> str:
     """SHA-256 of what a recogniser is trained and chosen on."""
     told = rows.select("text", "context", "label", "split").sort(pl.all()).write_ndjson()
     return hashlib.sha256(told.encode()).hexdigest()
@@ -144,7 +144,7 @@ def train_file(
     path: Path | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """Train into a folder; the model's numbers."""
-    return model_registry.train_into(out, lambda: fitted(rows, profile, changes, path))[1]
+    return model_registry.train_into(out, lambda: fit(rows, profile, changes, path))[1]
 
 
 def train(
@@ -156,24 +156,24 @@ def train(
     But not one of labels that were made up: it is kept and says nothing about comments.
     """
 
-    def fit() -> model_registry.TrainedModel:
+    def fit_release() -> model_registry.TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
-        rows = released(release)
-        trained = fitted(rows, profile, changes, others=comments)
-        is_made_up = rows["item_id"].is_in(simulated().implode()).any()
+        rows = read_released(release)
+        trained = fit(rows, profile, changes, others=comments)
+        is_made_up = rows["item_id"].is_in(list_simulated_rows().implode()).any()
         return replace(trained, summary={**trained.summary, "release": release}, is_promoted=not is_made_up)
 
-    return model_registry.train(day, fit, run_id)
+    return model_registry.train(day, fit_release, run_id)
 
 
-def opened(ref: str | None = None, day: str | None = None) -> "Model":
+def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     """A recogniser by its folder or id; without one that in force for a day."""
     return model_registry.load_model(
         KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`"
     )
 
 
-def trained(model: "Model") -> "Trained":
+def build_recogniser(model: "Model") -> "Trained":
     """A recogniser ready to be asked."""
     from pipeline.training.subtext import recogniser
 
@@ -187,13 +187,13 @@ def trained(model: "Model") -> "Trained":
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     """Numbers of a recogniser on labelled comments; those of another data set than its own are all test."""
-    model = opened(ref)
-    if hash_of(rows) != model.config.get("data_hash"):
+    model = load_model(ref)
+    if hash_rows(rows) != model.config.get("data_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
-    return numbers(rows, trained(model))
+    return measure(rows, build_recogniser(model))
 
 
-def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
+def measure(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
     """Macro precision, recall and F1 (errata E9) with intervals, calibration and the same without the context.
 
     Beside F1 of the test part stand the majority class and a linear SVM on TF-IDF of characters, fitted on the training
@@ -236,28 +236,30 @@ def numbers(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
     )
 
 
-def overview(found: pl.DataFrame) -> pl.DataFrame:
+def summarize(found: pl.DataFrame) -> pl.DataFrame:
     """Numbers of the last epoch as people read them: a row a split."""
     rows = found.filter((pl.col("epoch") == 0) & ~pl.col("metric").str.contains("_(low|high)$"))
     return rows.rename({"pair_count": "n"}).pivot("metric", index=["split", "n"], values="value", maintain_order=True)
 
 
-def frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
+def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     """Any frame of text and context with `subtext`, the probability that there is some, and `signature`."""
     from pipeline.training.subtext import recogniser
 
-    model = opened(ref)
+    model = load_model(ref)
     said = rows.select(pl.col("text").fill_null("").str.strip_chars(), pl.col("context").fill_null(""))
     held = said["text"] != ""
     value = np.full(rows.height, np.nan)
     asked = said.filter(held)
-    value[held.to_numpy()] = recogniser.predict(trained(model), asked["text"].to_list(), asked["context"].to_list())
+    value[held.to_numpy()] = recogniser.predict(
+        build_recogniser(model), asked["text"].to_list(), asked["context"].to_list()
+    )
     found = pl.Series(METRIC, value.round(DECIMALS)).fill_nan(None)
-    signed = pl.when(held).then(pl.lit(signature(model)))
+    signed = pl.when(held).then(pl.lit(format_signature(model)))
     return rows.drop(METRIC, "signature", strict=False).hstack([found]).with_columns(signature=signed)
 
 
-def signature(model: "Model") -> str:
+def format_signature(model: "Model") -> str:
     """What made a score, as text."""
     by = model.config.get("encoder") or "word-vectors"
     return f"{METRIC}|model:{model.model_id[:12]}|encoder:{by}|undertone:{__version__}"
@@ -266,11 +268,11 @@ def signature(model: "Model") -> str:
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments in their contexts into `scores`, those by the same model anew; return the count."""
     began = runs.start()
-    model = opened(ref, day)
+    model = load_model(ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context")
     comments = texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
-    told = frame(comments, ref or model.model_id).select(
+    told = score_frame(comments, ref or model.model_id).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(METRIC),
         model_id=pl.lit(model.model_id), value=METRIC,
     )  # fmt: skip

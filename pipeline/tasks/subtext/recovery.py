@@ -26,13 +26,15 @@ WIDTH = 64  # of a model that is fitted from nothing
 Done = Callable[[int], None]
 
 
-def recover(rows: pl.DataFrame, how: Options, done: Done = lambda _: None, run_id: str = "cli") -> pl.DataFrame:
+def recover(
+    rows: pl.DataFrame, options: Options, on_progress: Done = lambda _: None, run_id: str = "cli"
+) -> pl.DataFrame:
     """Ask a language model for both steps: the comment in plain words, and what it means in its context.
 
     Args:
         rows: text, context (null where there is none).
-        how: whom to ask.
-        done: told how many answers came.
+        options: whom to ask.
+        on_progress: told how many answers came.
         run_id: that a limit on cost holds for.
 
     Returns:
@@ -41,12 +43,12 @@ def recover(rows: pl.DataFrame, how: Options, done: Done = lambda _: None, run_i
     Raises:
         Retry: some requests failed for now; those answered are kept.
     """
-    langs = _langs(rows)
+    langs = _detect_languages(rows)
     every = [
-        _request(how, f"recover_{lang}", recovery.messages(text, context, lang, settings.llm_prompts()))
+        _make_request(options, f"recover_{lang}", recovery.messages(text, context, lang, settings.llm_prompts()))
         for lang, (text, context) in zip(langs, rows.select("text", "context").iter_rows(), strict=True)
     ]
-    answers = _answers(every, how, done, run_id)
+    answers = _collect_answers(every, options, on_progress, run_id)
     parsed = [
         recovery.parse(answer, text, lang) if answer is not None else recovery.Parsed(None, None, "no_answer")
         for answer, text, lang in zip(answers, rows["text"], langs, strict=True)
@@ -55,26 +57,28 @@ def recover(rows: pl.DataFrame, how: Options, done: Done = lambda _: None, run_i
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
 
-def choose(choices: pl.DataFrame, how: Options, done: Done = lambda _: None, run_id: str = "cli") -> list[int | None]:
+def choose(
+    choices: pl.DataFrame, options: Options, on_progress: Done = lambda _: None, run_id: str = "cli"
+) -> list[int | None]:
     """Ask a language model which reading is meant: places of the options chosen, None where it chose none.
 
     Args:
         choices: rows of `examples.subtext.recovery.read_choices`.
-        how: whom to ask.
-        done: told how many answers came.
+        options: whom to ask.
+        on_progress: told how many answers came.
         run_id: that a limit on cost holds for.
     """
     folder = settings.llm_prompts()
     columns = choices.select("text", "context", "options", "question").iter_rows()
     every = [
-        _request(
-            how,
+        _make_request(
+            options,
             f"choose_meaning_{lang}",
-            recovery.choose_messages(text, context, options, lang, folder, question=question),
+            recovery.choose_messages(text, context, readings, lang, folder, question=question),
         )
-        for lang, (text, context, options, question) in zip(_langs(choices), columns, strict=True)
+        for lang, (text, context, readings, question) in zip(_detect_languages(choices), columns, strict=True)
     ]
-    answers = _answers(every, how, done, run_id)
+    answers = _collect_answers(every, options, on_progress, run_id)
     counts = choices["options"].list.len()
     return [
         recovery.parse_choice(answer, count) if answer is not None else None
@@ -82,13 +86,13 @@ def choose(choices: pl.DataFrame, how: Options, done: Done = lambda _: None, run
     ]
 
 
-def _langs(rows: pl.DataFrame) -> list[str]:
+def _detect_languages(rows: pl.DataFrame) -> list[str]:
     """Chinese where text or context is, else English: a comment such as "666" has no language of its own."""
     both = rows.select(_text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
     return ["zh" if lang == "zh" else "en" for lang in both.select(detect_language("_text")).to_series()]
 
 
-def _request(how: Options, name: str, messages: list[dict[str, str]]) -> Request:
+def _make_request(how: Options, name: str, messages: list[dict[str, str]]) -> Request:
     version = prompt.load(name, settings.llm_prompts()).version
     return Request(
         model=how.model, revision=how.revision, params=dict(how.params), prompt=name, prompt_version=version,
@@ -96,7 +100,7 @@ def _request(how: Options, name: str, messages: list[dict[str, str]]) -> Request
     )  # fmt: skip
 
 
-def _answers(every: Sequence[Request], how: Options, done: Done, run_id: str) -> list[str | None]:
+def _collect_answers(every: Sequence[Request], how: Options, done: Done, run_id: str) -> list[str | None]:
     """Raw answers in the order of the requests; those that are not cut off."""
     asked = asking.collect_answers(SOURCE, every, how, done, run_id)
     found = (asked.answers.get(request.key) for request in every)
@@ -123,7 +127,7 @@ def read_comments(path: Path) -> pl.DataFrame:
     return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
 
 
-def measured(rows: pl.DataFrame) -> pl.DataFrame:
+def measure(rows: pl.DataFrame) -> pl.DataFrame:
     """How far meanings overlap with references, and what answers that recover nothing reach.
 
     Args:
@@ -142,7 +146,7 @@ def measured(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([mine, beside.select(mine.columns)], how="vertical_relaxed")
 
 
-def chosen_well(choices: pl.DataFrame, chosen: Sequence[int | None] | None) -> pl.DataFrame:
+def measure_choices(choices: pl.DataFrame, chosen: Sequence[int | None] | None) -> pl.DataFrame:
     """How often the right reading was chosen, and what choices that understand nothing reach: by, accuracy, …"""
     beside = measures.choice_baselines(choices).rename({"baseline": "by"})
     if chosen is None:
@@ -168,7 +172,7 @@ def train(
     recipe = replace(fitting.Recipe(), **{k: v for k, v in (changes or {}).items() if v is not None})
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"{out}: is there already; choose another folder")
-    model = _loaded(start) if start else seq2seq.fresh(_characters(rows), width=WIDTH, seed=recipe.seed)
+    model = _load_model(start) if start else seq2seq.fresh(_list_texts(rows), width=WIDTH, seed=recipe.seed)
     fitted = fitting.fit(rows, model, recipe)
     seq2seq.save(fitted.model, out, {"recipe": fitted.recipe, "start": start or "random weights"})
     read = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
@@ -176,19 +180,19 @@ def train(
     return fitted.history
 
 
-def _characters(rows: pl.DataFrame) -> list[str]:
+def _list_texts(rows: pl.DataFrame) -> list[str]:
     learnt = rows.filter(pl.col("split") == "train")
     return [text for name in ("text", "context", "meaning") for text in learnt[name].drop_nulls()]
 
 
-def _loaded(name: str) -> Any:
+def _load_model(name: str) -> Any:
     from pipeline.models.subtext import seq2seq
 
     hub, _, revision = name.partition("@")
     return seq2seq.load(name if Path(name).is_dir() else hub, revision or None)
 
 
-def with_split(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
+def split_references(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
     """References as rows to learn from: a row a meaning, 8:1:1 by item."""
     from pipeline.examples.splits import with_split
 
@@ -196,11 +200,11 @@ def with_split(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
     return rows.join(split, on="item_id", maintain_order="left").with_columns(meaning="meanings").explode("meaning")
 
 
-def generated(rows: pl.DataFrame, model: str, beams: int = 4) -> pl.DataFrame:
+def generate(rows: pl.DataFrame, model: str, beams: int = 4) -> pl.DataFrame:
     """The same interface by a fitted model: the rows with plain (null: it has one step), meaning and reason."""
     from pipeline.models.subtext import seq2seq
 
-    told = seq2seq.generate(_loaded(model), rows["text"].to_list(), rows["context"].to_list(), beams)
+    told = seq2seq.generate(_load_model(model), rows["text"].to_list(), rows["context"].to_list(), beams)
     meaning = pl.Series("meaning", told, dtype=pl.String).str.strip_chars().replace("", None)
     reason = pl.when(pl.col("meaning").is_null()).then(pl.lit("empty"))
     found = rows.drop("plain", "meaning", "reason", strict=False).hstack([meaning])

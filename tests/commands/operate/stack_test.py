@@ -102,7 +102,7 @@ def test_demo_then_backfill_then_down(
     assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
     published = warehouse.scan("annotated_comments").collect()
     assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted
-    assert release.page_of(demo.PROJECT).is_file()
+    assert release.get_page_path(demo.PROJECT).is_file()
     running = stack.state()
     assert running is not None
     assert demo.up() == running

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks.recam import abstractness
-from pipeline.tasks.recam import targets as cloze
+from pipeline.tasks.recam import abstractness, targets
 from tests.commands.conftest import Run
 
 SMALL = [
@@ -21,8 +20,8 @@ SMALL = [
 def abstract(monkeypatch: pytest.MonkeyPatch, wordnet: None, tiny_encoder: Path) -> None:
     """Long words are abstract: no scorer is trained. The tiny encoder's vectors are random, so nothing is similar."""
     monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
-    monkeypatch.setattr(cloze, "_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
-    monkeypatch.setattr(cloze, "rules", lambda _: cloze.RULES._replace(similar=0.9999, in_context=False))
+    monkeypatch.setattr(targets, "_score_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
+    monkeypatch.setattr(targets, "parse_rules", lambda _: targets.RULES._replace(similar=0.9999, in_context=False))
 
 
 def articles(path: Path, count: int = 14) -> Path:

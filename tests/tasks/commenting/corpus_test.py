@@ -9,8 +9,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import Missing
 from pipeline.tables import empty
-from pipeline.tasks.commenting import corpus as threads
-from pipeline.tasks.commenting import generated, overlap
+from pipeline.tasks.commenting import corpus, generated, overlap
 from pipeline.tasks.commenting.corpus import Rules
 from pipeline.tasks.daily import collect, tokenize
 
@@ -23,7 +22,7 @@ def table(name: str) -> pl.DataFrame:
     return rows.sort([c for c, kind in rows.schema.items() if not kind.is_nested()])
 
 
-def test_the_sample_is_divided(corpus: Path) -> None:
+def test_the_sample_is_divided(sample_corpus: Path) -> None:
     """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are."""
     rows = table("threads")
     left_out = dict(rows.drop_nulls("reason").select("thread_id", "reason").iter_rows())
@@ -37,21 +36,21 @@ def test_the_sample_is_divided(corpus: Path) -> None:
     assert set(roles["thread_id"]) == tested
 
 
-def test_any_number_of_shards_gives_the_same(corpus: Path) -> None:
+def test_any_number_of_shards_gives_the_same(sample_corpus: Path) -> None:
     """Cut in one share or in many, and again, the same rows come out."""
     before = [table(name) for name in ("threads", "reference_comments")]
-    parts = threads.plan(rows_per_shard=1)  # of which some are empty
+    parts = corpus.plan(rows_per_shard=1)  # of which some are empty
     assert len(parts) == 26
-    threads.publish([threads.cut(part) for part in parts], DAY, Rules(share=0.25))
+    corpus.publish([corpus.stage_words(part) for part in parts], DAY, Rules(share=0.25))
     for frame, name in zip(before, ("threads", "reference_comments"), strict=True):
         assert frame.equals(table(name))
 
 
-def test_what_is_left_out_is_told_of(corpus: Path) -> None:
+def test_what_is_left_out_is_told_of(sample_corpus: Path) -> None:
     """The funnel has every article: those that are in, and those that are not with their reasons."""
-    run = warehouse.scan("runs", pl.col("step") == threads.STEP).collect().row(0, named=True)
+    run = warehouse.scan("runs", pl.col("step") == corpus.STEP).collect().row(0, named=True)
     assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (26, 24, 2)
-    gone = warehouse.scan("dropped", pl.col("step") == threads.STEP).select("row_key", "reason").collect()
+    gone = warehouse.scan("dropped", pl.col("step") == corpus.STEP).select("row_key", "reason").collect()
     assert sorted(gone.iter_rows()) == [("a25", "short_content"), ("a26", "few_comments")]
 
 
@@ -59,60 +58,60 @@ def test_comments_that_were_not_cut_are_missing(tables: Path) -> None:
     """Without tokens there is no corpus: the message names the days to tokenize."""
     collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
     with pytest.raises(Missing, match=f"692 comments were not cut into words: .* for {DAY}"):
-        threads.build(DAY)
+        corpus.build(DAY)
     assert warehouse.snapshot("threads") is None
 
 
 def test_nothing_to_divide_is_missing(tables: Path) -> None:
     """Without articles that have comments the message says what to do."""
     with pytest.raises(Missing, match="undertone import"):
-        threads.plan()
+        corpus.plan()
 
 
-def test_a_comment_collected_on_two_days_is_one(corpus: Path) -> None:
+def test_a_comment_collected_on_two_days_is_one(sample_corpus: Path) -> None:
     """The same articles brought again on another day change nothing."""
     before = [table(name) for name in ("threads", "reference_comments")]
     collect.import_files([sample.THREADS], "sample_news", "2026-11-20", mapping=sample.THREAD_COLUMNS)
     tokenize.run("2026-11-20")
-    threads.build(DAY, Rules(share=0.25))
+    corpus.build(DAY, Rules(share=0.25))
     for frame, name in zip(before, ("threads", "reference_comments"), strict=True):
         assert frame.equals(table(name))
 
 
-def test_statistics_stand_beside_the_papers(corpus: Path) -> None:
+def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
     """Of the test part the references count, 27 an article as in table 2; parts the paper does not tell are empty."""
-    found = threads.told(threads.statistics())
+    found = corpus.list_statistics(corpus.measure_corpus())
     test = {row["metric"]: row for row in found.filter(split="test").iter_rows(named=True)}
     assert test["comments_per_article"]["value"] == test["comments_per_article"]["paper"] == 27
     assert (test["articles"]["value"], test["articles"]["paper"]) == (6, 1610)
     assert test["content_words"]["paper"] is None
-    shown = threads.shown(threads.statistics())
+    shown = corpus.tabulate_statistics(corpus.measure_corpus())
     assert shown.filter(metric="articles")["test"].item() == "6 (1610)"
 
 
-def test_comments_that_are_cut_no_more_are_missing(corpus: Path) -> None:
+def test_comments_that_are_cut_no_more_are_missing(sample_corpus: Path) -> None:
     """Where tokens are gone, comments are not left out silently: the message names the days."""
     warehouse.overwrite("tokens", warehouse.slice_of(source="sample_news"), empty("tokens"))
     with pytest.raises(Missing, match=f"for {DAY}"):
-        threads.thread_comments("train")
+        corpus.read_thread_comments("train")
     with pytest.raises(Missing, match=f"162 comments were not cut into words: .* for {DAY}"):
-        overlap.references()
-    assert threads.statistics()["comments"].to_list() == [0, 0, 0, 0]
+        overlap.read_references()
+    assert corpus.measure_corpus()["comments"].to_list() == [0, 0, 0, 0]
 
 
-def test_a_source_that_is_gone_leaves_nothing(corpus: Path) -> None:
+def test_a_source_that_is_gone_leaves_nothing(sample_corpus: Path) -> None:
     """Articles of a source that are erased take its threads and references along, and what was generated for them."""
     other = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()[-3:]]
-    path = corpus.parent / "other.jsonl"
+    path = sample_corpus.parent / "other.jsonl"
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in other), encoding="utf-8")
     collect.import_files([path], "other_news", DAY, mapping=sample.THREAD_COLUMNS)
     tokenize.run(DAY)
-    threads.build(DAY, Rules(share=0.25))
+    corpus.build(DAY, Rules(share=0.25))
     assert set(table("threads")["source"]) == {"sample_news", "other_news"}
     generated.generate(DAY, generated.HUMAN)
     for name in ("articles", "comments"):
         warehouse.overwrite(name, warehouse.slice_of(source="sample_news"), empty(name))
-    threads.build(DAY, Rules(share=0.25))
+    corpus.build(DAY, Rules(share=0.25))
     assert set(table("threads")["source"]) == {"other_news"}
     assert table("reference_comments").height == 0
     with pytest.raises(Missing, match="no articles of test"):
@@ -120,10 +119,10 @@ def test_a_source_that_is_gone_leaves_nothing(corpus: Path) -> None:
     assert table("generated_comments").height == 0
 
 
-def test_comments_without_an_article_are_told_of(corpus: Path) -> None:
+def test_comments_without_an_article_are_told_of(sample_corpus: Path) -> None:
     """A comment whose article is gone is in `dropped`, and in the funnel with its reason."""
     rows = warehouse.scan("articles").filter(pl.col("thread_id") != "a03").collect()
     warehouse.overwrite("articles", warehouse.slice_of(source="sample_news"), rows)
-    threads.build(DAY, Rules(share=0.25))
+    corpus.build(DAY, Rules(share=0.25))
     found = warehouse.query("select reason, row_count from funnel where step = 'threads' order by reason")
     assert dict(found.rows()) == {"few_comments": 1, "no_article": 33, "short_content": 1}

@@ -26,30 +26,30 @@ def written(path: Path, text: str) -> Path:
 def test_metrics_are_held_against_people(graded: Path) -> None:
     """Correlations of the tables are scipy's on the same numbers, weighted beside plain, and people beside people."""
     overlap.measure(DAY)
-    assert correlations.correlations(DAY) > 0
-    found = correlations.table(DAY)
-    told = correlations.judged()
+    assert correlations.write_correlations(DAY) > 0
+    found = correlations.read_correlations(DAY)
+    told = correlations.read_judged()
     meteor = told.filter(pl.col("metric") == "meteor", "is_weighted")
     expected = correlation.correlate(meteor["value"], meteor["grade"], meteor["group"])
     mine = found.filter(pl.col("metric") == "meteor", "is_weighted", coefficient="spearman").row(0, named=True)
     assert (mine["value"], mine["n"]) == (round(expected.spearman or 0, 6), 6)
     assert mine["difference"] is not None
     assert found.filter(metric="human").height == 2
-    shown = correlations.table_4(found)
+    shown = correlations.format_table_4(found)
     assert {"meteor", "w_meteor", "human"} <= set(shown["metric"])
-    tried = correlations.sensitivity(["meteor"])
+    tried = correlations.measure_sensitivity(["meteor"])
     assert set(tried["preset"]) == set(weights.PRESETS)
     assert tried.filter(preset="none")["ratio"].to_list() == pytest.approx([1.0, 1.0])
 
 
-def test_without_grades_there_are_the_plain_metrics(corpus: Path) -> None:
+def test_without_grades_there_are_the_plain_metrics(sample_corpus: Path) -> None:
     """Nobody graded: there are scores without weights, no correlations, and no error."""
     generated.generate(DAY, generated.HUMAN)
     overlap.measure(DAY)
     assert warehouse.scan("metric_scores").collect()["is_weighted"].any() is False
-    assert correlations.correlations(DAY) == 0
+    assert correlations.write_correlations(DAY) == 0
     with pytest.raises(Missing, match="nothing that was measured was graded"):
-        correlations.table(DAY)
+        correlations.read_correlations(DAY)
 
 
 def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
     lines = [f"{n},{n % 5},{n % 7},{n % 5},a{n // 4}" for n in range(40)]
     path.write_text("id,meteor,bleu,w_bleu,article\n" + "\n".join(lines), encoding="utf-8")
     found = (
-        correlations.of_table(path, "meteor", "article")
+        correlations.correlate_table(path, "meteor", "article")
         .filter(coefficient="pearson", metric="bleu")
         .sort("is_weighted")
     )
     assert found["value"][1] == pytest.approx(1)
     assert found["difference"][1] == pytest.approx(1 - found["value"][0])
     with pytest.raises(BadInput, match=r"scores.csv: no column 'grade'; there are id, meteor"):
-        correlations.of_table(path)
+        correlations.correlate_table(path)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
     """A gap in a metric or a grade is named by row and field."""
     with pytest.raises(BadInput, match=message):
-        correlations.of_table(written(tmp_path / "t.csv", text))
+        correlations.correlate_table(written(tmp_path / "t.csv", text))
 
 
 def test_any_names_of_columns_will_do(tmp_path: Path) -> None:
     """Metrics may be called what the inside calls its own columns."""
     lines = "\n".join(f"{n % 5},{n},{n % 3},{n}" for n in range(20))
-    found = correlations.of_table(written(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n"), "human")
+    found = correlations.correlate_table(written(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n"), "human")
     assert set(found["metric"]) == {"item_id", "group", "grade"}
 
 
@@ -103,7 +103,7 @@ def test_weights_raise_correlation_on_real_comments(data: Path) -> None:
         rows += [(article, *one, some[2:14]) for one in some[:2] if len(some) > 8]
     candidates, references = [row[1] for row in rows], [[words for words, _ in row[3]] for row in rows]
     worth = [weights.normalise([1 + 4 * value for _, value in row[3]], "(s-1)/4").tolist() for row in rows]
-    metrics = overlap.built(["meteor", "rouge_l"], lambda: iter(()))
+    metrics = overlap.build_metrics(["meteor", "rouge_l"], lambda: iter(()))
     plain, weighed = (scoring.segment_scores(metrics, candidates, references, given) for given in (None, worth))
     for name in ("meteor", "rouge_l"):
         gain = correlation.difference(weighed[name], plain[name], [row[2] for row in rows], [row[0] for row in rows])

@@ -18,10 +18,10 @@ RATERS = ("anna", "ben", "chen", "dora", "eve")
 
 
 @pytest.fixture
-def given(corpus: Path) -> Path:
+def given(sample_corpus: Path) -> Path:
     """The references given to people."""
-    assert grades.give("references", DAY, "files") == 6 * 27
-    return grades.project("references").folder
+    assert grades.give_tasks("references", DAY, "files") == 6 * 27
+    return grades.get_project("references").folder
 
 
 def filled_in(folder: Path, rater: str, grade: int) -> Path:
@@ -57,8 +57,8 @@ def test_grades_become_a_table_once_there_are_two(given: Path) -> None:
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["grade"]) == {4.5}
     assert rows["raters"].to_list() == [["anna", "ben"]] * 162
-    assert grades.summary("references").five_share == 1
-    assert grades.agreement("references")["weights"].to_list() == ["linear", "quadratic"]
+    assert grades.summarize("references").five_share == 1
+    assert grades.measure_agreement("references")["weights"].to_list() == ["linear", "quadratic"]
     before = rows.sort("comment_id")
     grades.collect("references", [one, other])
     assert warehouse.scan("comment_grades").collect().sort("comment_id").equals(before)
@@ -66,41 +66,41 @@ def test_grades_become_a_table_once_there_are_two(given: Path) -> None:
 
 def test_made_up_raters_are_two_a_comment(given: Path) -> None:
     """Simulated raters grade what is dealt to them, and the table says that they are simulated."""
-    assert grades.look("references", "simulated")["waiting"] == 0
+    assert grades.poll("references", "simulated")["waiting"] == 0
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["tool"]) == {"simulated"}
     assert rows["raters"].list.explode().n_unique() == 5
     assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
 
 
-def test_nobody_is_asked_through_none(corpus: Path) -> None:
+def test_nobody_is_asked_through_none(sample_corpus: Path) -> None:
     """Without a tool nothing is given out and nothing waits."""
-    assert grades.give("candidates", DAY, "none") == 0
-    assert grades.look("candidates", "none") == {"waiting": 0}
+    assert grades.give_tasks("candidates", DAY, "none") == 0
+    assert grades.poll("candidates", "none") == {"waiting": 0}
     assert warehouse.snapshot("label_tasks") is None
 
 
-def test_what_commenters_made_is_graded(corpus: Path) -> None:
+def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
     """Generated comments are tasks with their articles; raters are not told who made them (AAC-26)."""
     with pytest.raises(Missing, match="undertone commenting generate"):
-        grades.give("candidates", DAY, "files")
+        grades.give_tasks("candidates", DAY, "files")
     generated.generate(DAY, generated.HUMAN)
-    assert grades.give("candidates", DAY, "files") == 6
-    told = next(task_files.tasks_rows(grades.tasks_of("candidates"), form=quality.FORM))
+    assert grades.give_tasks("candidates", DAY, "files") == 6
+    told = next(task_files.tasks_rows(grades.read_tasks("candidates"), form=quality.FORM))
     assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
-    grades.look("candidates", "simulated")
+    grades.poll("candidates", "simulated")
     made = set(warehouse.scan("generated_comments").collect()["generated_id"])
     assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == made
 
 
-def test_published_grades_are_taken_over(corpus: Path, tmp_path: Path) -> None:
+def test_published_grades_are_taken_over(sample_corpus: Path, tmp_path: Path) -> None:
     """Grades of others come in by the ids of their comments, several raters a comment; again they are the same."""
     path = tmp_path / "grades.csv"
     path.write_text(
         "thread_id,comment_id,rater_id,grade\na01,a01-01,x,4\na01,a01-01,y,5\na02,a02-03,x,2.5\n", encoding="utf-8"
     )
     for _ in range(2):
-        assert grades.bring(path, "imported") == 2
+        assert grades.import_grades(path, "imported") == 2
     rows = warehouse.scan("comment_grades").sort("comment_id").collect()
     assert rows["grade"].to_list() == [4.5, 2.5]
     assert rows["grades"].to_list() == [[4.0, 5.0], [2.5]]
@@ -115,18 +115,18 @@ def test_published_grades_are_taken_over(corpus: Path, tmp_path: Path) -> None:
         ("a01,gone,3", "1 grades are of comments that are not there; the first is of a01/gone"),
     ],
 )
-def test_bad_grades_are_refused(corpus: Path, tmp_path: Path, line: str, message: str) -> None:
+def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path, line: str, message: str) -> None:
     """A wrong row is named by file, row and field, and nothing is written."""
     path = tmp_path / "grades.csv"
     path.write_text(f"thread_id,comment_id,grade\n{line}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=message):
-        grades.bring(path, "imported")
+        grades.import_grades(path, "imported")
     assert warehouse.snapshot("comment_grades") is None
 
 
-def edited(corpus: Path, thread_id: str, change: str) -> None:
+def edited(sample_corpus: Path, thread_id: str, change: str) -> None:
     """The sample collected again on a later day, with another body of one article."""
-    path = corpus.parent / "edited.jsonl"
+    path = sample_corpus.parent / "edited.jsonl"
     lines = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line["article_id"] == thread_id]
     lines[0]["content"] += change
@@ -136,10 +136,10 @@ def edited(corpus: Path, thread_id: str, change: str) -> None:
 
 def test_an_edited_article_is_graded_anew(given: Path) -> None:
     """Grades of what is no longer shown do not count; the comments of that article wait for new ones, no others."""
-    grades.look("references", "simulated")
+    grades.poll("references", "simulated")
     thread_id = warehouse.scan("reference_comments").collect()["thread_id"][0]
     edited(given.parents[1], thread_id, "后来又改了一句。")
-    assert grades.give("references", LATER, "files") == 162
+    assert grades.give_tasks("references", LATER, "files") == 162
     assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
 
@@ -153,11 +153,11 @@ def test_a_sheet_of_what_has_changed_is_taken(given: Path) -> None:
     assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
 
 
-def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
+def test_what_is_generated_no_more_has_no_grade(sample_corpus: Path) -> None:
     """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
     generated.generate(DAY, generated.HUMAN)
-    grades.give("candidates", DAY, "simulated")
-    grades.look("candidates", "simulated")
+    grades.give_tasks("candidates", DAY, "simulated")
+    grades.poll("candidates", "simulated")
     where = warehouse.slice_of(source="sample_news", system=generated.HUMAN)
     some = warehouse.scan("generated_comments").head(4).collect()
     warehouse.overwrite("generated_comments", where, some)
@@ -169,7 +169,7 @@ def test_what_is_generated_no_more_has_no_grade(corpus: Path) -> None:
 
 def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path) -> None:
     """Of three who graded the first two count; when the first changes their mind, the third is still late."""
-    task_id = grades.tasks_of("references")["task_id"][0]
+    task_id = grades.read_tasks("references")["task_id"][0]
     rows = [("anna", 1, 10), ("ben", 3, 11), ("chen", 5, 12), ("anna", 2, 13)]
     for place, (rater, grade, hour) in enumerate(rows):
         path = tmp_path / f"{place}.csv"
@@ -184,7 +184,7 @@ def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path
 
 def test_people_count_before_simulated_raters(given: Path) -> None:
     """Once people grade a set what was made up for it does not count, and each grade says whose it is."""
-    grades.look("references", "simulated")
+    grades.poll("references", "simulated")
     grades.export("references", given, RATERS[:2])
     grades.collect("references", [filled_in(given, "anna", 4), filled_in(given, "ben", 4)])
     with pytest.raises(BadInput, match="people have graded these references"):
@@ -206,17 +206,17 @@ def test_a_grade_of_another_round_is_refused_and_not_kept(given: Path) -> None:
 
 def test_a_look_without_news_writes_nothing(given: Path) -> None:
     """Asking a tool again and again leaves no snapshots behind."""
-    grades.look("references", "simulated")
+    grades.poll("references", "simulated")
     before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
-    grades.look("references", "simulated")
+    grades.poll("references", "simulated")
     assert {name: warehouse.snapshot(name) for name in before} == before
 
 
-def test_own_grades_are_not_overwritten_by_imported_ones(corpus: Path, tmp_path: Path) -> None:
+def test_own_grades_are_not_overwritten_by_imported_ones(sample_corpus: Path, tmp_path: Path) -> None:
     """Imported grades cannot go under the name of raters' own, nor twice by one rater."""
     path = tmp_path / "grades.csv"
     path.write_text("thread_id,comment_id,grade\na01,a01-01,4\na01,a01-01,5\n", encoding="utf-8")
     with pytest.raises(BadInput, match="choose another name"):
-        grades.bring(path, "quality_references")
+        grades.import_grades(path, "quality_references")
     with pytest.raises(BadInput, match="rater 'unnamed' graded a01/a01-01 twice"):
-        grades.bring(path, "imported")
+        grades.import_grades(path, "imported")

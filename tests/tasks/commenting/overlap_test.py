@@ -32,10 +32,10 @@ def written(path: Path, text: str) -> Path:
 
 def test_files_are_measured_line_by_line(files: tuple[Path, Path], tmp_path: Path) -> None:
     """BLEU-1 by hand: all 10 units match, and 14 are in the closest references; a match is worth its weight."""
-    found = overlap.of_files(*files, names=["bleu_1"], tokenize="chars")
+    found = overlap.measure_files(*files, names=["bleu_1"], tokenize="chars")
     assert found["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
     worth = written(tmp_path / "w.jsonl", "[0.5, 0.25]\n[1]\n[1]\n")
-    less = overlap.of_files(*files, worth, names=["bleu_1"], tokenize="chars")
+    less = overlap.measure_files(*files, worth, names=["bleu_1"], tokenize="chars")
     assert less["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
     assert less["signature"].item().startswith("bleu_1|")
     assert less["signature"].item().endswith("|weights:file|tokenizer:chars")
@@ -45,7 +45,7 @@ def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path)
     """With all weights one every metric is what it is without weights (AAC-19)."""
     ones = written(tmp_path / "w.jsonl", "[1, 1]\n[1.0]\n[1]\n")
     names = [*overlap.NAMES, "cider_d"]
-    plain, weighed = (overlap.of_files(*files, given, names)["score"].to_list() for given in (None, ones))
+    plain, weighed = (overlap.measure_files(*files, given, names)["score"].to_list() for given in (None, ones))
     assert weighed == plain
 
 
@@ -66,17 +66,17 @@ def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: s
     """What does not fit is named by file and line."""
     written(tmp_path / name, text)
     with pytest.raises(BadInput, match=message):
-        overlap.of_files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None)
+        overlap.measure_files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None)
 
 
 def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
     """Metrics and tokenizers are named where there is no such."""
     with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
-        overlap.of_files(*files, names=["blue"])
+        overlap.measure_files(*files, names=["blue"])
     with pytest.raises(BadInput, match="metrics should be named once"):
-        overlap.of_files(*files, names=["bleu_1", "bleu_1"])
+        overlap.measure_files(*files, names=["bleu_1", "bleu_1"])
     with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):
-        overlap.of_files(*files, tokenize="spacy")
+        overlap.measure_files(*files, tokenize="spacy")
 
 
 def test_what_was_made_is_measured_plain_and_weighted(graded: Path) -> None:
@@ -85,9 +85,9 @@ def test_what_was_made_is_measured_plain_and_weighted(graded: Path) -> None:
     rows = warehouse.scan("metric_scores").collect()
     wide = rows.pivot("is_weighted", index=["generated_id", "metric"], values="value")
     assert (wide["true"] <= wide["false"]).all()
-    refs = overlap.references("(s-1)/4")
+    refs = overlap.read_references("(s-1)/4")
     made = warehouse.scan("generated_comments").collect().join(refs, on=["source", "thread_id"], suffix="_of")
-    metrics = overlap.built(["meteor"], lambda: iter(()))
+    metrics = overlap.build_metrics(["meteor"], lambda: iter(()))
     own = scoring.segment_scores(
         metrics, made["tokens"].to_list(), made["tokens_of"].to_list(), made["weights"].to_list()
     )

@@ -8,17 +8,17 @@ from pipeline.tasks.commenting import correlations, generated, grades, overlap, 
 DAY = sample.DAY
 
 
-def test_the_page_shows_what_there_is(corpus: Path) -> None:
+def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     """Before anything is graded the page has the corpus; afterwards people, metrics and made-up raters named so."""
     early = Path(page.write(DAY)).read_text(encoding="utf-8")
     assert "What the corpus is made of" in early
     assert "Whether metrics grade as people do" not in early
     generated.generate(DAY, generated.HUMAN)
     for kind in grades.KINDS:
-        grades.give(kind, DAY, "simulated")
-        grades.look(kind, "simulated")
+        grades.give_tasks(kind, DAY, "simulated")
+        grades.poll(kind, "simulated")
     overlap.measure(DAY)
-    correlations.correlations(DAY)
+    correlations.write_correlations(DAY)
     late = Path(page.write(DAY)).read_text(encoding="utf-8")
     assert "Whether metrics grade as people do" in late
     assert "simulated raters" not in early

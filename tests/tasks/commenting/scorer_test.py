@@ -36,9 +36,9 @@ def test_a_file_becomes_a_scorer(graded: Path, tmp_path: Path) -> None:
     found = scorer.train_file(rows, "quality", tmp_path / "scorer", changes=SMALL)
     told = {row["metric"]: row["value"] for row in found.iter_rows(named=True)}
     assert told["spearman"] > 0.3
-    scored = scorer.frame(rows.head(5).with_columns(text=pl.lit(None)), "quality", str(tmp_path / "scorer"))
+    scored = scorer.score_frame(rows.head(5).with_columns(text=pl.lit(None)), "quality", str(tmp_path / "scorer"))
     assert scored["quality"].null_count() == scored["signature"].null_count() == 5
-    some = scorer.frame(rows.head(5).select("text"), "quality", str(tmp_path / "scorer"))
+    some = scorer.score_frame(rows.head(5).select("text"), "quality", str(tmp_path / "scorer"))
     assert some["quality"].is_between(1, 5).all()
     assert some["signature"].str.starts_with("quality|model:").all()
     again = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
@@ -49,12 +49,12 @@ def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
     """Upvotes of a file make a scorer of their own; it is not one of grades."""
     scorer.train_file(scorer.read(graded, "upvotes"), "upvotes", tmp_path / "scorer", changes=SMALL)
     rows = pl.DataFrame({"text": ["沙发", "说得对"]})
-    assert (scorer.frame(rows, "upvotes", str(tmp_path / "scorer"))["upvotes"] >= 0).all()
+    assert (scorer.score_frame(rows, "upvotes", str(tmp_path / "scorer"))["upvotes"] >= 0).all()
     with pytest.raises(BadInput, match="it is of kind 'upvotes', expected 'quality'"):
-        scorer.frame(rows, "quality", str(tmp_path / "scorer"))
+        scorer.score_frame(rows, "quality", str(tmp_path / "scorer"))
 
 
-def test_a_day_is_scored_by_what_people_graded(corpus: Path, tmp_path: Path) -> None:
+def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Path) -> None:
     """Grades in the tables make a scorer in force, which scores every comment of a day; again the same rows."""
     path = tmp_path / "grades.csv"
     rows = ["thread_id,comment_id,grade"]
@@ -62,7 +62,7 @@ def test_a_day_is_scored_by_what_people_graded(corpus: Path, tmp_path: Path) -> 
         article = json.loads(line)
         rows += [f"{article['article_id']},{one['comment_id']},{one['grades'][0]}" for one in article["comments"]]
     path.write_text("\n".join(rows), encoding="utf-8")
-    grades.bring(path, "sample")
+    grades.import_grades(path, "sample")
     model_id = scorer.train(DAY, "quality", changes=SMALL)
     assert scorer.score_day(DAY) == 692
     before = warehouse.scan("scores").collect().sort("comment_id")
@@ -72,10 +72,10 @@ def test_a_day_is_scored_by_what_people_graded(corpus: Path, tmp_path: Path) -> 
     assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
 
 
-def test_made_up_grades_teach_nothing(corpus: Path) -> None:
+def test_made_up_grades_teach_nothing(sample_corpus: Path) -> None:
     """A scorer is not trained on what simulated raters said."""
-    grades.give("references", DAY, "simulated")
-    grades.look("references", "simulated")
+    grades.give_tasks("references", DAY, "simulated")
+    grades.poll("references", "simulated")
     with pytest.raises(Missing, match="no comment is graded by people"):
         scorer.train(DAY, "quality")
 

@@ -88,7 +88,7 @@ def corpus() -> None:
 def train_all(bert: Path) -> dict[str, str]:
     """Train every kind of model, into the registry and into folders below the home: name -> folder."""
     root, away = settings.models(), settings.home() / "mine"
-    of_tables, every = commenters.of_tables().comments["text"], abstractness.ratings()
+    of_tables, every = commenters.read_tables().comments["text"], abstractness.read_ratings()
     kept = {
         "counts": masked_lm.count("en", DAY),
         "superseded counts": _superseded(),
@@ -108,7 +108,7 @@ def train_all(bert: Path) -> dict[str, str]:
     masked_lm.train(of_tables.to_list(), away / "adapted", start=str(bert))
     rows = pl.DataFrame({"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables,
                          "context": "at home", "meanings": [[text] for text in of_tables]})  # fmt: skip
-    recovery.train(recovery.with_split(rows), away / "recovery", changes={"epochs": 1})
+    recovery.train(recovery.split_references(rows), away / "recovery", changes={"epochs": 1})
     folders = {name: str(root / str(model_id)) for name, model_id in kept.items()}
     return folders | {f"-o {path.name}": str(path) for path in away.iterdir()}
 
@@ -232,7 +232,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert masked_lm.opened("count", "en").model_id == masked_lm.SAMPLE
     assert in_force.model_for(DAY) == in_force.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
-        commenters.opened(None, "att")
+        commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(done.models, {}) if model["train_again"]]
     assert f"undertone train count_lm --lang en --day {DAY}" in commands
     assert "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is" in commands

@@ -34,7 +34,7 @@ def test_selecting_again_keeps_the_random_ids(project: str) -> None:
 def test_no_tasks(tables: Path) -> None:
     """A project without tasks is Missing and says how to select some."""
     with pytest.raises(Missing, match="project 'csd' has no tasks"):
-        csd.step_tasks("csd", STEPS[0])
+        csd.list_step_tasks("csd", STEPS[0])
 
 
 def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
@@ -42,20 +42,20 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
         csd.add_labels(project, said(project, rater, {"subtext": subtext}))
     assert csd.write_annotations(project) == {(1, 1): 0, (1, 2): 3, (2, 1): 0, (2, 2): 0}
-    tasks, seen = csd.step_tasks(project, (1, 2))
+    tasks, seen = csd.list_step_tasks(project, (1, 2))
     assert tasks["fields"].to_list() == [["subtext"]] * 3
     assert seen is not None
     assert seen.filter(field="subtext")["value"].sort().to_list() == ["-1"] * 3 + ["1"] * 6
 
     csd.add_labels(project, answers(project, 1, "again"))
     assert csd.write_annotations(project) == {(1, 1): 0, (1, 2): 0, (2, 1): 3, (2, 2): 0}
-    assert csd.step_tasks(project, (2, 1))[0]["round"].unique().to_list() == [2]
+    assert csd.list_step_tasks(project, (2, 1))[0]["round"].unique().to_list() == [2]
     for rater, subtext in (("d", "1"), ("e", "0"), ("f", "-1")):
         csd.add_labels(project, said(project, rater, {"subtext": subtext}, round=2).filter(field="subtext"))
     assert csd.write_annotations(project)[2, 2] == 3
     csd.add_labels(project, answers(project, 2, "1"))
     assert set(csd.write_annotations(project).values()) == {0}
-    assert csd.waiting_step(project) is None
+    assert csd.find_waiting_step(project) is None
     stands = table("annotations").filter(field="subtext")
     assert stands.select("state", "value", "round", "pattern").unique().rows() == [("adjudicated", "1", 2, "different")]
     run = table("runs").filter(step="labels").row(0, named=True)
@@ -109,9 +109,9 @@ def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> Non
         csd.add_labels(project, said(project, rater, {"subtext": value, "sarcasm": value}))
     both = answers(project, 1, "again")
     csd.add_labels(project, both.filter(field="subtext"))
-    assert csd.step_tasks(project, (2, 1))[0].height == 0
+    assert csd.list_step_tasks(project, (2, 1))[0].height == 0
     csd.add_labels(project, both.filter(field="sarcasm"))
-    assert csd.step_tasks(project, (2, 1))[0]["fields"].to_list() == [["subtext", "sarcasm"]] * 3
+    assert csd.list_step_tasks(project, (2, 1))[0]["fields"].to_list() == [["subtext", "sarcasm"]] * 3
 
 
 def test_a_tool_that_is_away_has_nothing_new(project: str) -> None:
@@ -147,7 +147,7 @@ def test_labels_from_files(project: str, tmp_path: Path) -> None:
 def test_the_tool_files(project: str) -> None:
     """A step's folder has tasks, guidelines and a place for labels, which are fetched from there until none waits."""
     assert csd.push(project, STEPS[0], "files") == 3
-    folder = csd.folder_of(project, STEPS[0])
+    folder = csd.get_step_folder(project, STEPS[0])
     assert folder == settings.labelling() / "csd" / "round1_stage1"
     assert sorted(p.name for p in folder.iterdir()) == [
         "guidelines_en.html", "guidelines_zh.html", "labels", "tasks.jsonl",
@@ -162,7 +162,7 @@ def test_the_tool_files(project: str) -> None:
         )
     assert csd.collect(project, STEPS[0], "files") == {"tasks": 3, "labels": 72, "waiting": 0}
     assert csd.push(project, STEPS[1], "files") == 0
-    assert not csd.folder_of(project, STEPS[1]).exists()
+    assert not csd.get_step_folder(project, STEPS[1]).exists()
 
 
 def test_label_studio_from_end_to_end(project: str) -> None:
@@ -177,17 +177,17 @@ def test_label_studio_from_end_to_end(project: str) -> None:
                 server.annotate(str(task), rater, dict(rows.select("field", "value").iter_rows()))
         assert csd.collect(project, (1, 1), "label_studio", at) == {"tasks": 3, "labels": 72, "waiting": 0}
         csd.push(project, (1, 2), "label_studio", at)
-        for task in csd.tasks_of(project)["task_id"]:
+        for task in csd.read_tasks(project)["task_id"]:
             server.annotate(task, 14, {"subtext": "1"})
         assert csd.collect(project, (1, 2), "label_studio", at)["waiting"] == 0
-    assert csd.waiting_step(project) is None
+    assert csd.find_waiting_step(project) is None
     assert table("annotations").filter(field="subtext")["value"].to_list() == ["1"] * 3
     assert TOKEN not in repr(at)
 
 
 def test_a_task_that_waits_for_nobody_is_named(project: str, caplog: pytest.LogCaptureFixture) -> None:
     """Label Studio gives a task to nobody after three answers, though one lacks a field: the log names that task."""
-    task, *others = csd.tasks_of(project)["task_id"]
+    task, *others = csd.read_tasks(project)["task_id"]
     with Server() as server:
         at = projects.Studio(server.url, TOKEN)
         csd.push(project, STEPS[0], "label_studio", at)
@@ -208,14 +208,14 @@ def test_a_task_that_waits_for_nobody_is_named(project: str, caplog: pytest.LogC
 
 def test_nobody_to_push_to(project: str) -> None:
     """Without a Label Studio its tool is Missing and names the settings."""
-    assert projects.studio() is None
+    assert projects.find_studio() is None
     with pytest.raises(Missing, match="UNDERTONE_STUDIO_URL"):
-        csd.push(project, STEPS[0], "label_studio", projects.studio())
+        csd.push(project, STEPS[0], "label_studio", projects.find_studio())
 
 
 def test_simulated_raters_settle_everything(simulated: str) -> None:
     """After four steps nothing waits; done again, not a row changes."""
-    assert csd.waiting_step(simulated) is None
+    assert csd.find_waiting_step(simulated) is None
     before = {name: table(name) for name in ("label_tasks", "labels", "annotations")}
     for step in STEPS:
         csd.collect(simulated, step, "simulated")
@@ -229,7 +229,7 @@ def test_agreement_counts_what_stands_as_the_fourth(project: str) -> None:
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
         csd.add_labels(project, said(project, rater, {"subtext": subtext}))
     csd.add_labels(project, answers(project, 1, "1"))
-    found = {row["field"]: row for row in csd.agreement(csd.decide(project)).to_dicts()}
+    found = {row["field"]: row for row in csd.measure_agreement(csd.decide(project)).to_dicts()}
     assert found["sarcasm"]["tae"] == 1.0
     assert found["subtext"]["tae"] == pytest.approx(0.3461, abs=1e-4)  # CSD-20: (1, 1, -1 | 1)
     assert (found["subtext"]["n"], found["subtext"]["n_four"]) == (3, 3)
@@ -241,7 +241,7 @@ def test_agreement_of_a_file(project: str, tmp_path: Path) -> None:
     for rater, subtext in (("a", "1"), ("b", "1"), ("c", "-1")):
         csd.add_labels(project, said(project, rater, {"subtext": subtext}))
     warehouse.scan("labels").collect().select("task_id", "rater_id", "field", "value").write_csv(path)
-    assert_frame_equal(csd.agreement_of_file(path), csd.agreement(csd.decide(project)))
+    assert_frame_equal(csd.measure_file_agreement(path), csd.measure_agreement(csd.decide(project)))
 
 
 @pytest.mark.parametrize("given", [[1], [3, 1], [1, 3], []])

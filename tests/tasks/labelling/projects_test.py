@@ -24,12 +24,12 @@ def select(*items: str) -> int:
 def test_tasks_keep_their_ids_and_what_was_withdrawn_stays_out(tables: Path) -> None:
     """Selected again tasks keep their random ids, others are added; one taken out on request does not come back."""
     assert select("a", "b") == 2
-    before = projects.tasks_of("tries")
+    before = projects.read_tasks("tries")
     assert select("a", "b", "c") == 3
-    assert projects.tasks_of("tries").join(before, on=["task_id", "row_id"], how="semi").height == 2
+    assert projects.read_tasks("tries").join(before, on=["task_id", "row_id"], how="semi").height == 2
     release.withdraw([before["row_id"][0]])
     assert select("a", "b", "c") == 2
-    assert before["task_id"][0] not in projects.tasks_of("tries")["task_id"]
+    assert before["task_id"][0] not in projects.read_tasks("tries")["task_id"]
     run = warehouse.scan("runs", pl.col("step") == "select").collect().row(0, named=True)
     assert (run["source"], run["origin"], run["kept_count"]) == ("tries", "label:tries", 2)
 
@@ -45,5 +45,5 @@ def test_the_environments_token_goes_to_its_own_address(monkeypatch: pytest.Monk
     """An address from a connection never gets the token of the environment."""
     monkeypatch.setenv("UNDERTONE_STUDIO_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("UNDERTONE_STUDIO_KEY", "secret")
-    assert projects.studio() == projects.Studio("http://127.0.0.1:1", "secret")
-    assert projects.studio("http://127.0.0.1:2") == projects.Studio("http://127.0.0.1:2", "")
+    assert projects.find_studio() == projects.Studio("http://127.0.0.1:1", "secret")
+    assert projects.find_studio("http://127.0.0.1:2") == projects.Studio("http://127.0.0.1:2", "")

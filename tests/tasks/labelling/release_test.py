@@ -23,7 +23,7 @@ def test_a_release_leads_back_to_nobody(simulated: str) -> None:
     assert 0 < rows.height <= 60
     assert_frame_equal(pl.read_parquet(folder / "data.parquet"), rows)
     assert_frame_equal(pl.read_ndjson(folder / "data.jsonl", schema=rows.schema), rows)
-    tasks = csd.tasks_of(simulated)
+    tasks = csd.read_tasks(simulated)
     files = "".join((folder / name).read_text(encoding="utf-8") for name in ("data.csv", "data.jsonl", "README.md"))
     assert not [
         i for column in ("thread_id", "comment_id", "task_id") for i in tasks[column] if len(i) > 4 and i in files
@@ -38,8 +38,8 @@ def test_a_release_leads_back_to_nobody(simulated: str) -> None:
 
 def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
     """Every published value is the annotation's; unsure subtext is neither true nor false."""
-    rows = release.release_rows(simulated, "r")
-    of_row = dict(csd.tasks_of(simulated).select("row_id", "task_id").iter_rows())
+    rows = release.build_rows(simulated, "r")
+    of_row = dict(csd.read_tasks(simulated).select("row_id", "task_id").iter_rows())
     stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
     for row in rows.iter_rows(named=True):
         assert {f: row[f] for f in schema.FIELDS} == {f: stands[of_row[row["row_id"]], f] for f in schema.FIELDS}
@@ -50,7 +50,7 @@ def test_rare_figures_of_speech_are_folded(project: str) -> None:
     """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
     for rater in ("a", "b", "c"):
         csd.add_labels(project, said(project, rater, {"other": "1"}))
-    task = csd.tasks_of(project)["task_id"][0]
+    task = csd.read_tasks(project)["task_id"][0]
     note = {
         "task_id": task,
         "round": 1,
@@ -61,8 +61,8 @@ def test_rare_figures_of_speech_are_folded(project: str) -> None:
         "tool": "file",
     }
     csd.add_labels(project, pl.DataFrame([note], schema=label_files.COLUMNS))
-    assert release.release_rows(project, "r", least=2)["rhetoric"].to_list() == [None] * 3
-    assert release.release_rows(project, "r", least=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
+    assert release.build_rows(project, "r", min_count=2)["rhetoric"].to_list() == [None] * 3
+    assert release.build_rows(project, "r", min_count=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
 
 
 def test_nothing_open_is_released(project: str) -> None:
@@ -76,26 +76,26 @@ def test_nothing_open_is_released(project: str) -> None:
 
 def test_the_page_of_a_project(simulated: str) -> None:
     """The page tells the numbers of agreement and that raters were simulated, and is the same when written again."""
-    path = Path(release.page(simulated, DAY))
-    assert path == release.page_of(simulated)
+    path = Path(release.write_page(simulated, DAY))
+    assert path == release.get_page_path(simulated)
     html = path.read_text(encoding="utf-8")
     assert "simulated raters" in html
-    subtext = csd.agreement(csd.decide(simulated)).filter(field="subtext").row(0, named=True)
+    subtext = csd.measure_agreement(csd.decide(simulated)).filter(field="subtext").row(0, named=True)
     for name in ("fleiss", "tae"):
         assert f"{subtext[name]:.3f}" in html
-    assert csd.tasks_of(simulated)["comment_id"][0] not in html
-    assert Path(release.page(simulated, DAY)).read_text(encoding="utf-8") == html
+    assert csd.read_tasks(simulated)["comment_id"][0] not in html
+    assert Path(release.write_page(simulated, DAY)).read_text(encoding="utf-8") == html
 
 
 def test_a_page_before_anything_is_settled(project: str) -> None:
     """While nobody has labelled anything the page tells what waits."""
-    html = Path(release.page(project, DAY)).read_text(encoding="utf-8")
+    html = Path(release.write_page(project, DAY)).read_text(encoding="utf-8")
     assert ">24<" in html.replace(" ", "")
 
 
 def test_what_was_not_approved_is_not_published(simulated: str) -> None:
     """The card approved is that of the release; when one label changed since, publishing is refused."""
-    card = release.summary(simulated, DAY)
+    card = release.render_card(simulated, DAY)
     folder = release.release(simulated, day=DAY, approved=card)
     assert (folder / "README.md").read_text(encoding="utf-8") == card
     assert hashlib.sha256((folder / "data.jsonl").read_bytes()).hexdigest() in card

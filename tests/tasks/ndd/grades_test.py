@@ -224,7 +224,7 @@ def test_files_are_looked_for_in_the_folder(given: Path) -> None:
             filled.write_excel(given / "labels" / f"{rater}.xlsx")
         grades.collect("trams", DAY)
         assert {mean for mean, _ in numbers().values()} == {float(grade)}
-    assert projects.labels_of("integrity_trams").height == 17 * 2 * 2
+    assert projects.read_labels("integrity_trams").height == 17 * 2 * 2
 
 
 def test_what_was_not_dealt_is_refused(given: Path) -> None:
@@ -257,7 +257,7 @@ def test_what_was_not_dealt_is_refused(given: Path) -> None:
 def test_made_up_raters_know_what_people_left(given: Path) -> None:
     """Simulated raters grade all by twos, say that they are simulated, and like best what is most like people's."""
     assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
-    said = projects.labels_of("integrity_trams")
+    said = projects.read_labels("integrity_trams")
     assert set(said["tool"]) == {"simulated"}
     assert said.height == 17 * 2 * 2
     assert numbers() == {}

@@ -95,9 +95,9 @@ def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
     final = numbers.filter(pl.col("epoch") == 0)
     assert_frame_equal(final, again)
     frame = pl.DataFrame({"text": [TEXTS["1"], " ", None], "context": ["话题", None, None]})
-    found = recogniser.frame(frame, str(tmp_path / "m"))
+    found = recogniser.score_frame(frame, str(tmp_path / "m"))
     assert found["subtext"].null_count() == found["signature"].null_count() == 2
-    assert_frame_equal(recogniser.frame(found, str(tmp_path / "m")), found)
+    assert_frame_equal(recogniser.score_frame(found, str(tmp_path / "m")), found)
     recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
 
 
@@ -134,7 +134,7 @@ def test_vectors_are_learnt_without_what_is_held_out(own: Path) -> None:
     is_test = pl.col("split") == "test"
     strange = rows.with_columns(text=pl.when(is_test).then(pl.lit("龘龘龘龘龘龘龘龘")).otherwise("text"))
     others = ["猫在晒太阳", "龘龘龘龘龘龘龘龘", "有人说龘龘龘龘龘龘龘龘是讽刺"] * 9
-    words = set(recogniser.vectors(strange, others=others).words)
+    words = set(recogniser.load_vectors(strange, others=others).words)
     assert {"会", "猫"} <= words
     assert not {"龘", "讽"} & words
 

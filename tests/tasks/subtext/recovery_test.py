@@ -108,20 +108,20 @@ def test_choices(reader: Reader) -> None:
     """The chosen places, and their accuracy beside what understands nothing."""
     chosen = recovery.choose(CHOICES, how(reader))
     assert chosen == [1, 1]
-    told = {row["by"]: row for row in recovery.chosen_well(CHOICES, chosen).to_dicts()}
+    told = {row["by"]: row for row in recovery.measure_choices(CHOICES, chosen).to_dicts()}
     assert told["answers"]["accuracy"] == 1.0
     assert told["answers"]["chance"] == pytest.approx((1 / 2 + 2 / 3) / 2)
     assert {"longest", "shortest", "position"} <= set(told)
-    assert "answers" not in recovery.chosen_well(CHOICES, None)["by"]
+    assert "answers" not in recovery.measure_choices(CHOICES, None)["by"]
 
 
 def test_measured_beside_what_recovers_nothing() -> None:
     """Meanings equal to their references overlap wholly; the baselines stand beside, or alone."""
     rows = ROWS.with_columns(meanings=pl.Series([["他来晚了"], ["It rains."], ["翻车了"], ["Nothing is meant."]]))
-    found = recovery.measured(rows.with_columns(meaning=pl.col("meanings").list.first()))
+    found = recovery.measure(rows.with_columns(meaning=pl.col("meanings").list.first()))
     assert found.row(0, named=True)["rouge_l"] == 1.0
     assert found["by"].to_list() == ["answers", "text", "context", "other_meaning"]
-    assert recovery.measured(rows)["by"].to_list() == ["text", "context", "other_meaning"]
+    assert recovery.measure(rows)["by"].to_list() == ["text", "context", "other_meaning"]
 
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
     path.write_text("\n".join(json.dumps(e, ensure_ascii=False) for e in entries), encoding="utf-8")
-    rows = recovery.with_split(recovery.read(path))
+    rows = recovery.split_references(recovery.read(path))
     assert set(rows["split"]) == {"train", "validation", "test"}
     history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
     assert history["epoch"].to_list() == [1, 2]
-    found = recovery.generated(ROWS, str(tmp_path / "m"))
+    found = recovery.generate(ROWS, str(tmp_path / "m"))
     assert found.columns == [*ROWS.columns, "meaning", "plain", "reason"]
-    assert_frame_equal(recovery.generated(ROWS, str(tmp_path / "m")), found)
+    assert_frame_equal(recovery.generate(ROWS, str(tmp_path / "m")), found)
     with pytest.raises(BadInput, match="is there already"):
         recovery.train(rows, tmp_path / "m")
 
@@ -144,6 +144,6 @@ def test_the_published_order_is_dealt_anew(data: Path) -> None:
     """In CN-SarcasmBench the first option is right nearly always; dealt anew it is no more often than by chance."""
     path = data / "cn_sarcasmbench_zh" / "CN-SarcasmBench.json"
     first = [0] * 1251  # NOTE.txt: items
-    dealt = recovery.chosen_well(recovery.read_choices(path), first).row(0, named=True)
+    dealt = recovery.measure_choices(recovery.read_choices(path), first).row(0, named=True)
     assert dealt["row_count"] == 1251
     assert abs(dealt["accuracy"] - dealt["chance"]) < 0.05
