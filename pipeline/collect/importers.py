@@ -179,10 +179,11 @@ class _File:
         preset, mapping = self._columns(chunk.table, set(chunk.columns) or {name for row in chunk.rows for name in row})
         batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
         is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
+        id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             row_key, place = self._row_key(chunk.table, number), f"{self.file.path}, row {number}"
-            if is_spreadsheet:
-                self._watch_ids(chunk.table, row, mapping, place)
+            if id_columns:
+                self._watch_ids(chunk.table, row, id_columns, place)
             try:
                 article, comments = _records(row, mapping, row_key, place)
             except BadInput as why:
@@ -210,10 +211,10 @@ class _File:
         _, mapping = self._columns(table, set(names))
         return set(mapping.values())
 
-    def _watch_ids(self, table: str, row: Row, mapping: columns.Columns, place: str) -> None:
+    def _watch_ids(self, table: str, row: Row, id_columns: columns.Columns, place: str) -> None:
         """Look at the ids of a row for what a spreadsheet makes of long ones."""
-        for name, column in mapping.items():
-            if name in IDS and isinstance(value := row.get(column), str):
+        for name, column in id_columns.items():
+            if isinstance(value := row.get(column), str):
                 self.cut_ids[table, name].add(value, f"{place}, field {column!r}")
 
 

@@ -1,5 +1,5 @@
-"""What a DAG task or a command does, one function a transaction: read a slice, call the library, write the slice.
+"""Transactions: each function here reads a slice, calls the library and writes a slice.
 
-DAG files and the command line both call these, so that a day comes out the same either way. Only this layer and the
-commands touch the warehouse and the settings.
+DAG files and the command line call the same functions, so that a day has the same rows either way. Only this layer and
+the commands touch the warehouse and the settings.
 """

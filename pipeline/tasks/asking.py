@@ -1,10 +1,11 @@
-"""Ask language models for the explicit forms that data sets lack, for graded groups, and for what they detect.
+"""Ask language models for missing explicit forms, for graded groups and for verdicts on texts.
 
-Answers come from the ledger, where each is paid for once, and go into `completions`.
+The ledger pays for each answer once; answers are written to `completions`.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -34,8 +35,8 @@ ATTEMPTS = 2  # a refusal or an echo is asked once more
 class Options(NamedTuple):
     """Which model to ask and how.
 
-    With a `summary` the outcome of the requests is added to it, for a command that prints it and exits by it; without
-    one it is raised, so that it sets the state of an Airflow task: see `Asked.check`.
+    The outcome of the requests is added to `summary`, for a command that prints it and derives its exit code from it.
+    Without a `summary` the outcome is raised, so that it sets the state of an Airflow task: see `Asked.check`.
     """
 
     model: str
@@ -49,9 +50,9 @@ class Options(NamedTuple):
 
 
 def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
-    """The service to ask: as given, else that of the environment; None where neither has one.
+    """Return the given endpoint, else that of the environment; None without either.
 
-    The environment's key goes to the environment's address only, never to a given one.
+    The key of the environment is sent only to the address of the environment.
     """
     if base_url or key:
         return Endpoint(base_url, key)
@@ -60,7 +61,7 @@ def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoi
 
 
 def list_sources(sources: Sequence[str] = ()) -> list[str]:
-    """List the sources, of those given or of all, with sentences whose explicit form a prompt can ask for."""
+    """List the sources, among the given or all, that have sentences with a prompt."""
     rows = warehouse.scan("sentences", pl.col("prompt").is_not_null()).select(pl.col("source").unique().sort())
     available = rows.collect()["source"].to_list()
     if unknown := sorted(set(sources) - set(available)):
@@ -69,18 +70,18 @@ def list_sources(sources: Sequence[str] = ()) -> list[str]:
 
 
 def build_requests(source: str, options: Options, limit: int | None = None) -> dict[str, Request]:
-    """Requests for the explicit forms of a source's sentences, by sentence, in the order of their ids."""
+    """Build the requests for the explicit forms of a source, by sentence, in the order of their ids."""
     has_prompt = (pl.col("source") == source) & pl.col("prompt").is_not_null()
     rows = warehouse.scan("sentences", has_prompt).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
     folder = settings.llm_prompts()
     return {
-        text: _build_request(name, explicit.messages(text, name, folder), options) for text, name in rows.iter_rows()
+        text: _build_request(prompt_name, explicit.messages(text, prompt_name, folder), options)
+        for text, prompt_name in rows.iter_rows()
     }
 
 
 def _build_request(name: str, messages: list[dict[str, str]], options: Options) -> Request:
-    """A request by the prompt of a name."""
     return Request(
         model=options.model, revision=options.revision, params=dict(options.params), prompt=name,
         prompt_version=prompt.load(name, settings.llm_prompts()).version, messages=messages,
@@ -88,10 +89,9 @@ def _build_request(name: str, messages: list[dict[str, str]], options: Options) 
 
 
 def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
-    """Estimate what asking would cost; nothing is sent."""
-    all_requests: list[Request] = []
-    for source in list_sources(sources):
-        all_requests += build_requests(source, options, limit).values()
+    """Estimate the cost of the requests for explicit forms; send nothing."""
+    by_source = [build_requests(source, options, limit).values() for source in list_sources(sources)]
+    all_requests = list(chain.from_iterable(by_source))
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
     return cost.estimate(all_requests, _open_ledger(), prices, batch=batch, output_tokens=output_tokens)
 
@@ -100,42 +100,43 @@ def ask(
     source: str, options: Options, limit: int | None = None, on_progress: OnProgress = lambda _: None,
     run_id: str = "cli", day: str | None = None,
 ) -> dict[str, object]:  # fmt: skip
-    """Ask for the explicit forms a source lacks, and write the answers into `completions`.
+    """Ask for the missing explicit forms of a source, and write the answers to `completions`.
 
-    An answer that gives no sentence, or was cut off, is asked for once more. What the ledger has is not asked again.
-    With a `day` the asking is recorded in `runs`.
+    A request whose answer has no sentence, or was truncated, is sent once more. Answers in the ledger are reused.
+    With a `day` the step is recorded in `runs`.
 
     Returns:
-        Counts: requests, answers, calls_sent, cached, tokens, cost_usd and what of it is a guess, and why some are
-        missing.
+        Counts: requests, answers, calls_sent, cached, tokens, cost_usd, the guessed part of it, and the reasons of
+        missing answers.
 
     Raises:
-        Retry: some requests failed for now; those answered are kept.
+        Retry: some requests failed for now; the answers of the others are written.
         Refused: the service refused, or no request has an answer.
     """
-    started, todo = runs.start(), build_requests(source, options, limit)
-    request_count, all_requests = len(todo), list(todo.values())
+    started = runs.start()
+    requests = build_requests(source, options, limit)
+    request_count, all_requests = len(requests), list(requests.values())
     missing: list[Miss] = []
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     total = Summary(options.max_cost)
     for attempt in range(ATTEMPTS):
-        current = list(todo.values())
+        current = list(requests.values())
         asked = _ask_source(source, current, options, on_progress, run_id, attempt)
         counts.update(
-            answers=0 if attempt else len(asked.answers), asked_again=len(todo) if attempt else 0,
+            answers=0 if attempt else len(asked.answers), asked_again=len(requests) if attempt else 0,
             calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
             output_tokens=asked.output_tokens, missing=len(asked.missing),
         )  # fmt: skip
         reasons.update(miss.reason for miss in asked.missing)
         total.add(current, asked)
         missing = missing if attempt else asked.missing
-        todo = {
-            text: request._replace(attempt=attempt + 1) for text, request in todo.items()
+        requests = {
+            text: request._replace(attempt=attempt + 1) for text, request in requests.items()
             if (answer := asked.answers.get(request.key))
             and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }  # fmt: skip
-        all_requests += todo.values()
+        all_requests += requests.values()
         if asked.stopped:
             break
     if day is not None:
@@ -146,9 +147,9 @@ def ask(
 
 
 def run_batch(sources: Sequence[str], options: Options, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
-    """Submit unanswered questions to the provider's batch API, and collect what earlier batches answered.
+    """Submit the requests without an answer to the provider's batch API, and collect the answers of earlier batches.
 
-    Run it again to collect: what is in a batch is not submitted twice. A row a batch, with its state.
+    Run it again to collect: a request in a batch is not submitted twice. Returns a row for each batch, with its state.
     """
     if options.mode != "live":
         raise BadInput("a batch is submitted and paid; it cannot be cache-only")
@@ -157,7 +158,7 @@ def run_batch(sources: Sequence[str], options: Options, limit: int | None = None
     prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
     collected = batches.collect(_open_ledger(), service, prices=prices, output_tokens=output_tokens)
     submitted = batches.submit(
-        [request for part in by_source.values() for request in part], _open_ledger(), service, run_id=run_id,
+        list(chain.from_iterable(by_source.values())), _open_ledger(), service, run_id=run_id,
         max_cost=options.max_cost, prices=prices, output_tokens=output_tokens,
     )  # fmt: skip
     for source, source_requests in by_source.items():
@@ -171,17 +172,17 @@ def run_batch(sources: Sequence[str], options: Options, limit: int | None = None
 
 
 def count_calls() -> pl.DataFrame:
-    """Calls of the ledger by model and outcome."""
+    """Count the calls of the ledger by model and outcome."""
     return _build_frame(given_up.status(_open_ledger())).drop("reason")
 
 
 def list_given_up(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
-    """Calls whose requests no run asks any more, by model, outcome and reason."""
+    """Count the calls of requests that no run sends any more, by model, outcome and reason."""
     return _build_frame(given_up.entries(_open_ledger(), model, reason))
 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
-    """Let given-up requests be asked again; return the number of their calls."""
+    """Let runs send given-up requests again; return the number of their calls."""
     return given_up.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
 
 
@@ -205,7 +206,7 @@ def _ask_source(
     source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
     attempt: int = 0,
 ) -> Asked:  # fmt: skip
-    """Ask, write the answers, and add what became of the requests to the summary, or raise it where there is none."""
+    """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary."""
     endpoint = _check_endpoint(options) if options.mode == "live" else None
     asked = client.ask(
         all_requests, _open_ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
@@ -224,9 +225,9 @@ def collect_answers(
     source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
     day: str | None = None,
 ) -> Asked:  # fmt: skip
-    """Ask, write the answers into `completions` under a source, and raise Retry if some requests are still open.
+    """Send requests, write the answers to `completions` under a source, and raise Retry if some are still open.
 
-    With a `day` the asking is recorded in `runs`.
+    With a `day` the step is recorded in `runs`.
     """
     started = runs.start()
     asked = _ask_source(source, all_requests, options, on_progress, run_id)
@@ -239,7 +240,7 @@ def _record_run(
     source: str, day: str, options: Options, all_requests: Sequence[Request], missing: Sequence[Miss], run_id: str,
     started: runs.Start,
 ) -> None:  # fmt: skip
-    """Record an asking: requests, those that stay without an answer, and what all tries of the run spent on them."""
+    """Record a step: its requests, those without an answer, and the cost of all attempts of the run."""
     prompts = {request.key: request.prompt for request in all_requests if not request.attempt}
     dropped = pl.DataFrame(
         [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing],
@@ -254,7 +255,7 @@ def _record_run(
 
 
 def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run_id: str) -> None:
-    """Write answers into `completions`."""
+    """Write answers to `completions`."""
     rows = [
         {
             "completion_id": request.key, "source": source, "model": request.model, "prompt": request.prompt,
@@ -280,11 +281,10 @@ def ask_verdicts(
     A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
 
     Raises:
-        Retry: some requests failed for now; those answered are kept.
+        Retry: some requests failed for now; the answers of the others are written.
     """
-    langs = (
-        pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(lang=detect_language())["lang"].to_list()
-    )
+    rows = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String})
+    langs = rows.select(lang=detect_language())["lang"]
     all_requests = [
         _build_verdict_request(text, "zh" if lang == "zh" else "en", options)
         for text, lang in zip(texts, langs, strict=True)
@@ -308,23 +308,23 @@ def ask_groups(
     """Ask a model to write a graded group for each intent.
 
     Returns:
-        A row an intent: intent, sentences (null if there are none), reason.
+        A row for each intent: intent, sentences (null if there are none), reason.
     """
     folder = settings.llm_prompts()
-    todo = {
+    requests = {
         intent: _build_request(f"graded_{lang}", graded.messages(intent, lang, folder), options) for intent in intents
     }  # fmt: skip
     results = {}
     for attempt in range(ATTEMPTS):
-        asked = _ask_source("graded_groups", list(todo.values()), options, on_progress, run_id, attempt)
-        for intent, request in todo.items():
+        asked = _ask_source("graded_groups", list(requests.values()), options, on_progress, run_id, attempt)
+        for intent, request in requests.items():
             answer = asked.answers.get(request.key)
             parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
             results[intent] = (intent, parsed.sentences, parsed.reason)
         if asked.stopped:
             break
-        todo = {
-            intent: request._replace(attempt=attempt + 1) for intent, request in todo.items()
+        requests = {
+            intent: request._replace(attempt=attempt + 1) for intent, request in requests.items()
             if results[intent][2] not in {None, "no_answer"}
         }  # fmt: skip
     return pl.DataFrame(

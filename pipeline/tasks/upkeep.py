@@ -1,4 +1,4 @@
-"""Upkeep as a run: limits as a form gives them, the tables there are to do, and one of them."""
+"""Upkeep of the tables, one table at a time, with limits from the parameters of a run."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -33,7 +33,7 @@ DEFAULTS = UpkeepParams(
 
 
 def parse_limits(params: UpkeepParams) -> Limits:
-    """The parameters as limits; BadInput if they are too short to be safe and `force` is not set."""
+    """Convert parameters to limits; BadInput if they are too short to be safe and `force` is not set."""
     limits = Limits(
         keep=timedelta(days=params["keep_days"]),
         grace=timedelta(hours=params["grace_hours"]),
@@ -50,7 +50,7 @@ def parse_limits(params: UpkeepParams) -> Limits:
 
 
 def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
-    """The tables to look after: those named, else all that were ever written. Bad limits are refused here already.
+    """List the tables to maintain: those named, else all that were ever written; refuse bad limits.
 
     A copy of the SQLite catalog is made first, unless it is a dry run.
     """
@@ -63,23 +63,23 @@ def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
 
 
 def maintain_table(name: str, params: UpkeepParams) -> dict[str, int]:
-    """Upkeep of one table; counts of what was done."""
+    """Maintain one table; return counts of the work."""
     return warehouse.maintain(name, parse_limits(params), dry_run=params["dry_run"])
 
 
 def find_damage() -> tuple[list[str], int]:
-    """What is damaged, the catalog or any file of a table by its checksum; and how many files have no checksum."""
+    """Find damage in the catalog and, by checksums, in all files; count the files without a checksum."""
     if damage := warehouse.find_damage():
         return [damage], 0
     damaged = []
     unrecorded_count = 0
     for name in maintain.written():
         checked = check(name, footers=True, weeks=1)
-        damaged += [f"{name}: {describe(name, [p])}" for p in (*checked.problems, *checked.other_problems)]
+        damaged += [f"{name}: {describe(name, [problem])}" for problem in (*checked.problems, *checked.other_problems)]
         unrecorded_count += len(checked.unrecorded)
     return damaged, unrecorded_count
 
 
 def maintain_scratch(params: UpkeepParams) -> dict[str, int]:
-    """Upkeep of scratch files, embeddings and training states; counts of what was removed."""
+    """Maintain scratch files, embeddings and training states; return counts of removed files."""
     return sweep.maintain_scratch(parse_limits(params).grace, dry_run=params["dry_run"])

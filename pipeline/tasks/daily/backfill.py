@@ -1,7 +1,7 @@
-"""Backfill: a range of days through the daily chain, in this process.
+"""Backfill: run a range of days through the daily chain, in this process.
 
-Days do not depend on each other: any order, any repetition, beside the schedule or not, gives the same tables. (What
-decides within a day is told in `collect.import_files` and `shelf.model_for`.)
+Days do not depend on each other: any order, any repetition, with or without the schedule, gives the same tables. (For
+the order within a day see `collect.import_files` and `model_registry.select_model_id`.)
 """
 
 import logging
@@ -23,7 +23,7 @@ STEPS = ("collect", "tokenize", "score", "report")
 
 
 def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
-    """The days from one to another, both included; BadInput if the last is before the first."""
+    """List the days from the first to the last, both included; BadInput if the last is before the first."""
     start, end = parse_day(first), parse_day(last)
     if end < start:
         raise BadInput(f"the last day, {last}, is before the first, {first}")
@@ -32,22 +32,22 @@ def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
 
 
 def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
-    """Take one day through steps of the chain: what its inbox holds, its words, its scores, its report.
+    """Run steps of the chain on a day: collect its inbox, tokenize, score, report.
 
     Args:
         day: ISO date.
-        steps: some of `STEPS`; they are done in that order whatever theirs is.
-        source: all, or the one to collect.
+        steps: some of `STEPS`; they run in the order of `STEPS`.
+        source: all, or the source to collect.
     """
     check_steps(steps)
-    work: dict[str, list[Callable[[], object]]] = {
-        "collect": [partial(collect.run, task, day) for task in collect.list_sources(source, None)],
+    tasks: dict[str, list[Callable[[], object]]] = {
+        "collect": [partial(collect.run, name, day) for name in collect.list_sources(source, None)],
         "tokenize": [partial(tokenize.run, day)],
         "score": [partial(score.run, day)],
         "report": [partial(_write_report, day)],
     }
     for step in STEPS:
-        for task in work[step] if step in steps else ():
+        for task in tasks[step] if step in steps else ():
             retry(task)
 
 
@@ -57,27 +57,27 @@ def run_all(
     source: str = "all",
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> dict[str, UndertoneError]:
-    """Take each of these days through steps; one that fails does not stop the others. Return what failed, by day."""
+    """Run steps of the chain on each of the days; a failure does not stop the others. Return the errors by day."""
     check_steps(steps)
     collect.list_sources(source, None)
-    errors = {}
+    failures = {}
     for day in days:
         try:
             run(day, steps, source)
         except UndertoneError as error:
-            errors[day] = error
+            failures[day] = error
         on_progress(1)
-    return errors
+    return failures
 
 
 def check_steps(steps: Sequence[str]) -> None:
-    """Refuse steps that there are not."""
+    """Refuse unknown steps."""
     if unknown := sorted(set(steps) - set(STEPS)):
         raise BadInput(f"no step {', '.join(unknown)}; there are {', '.join(STEPS)}")
 
 
 def _write_report(day: str) -> None:
-    """The report of a day, if there is something to tell."""
+    """Write the report of a day if a comment has a score."""
     if warehouse.scan("scores", pl.col("day") == parse_day(day)).head(1).collect().height:
         report.write(day)
     else:

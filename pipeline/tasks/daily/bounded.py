@@ -1,8 +1,7 @@
 """Run a library function in a child process with limits on memory and time.
 
 For functions that read files of strangers: a small file can unpack into all memory, keep a processor busy for hours, or
-crash a native reader. The child ends with its parent, however that ends. Keys travel on standard input, never as an
-argument of the command.
+crash a native reader. The child ends when its parent ends or dies. Keys are sent on standard input, never as arguments.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ from pipeline.explanations import BUG
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.03
-SHARE_BYTES = 100_000  # a file may take `Bounds.seconds`, and a second more for each so many bytes
+SHARE_BYTES = 100_000  # a file may take `Bounds.seconds`, and one more second for every so many bytes
 WALL_SECONDS = 900  # and ten times the CPU seconds: a busy machine or a slow disk is no reason to refuse a file
 _TAIL_BYTES = 4_000  # of what the child writes to standard error
 _CRASHES = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
@@ -42,7 +41,7 @@ class Bounds(NamedTuple):
 
 
 def read_bounds() -> Bounds:
-    """The limits of an import, from the environment."""
+    """Read the limits of an import from the environment."""
     return Bounds(settings.import_memory(), settings.import_seconds())
 
 
@@ -55,19 +54,19 @@ def run_bounded(
     """Call a function in a child process and return its result.
 
     Args:
-        name: `module:function`. The function is also given `on_progress(count)`, which calls ours, and `on_file(name,
-            size)`, which starts a new allowance of time and is what errors name.
+        name: `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
+            `on_file(name, size)`, which starts a new allowance of time for the file that errors name.
         arguments: keyword arguments, plain JSON.
         bounds: limits of the child.
         on_progress: called with each count that the function reports.
 
     Returns:
-        What the function returned, as plain JSON.
+        The result of the function, as plain JSON.
 
     Raises:
         BadInput: a limit was reached or a native reader crashed; file, limit and setting are named.
-        UndertoneError: of the class and with the message that the function raised; an error of the system or of a
-            database by its exit code; a bug as the root class with exit code 70, its places in the log.
+        UndertoneError: with the class and message that the function raised; an error of the system or of a database
+            by its exit code; a bug as the root class with exit code 70, its places in the log.
     """
     return _Child(name, arguments, bounds, on_progress).run()
 
@@ -91,7 +90,7 @@ class _Child:
         }
 
     def run(self) -> Any:
-        """Start the child, follow it to its end, and return or raise what it came to."""
+        """Start the child, wait for its end, and return its result or raise its error."""
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -113,12 +112,12 @@ class _Child:
 
     def _send(self) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died; its standard error says why
+        with contextlib.suppress(BrokenPipeError):  # it died; its standard error has the reason
             self.process.stdin.write(json.dumps(self.request).encode() + b"\n")
-            self.process.stdin.flush()  # and stays open: its end tells the child that we are gone
+            self.process.stdin.flush()  # and stays open: the child ends when it closes
 
     def _messages(self) -> Iterator[dict[str, Any]]:
-        """Messages of the child as they come, until it closes the pipe; between them, its limits are checked."""
+        """Yield the messages of the child until it closes the pipe; check its limits between them."""
         out, err = self.process.stdout, self.process.stderr
         assert out is not None
         assert err is not None
@@ -166,7 +165,7 @@ class _Child:
         return self.cpu_before
 
     def _allowance(self) -> float:
-        """CPU seconds for the file that is read."""
+        """Return the CPU seconds that the current file may take."""
         return self.bounds.seconds + self.byte_count / SHARE_BYTES
 
     def _check_limits(self) -> None:
@@ -214,9 +213,9 @@ class _Child:
         raise bug
 
     def _crash(self, stderr: str) -> UndertoneError:
-        """The error of a child that ended without a result."""
+        """Build the error of a child that ended without a result."""
         code = self.process.returncode
-        if "memory allocation of" in stderr:  # what Rust says before it aborts
+        if "memory allocation of" in stderr:  # Rust writes it before it aborts
             return self._memory_error()
         end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if code < 0 and -code in _CRASHES:
@@ -230,7 +229,7 @@ class _Child:
 
 
 def _replay_log(message: dict[str, Any]) -> None:
-    """A record of the child's log, with its fields, in ours."""
+    """Log a record of the child's log, with its fields, in this process."""
     logger = logging.getLogger(message["logger"])
     if not message["fields"]:
         logger.log(message["level"], "%s", message["text"])

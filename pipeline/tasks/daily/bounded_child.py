@@ -25,7 +25,7 @@ Send = Callable[..., None]
 
 
 def main() -> None:
-    """Call the function that standard input names, and send what it comes to."""
+    """Call the function that standard input names, and send its result or error."""
     send = _sender()
     request = json.loads(sys.stdin.buffer.readline())
     _end_with(request["parent"])
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _sender() -> Send:
-    """The function that sends a message; what libraries print goes to standard error from now on."""
+    """Return the function that sends a message; redirect the output of libraries to standard error."""
     pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     lock = threading.Lock()
@@ -66,7 +66,7 @@ def _sender() -> Send:
 
 
 def _send_error(send: Send, error: BaseException) -> None:
-    """Send an error by the class that the parent shall raise; a bug as its place, since its message may quote a row."""
+    """Send an error with the class that the parent raises; log a bug by its places: its message may quote a row."""
     from pipeline.errors import BadInput, Missing, Retry, UndertoneError
     from pipeline.explanations import explain, list_places
 
@@ -83,7 +83,7 @@ def _send_error(send: Send, error: BaseException) -> None:
 
 
 class _LogMessages(logging.Handler):
-    """Sends log records, with the fields of `logs.event`, to the parent."""
+    """Log handler that sends records, with the fields of `logs.event`, to the parent."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()
@@ -97,12 +97,12 @@ class _LogMessages(logging.Handler):
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent ends, however that ends."""
-    with contextlib.suppress(OSError, AttributeError):  # Linux: also while a reader holds the interpreter
+    """End this process when its parent ends or dies."""
+    with contextlib.suppress(OSError, AttributeError):  # Linux: works also while a reader holds the interpreter
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def wait_for_end() -> None:
-        os.read(0, 1)  # the parent sends nothing more: this returns when it is gone
+        os.read(0, 1)  # the parent sends nothing more: this returns when the parent has ended
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
@@ -111,7 +111,7 @@ def _end_with(parent: int) -> None:
 
 
 def limit_memory(size: int) -> None:
-    """Refuse single allocations far above the limit: the parent's look every few milliseconds would come too late.
+    """Refuse single allocations far above the limit: the parent checks every few milliseconds, which is too late.
 
     Address space that is reserved but not used counts here, so that the limit is well above the resident one.
     """

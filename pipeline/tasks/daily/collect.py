@@ -1,6 +1,6 @@
-"""Collect: files or a site's pages in, `raw_pages`, `articles`, `comments`, `dropped` and `runs` of one day out.
+"""Collect: read files or a site's pages, and write `raw_pages`, `articles`, `comments`, `dropped` and `runs` of a day.
 
-Here is what is read, from where; how the rows reach the tables is `intake`.
+This module decides what is read; `intake` writes the rows to the tables.
 """
 
 import hashlib
@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.folders import Inputs, list_inputs
 from pipeline.io.lines import Limits
 from pipeline.private import make_folder
-from pipeline.sample import pages_of
-from pipeline.sample import sources as sample_sources
+from pipeline.sample import pages_of, sources
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.daily.bounded import read_bounds, run_bounded
@@ -38,23 +38,23 @@ SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 
 
 def list_sources(source: str, path: str | None) -> list[str | None]:
-    """The sources of a run, one task each; None means: what the file itself names.
+    """List the sources of a run, one for each task; None means the sources that the file itself names.
 
-    All, without a path, are the sites we have adapters for and whatever else has a folder in the inbox.
+    Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox.
 
     Raises:
-        BadInput: a source that has neither, or a folder of the inbox that is no name of a source.
+        BadInput: the source has neither, or a folder of the inbox is not named as a source.
     """
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
-    inbox = settings.inbox() if path is None else Path()
-    inbox_names = (
-        {folder.name for folder in inbox.iterdir() if folder.is_dir()} if path is None and inbox.is_dir() else set()
-    )
+    inbox = settings.inbox()
+    inbox_names: set[str] = set()
+    if path is None and inbox.is_dir():
+        inbox_names = {folder.name for folder in inbox.iterdir() if folder.is_dir()}
     if bad_names := sorted(name for name in inbox_names if not re.match(SOURCE, name)):
         raise BadInput(f"{inbox / bad_names[0]}: not a source name; use small letters, digits and _, a letter first")
     if source not in {"all", *ADAPTERS, *inbox_names}:
-        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {settings.inbox()}")
+        raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {inbox}")
     return [*ADAPTERS, *sorted(inbox_names - set(ADAPTERS))] if source == "all" else [source]
 
 
@@ -73,45 +73,36 @@ def run(
     run_id: str = "cli",
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> list[Collected]:
-    """Collect one source as the DAG's parameters say: from the site if `live`, else from a path or the inbox."""
+    """Collect one source by the parameters of the DAG: from the site if `live`, else from a path or the inbox."""
     secret = key.encode() if key else None
     if live:
         if source is None or not threads:
             raise BadInput("to ask a site, name the source and the threads to fetch")
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
     files, ignored = list_files(path, source, day)
-    columns = parse(mapping)
-    if not files and path is None and source and _has_rows(source, day, name_origin(path)):
-        return write_tables([Batch(source, "table/1", Page())], day, name_origin(path), {"files": []}, secret, run_id)
+    columns, origin = parse(mapping), name_origin(path)
+    if not files and path is None and source and _has_rows(source, day, origin):
+        return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
     import_function = import_files if path == SAMPLE else import_bounded
     return import_function(
-        files,
-        source,
-        day,
-        mapping=columns,
-        origin=name_origin(path),
-        encoding=encoding,
-        skip_bad_rows=skip_bad_rows,
-        ignored=ignored,
-        key=secret,
-        run_id=run_id,
-        on_progress=on_progress,
-    )
+        files, source, day, mapping=columns, origin=origin, encoding=encoding, skip_bad_rows=skip_bad_rows,
+        ignored=ignored, key=secret, run_id=run_id, on_progress=on_progress,
+    )  # fmt: skip
 
 
 def _has_rows(source: str, day: str, origin: str) -> bool:
-    """Whether an earlier run of the day brought something that is no longer there to be read."""
+    """Test whether an earlier run of the day imported something that is no longer in the inbox."""
     rows = warehouse.scan("runs", (pl.col("source") == source) & (pl.col("day") == parse_day(day)))
     return bool(rows.filter(origin=origin, step="collect").select(pl.len()).collect().item())
 
 
 def name_origin(path: str | None) -> str:
-    """What a run's rows are filed under: `sample`, `inbox`, or the name of the file or folder."""
+    """Name the origin of a run's rows: `sample`, `inbox`, or the name of the file or folder."""
     return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """What several files imported together are filed under: their names, shortened where there are many."""
+    """Name the origin of files that are imported together: their names, shortened if there are more than three."""
     names = sorted(set(names))
     if len(names) <= 3:
         return "+".join(names)
@@ -120,27 +111,27 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _label_files(paths: Sequence[Path], key: bytes | None) -> list[str]:
-    """A name for each file that no other file of the import has."""
+    """Name each file as no other file of the import is named."""
     names = [anonymise.scrub_file_name(path.name, key) for path in paths]
     folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in paths]
-    return [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
+    return [name if names.count(name) == 1 else f"{folder}/{name}" for name, folder in zip(names, folders, strict=True)]
 
 
 def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
-    """Rows read, kept and dropped over all sources; a skipped source gave None."""
-    parts = [part for source_parts in collected for part in source_parts or []]
+    """Sum rows read, kept and dropped over all sources; None is a skipped source."""
+    parts = list(chain.from_iterable(source_parts or () for source_parts in collected))
     return {name: sum(int(part[name]) for part in parts) for name in ("read", "kept", "dropped")}
 
 
 def list_files(path: str | None, source: str | None, day: str) -> Inputs:
-    """The files a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
+    """List the files that a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
 
     Raises:
-        BadInput: there is no such file, or the folder holds nothing that can be read. A day without a folder in the
-            inbox, or with an empty one, has no files.
+        BadInput: there is no such file, or the folder has no readable file. A day without a folder in the inbox, or
+            with an empty one, has no files.
     """
     if path == SAMPLE:
-        return Inputs([page for name in ([source] if source else sample_sources()) for page in pages_of(name)], [])
+        return Inputs([page for name in ([source] if source else sources()) for page in pages_of(name)], [])
     if path is None:
         folder = settings.inbox() / (source or "all") / day
         return list_inputs(folder, may_be_empty=True) if folder.is_dir() else Inputs([], [])
@@ -156,7 +147,7 @@ def list_files(path: str | None, source: str | None, day: str) -> Inputs:
 def import_bounded(
     paths: Sequence[Path], source: str | None, day: str, *, key: bytes | None = None, **options: Any
 ) -> list[Collected]:
-    """`import_files` in a child process, whose memory and time are limited by the settings."""
+    """Call `import_files` in a child process, whose memory and time are limited by the settings."""
     if not paths:
         return []
     on_progress = options.pop("on_progress", lambda _: None)
@@ -185,13 +176,13 @@ def import_files(
     on_progress: Callable[[int], None] = lambda _: None,
     on_file: Callable[[str, int], None] = lambda _name, _size: None,
 ) -> list[Collected]:
-    """Import files as one slice a source: (source, day, origin). Running it again gives the same tables.
+    """Import files as one slice for each source: (source, day, origin). Running it again gives the same tables.
 
-    `origin` is the files' names unless given; the slice of another origin is left alone, but a comment that another
-    origin of the day already brought is dropped as `already_collected`. Whoever corrects a file so that it no longer
-    holds such a comment should import the other file again too. `on_file` is told the name and size of what is read.
-    A row that cannot be read stops the import unless `skip_bad_rows`: then it is dropped with a reason. The result
-    names what is left out of the files, and beside them (`ignored`).
+    `origin` is the names of the files by default. The slices of other origins stay, but a comment that another origin
+    of the day already has is dropped as `already_collected`. After a correction that removes such a comment from a
+    file, import the other file again too. `on_file` gets the name and size of each file. A row that cannot be read
+    stops the import; with `skip_bad_rows` it is dropped with a reason. The result names what is left out of the files,
+    and the files that are left out (`ignored`).
     """
     if not paths:
         return []
@@ -202,37 +193,37 @@ def import_files(
     mapping = checked(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
     origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
-    unread = LeftOut(ignored=list(ignored))
+    notes = LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
     limits = Limits(*settings.import_limits())
     sizes = [path.stat().st_size if path.is_file() else 0 for path in files]
 
-    def batches() -> Iterator[Batch]:
+    def read_batches() -> Iterator[Batch]:
         logged_count = 0
         for path, label, size in zip(files, _label_files(files, key), sizes, strict=True):
             on_file(str(path), size)
-            of_file = LeftOut(bad_rows=unread.bad_rows)
+            file_notes = LeftOut(bad_rows=notes.bad_rows)
             for batch in importers.read(
                 path, source, mapping, key, encoding, label=label, limits=limits, skip_bad_rows=skip_bad_rows,
-                left_out=of_file,
+                left_out=file_notes,
             ):  # fmt: skip
                 for reason, row_key in batch.page.skipped[: _LOGGED - logged_count]:
-                    if row_key.startswith((f"{label}-", f"{label}/")):  # a place; that of a page is an id
+                    if row_key.startswith((f"{label}-", f"{label}/")):  # a place in a file; that of a page is an id
                         log.info("left out %s: %s", row_key, reason)
                         logged_count += 1
                 yield batch
                 on_progress(len(batch.page.comments))
-            unread.ignored += [f"{path.name}: {part}" for part in of_file.ignored]
-        on_file(origin, sum(sizes))  # what follows reads no file, but works on the rows of all
+            notes.ignored += [f"{path.name}: {part}" for part in file_notes.ignored]
+        on_file(origin, sum(sizes))  # what follows reads no file, but works on the rows of all files
 
-    collected = write_tables(batches(), day, origin, config, key, run_id)
+    collected = write_tables(read_batches(), day, origin, config, key, run_id)
     if not collected:
-        raise BadInput(f"{', '.join(p.name for p in files)}: no rows of source {source!r}")
-    for message in unread.ignored:
+        raise BadInput(f"{', '.join(path.name for path in files)}: no rows of source {source!r}")
+    for message in notes.ignored:
         log.info("left out %s", message)
-    for message in [*unread.bad_rows, *unread.ignored]:  # bad rows are quoted: the terminal shows them, no log does
+    for message in [*notes.bad_rows, *notes.ignored]:  # bad rows are quoted: on the terminal, never in a log
         left_out.record_note(f"left out {message}")
-    collected[0]["bad_rows"], collected[0]["ignored"] = unread.bad_rows, unread.ignored
+    collected[0]["bad_rows"], collected[0]["ignored"] = notes.bad_rows, notes.ignored
     return collected
 
 
@@ -246,11 +237,11 @@ def fetch_threads(
     limits: fetch.Limits | None = None,
     run_id: str = "cli",
 ) -> list[Collected]:
-    """Fetch threads of a site politely into the spool, then settle what the spool holds for the day.
+    """Fetch threads of a site politely into the spool, then write what the spool has of the day to the tables.
 
-    Killed anywhere, or after a fault of the site, a second call goes on from the last committed cursor. If the site
-    refuses, what was fetched before is settled and `stopped` says why; if nothing was fetched, Refused is raised.
-    SchemaDrift is raised after what could be read is settled.
+    After a kill or a fault of the site, a second call continues from the last committed cursor. If the site refuses,
+    the pages fetched before are written and `stopped` is the reason; without any such page, Refused is raised.
+    SchemaDrift is raised after the readable pages are written.
     """
     parse_day(day)
     key = key or settings.user_key()
@@ -260,16 +251,19 @@ def fetch_threads(
     with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
         try:
             for thread in threads:
-                fetch.thread(fetcher, spool, source, thread, day, redact=lambda b: anonymise.redact(b, source, key))
+                fetch.thread(
+                    fetcher, spool, source, thread, day, redact=lambda body: anonymise.redact(body, source, key)
+                )
         except (Refused, SchemaDrift) as error:
             stopped = error
-            log.warning("%s is left alone: %s", source, error)
+            log.warning("%s: no more requests are sent: %s", source, error)
         batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
         for url, fetched_at, body in spool.pages(source, day):
             importers.add_page(batch, url, fetched_at, body, url)
     if stopped and not batch.raw:
         raise stopped
-    collected = write_tables([batch], day, "live", {"threads": sorted(threads)}, key, run_id) if batch.raw else []
+    config = {"threads": sorted(threads)}
+    collected = write_tables([batch], day, "live", config, key, run_id) if batch.raw else []
     if isinstance(stopped, SchemaDrift):
         raise stopped
     return [Collected(**{**part, "stopped": str(stopped) if stopped else None}) for part in collected]

@@ -1,22 +1,21 @@
-"""Heal: days whose comments lack tokens or scores, found in the tables and made good."""
+"""Heal: find days whose comments lack tokens or scores, and make what is missing."""
 
 from pipeline import warehouse
 from pipeline.tasks.daily import score, tokenize
 
 
 def find_holes() -> dict[str, list[str]]:
-    """Days lacking `tokens` and days lacking `scores`, each sorted."""
-    rows = warehouse.query("select missing, day from holes order by day").rows()
+    """Find the days that lack `tokens` and the days that lack `scores`, each sorted."""
     days: dict[str, list[str]] = {"tokens": [], "scores": []}
-    for table, day in rows:
+    for table, day in warehouse.query("select missing, day from holes order by day").iter_rows():
         days[table].append(day.isoformat())
     return days
 
 
-def heal(missing_days: dict[str, list[str]]) -> dict[str, int]:
-    """Make what is missing, in this process; return the days healed by table."""
-    for day in missing_days["tokens"]:
+def heal(holes: dict[str, list[str]]) -> dict[str, int]:
+    """Make what is missing, in this process; return the count of days by table."""
+    for day in holes["tokens"]:
         tokenize.run(day)
-    for day in missing_days["scores"]:
+    for day in holes["scores"]:
         score.run(day)
-    return {name: len(days) for name, days in missing_days.items()}
+    return {table: len(days) for table, days in holes.items()}

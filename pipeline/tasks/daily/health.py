@@ -1,4 +1,4 @@
-"""Health: what the view `pipeline_health` says of the last days, as a frame and as a page."""
+"""Health: the view `pipeline_health` of the last days, as a frame and as a page."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -13,27 +13,22 @@ DAY = timedelta(days=1)
 
 
 def build_table(day: str, days: int = DAYS) -> pl.DataFrame:
-    """Rows of `pipeline_health` of so many days until a day, by day and step.
+    """Select the rows of `pipeline_health` for the last `days` days up to a day, by day and step.
 
-    A day after the last that was collected is missing too: the view sees only gaps between days.
+    Days after the last collected one are added as missing: the view sees only gaps between days.
 
     Raises:
         BadInput: days is less than 1.
     """
     first, last = _parse_span(day, days)
     steps = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])
-    (last_collected,) = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])[
-        "day"
-    ]
-    due = min(last, datetime.now(UTC).date() - timedelta(days=2))  # as for what is late: a day is given after its end
-    begin = max(first, last_collected + DAY) if last_collected else last + DAY
-    missing = (
-        pl.DataFrame({"day": pl.date_range(begin, due, eager=True)}) if begin <= due else steps.select("day").clear()
-    )
-    values = {"step": "collect", "status": "missing", "why": "nothing collected"}
-    rows = missing.with_columns(**{name: pl.lit(value) for name, value in values.items()})
-    rows = rows.join(steps, on=["day", "step"], how="anti")  # a gap, as a later day was collected: the view told it
-    return pl.concat([steps, rows], how="diagonal").sort("day", "step")
+    newest = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])["day"][0]
+    due = min(last, datetime.now(UTC).date() - timedelta(days=2))  # as for late days: a day is collected after its end
+    start = max(first, newest + DAY) if newest else last + DAY
+    missing = pl.DataFrame({"day": pl.date_range(start, due, eager=True) if start <= due else []}, {"day": pl.Date})
+    missing = missing.with_columns(step=pl.lit("collect"), status=pl.lit("missing"), why=pl.lit("nothing collected"))
+    missing = missing.join(steps, on=["day", "step"], how="anti")  # a later day was collected: the view has the gap
+    return pl.concat([steps, missing], how="diagonal").sort("day", "step")
 
 
 def _parse_span(day: str, days: int) -> list[date]:
@@ -44,7 +39,7 @@ def _parse_span(day: str, days: int) -> list[date]:
 
 
 def write_page(day: str, days: int = DAYS) -> str:
-    """Write the page of so many days until a day below the reports folder; return its path."""
+    """Write the page of the last `days` days up to a day below the reports folder; return its path."""
     from pipeline.report.daily import health
     from pipeline.tasks.record import pages
 

@@ -1,4 +1,4 @@
-"""Report: the checks, and the HTML page of a day."""
+"""Report: run the checks, and write the HTML page of a day."""
 
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,22 @@ EXAMPLES = 10
 
 
 def check(name: str, day: str) -> None:
-    """Raise BadInput with the first violations if a check does not hold on a day."""
+    """Run a check on a day; raise BadInput with the first violations."""
     if rows := warehouse.run_check(name, day):
         raise BadInput(f"check {name} does not hold; first rows: {rows}")
 
 
 def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The most and the least implicit comments, of a day or of all, each from its end inwards."""
+    """Select the most and the least implicit comments of a day, or of all days; the most extreme come first."""
     condition, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
-    most = warehouse.query(f"select * from most_implicit {condition} order by rank limit {int(count)}", values)  # noqa: S608
-    least = warehouse.query(f"select * from most_implicit {condition} order by rank desc limit {int(count)}", values)  # noqa: S608
+    query = f"select * from most_implicit {condition} order by rank"  # noqa: S608
+    most = warehouse.query(f"{query} limit {int(count)}", values)
+    least = warehouse.query(f"{query} desc limit {int(count)}", values)
     return most, least
 
 
 def locate_page(day: str) -> Path:
-    """Where the day's page is, or will be."""
+    """Return the path of the day's page, written or not."""
     return settings.reports() / f"{parse_day(day)}.html"
 
 
@@ -40,7 +41,7 @@ def write(day: str) -> str:
 
 
 def _describe_shipped(model_id: str) -> dict[str, Any] | None:
-    """The shipped model as a row of `models`, or None for a model of which nothing is known here."""
+    """Describe the shipped model as a row of `models`; return None for another model."""
     from pipeline.tasks.impscore import in_force
 
     shipped = in_force.load_model(None)
@@ -56,9 +57,9 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
 
 
 def _collect_contents(day: str) -> Any:
-    parameters = [parse_day(day)]
+    values = [parse_day(day)]
     scores = warehouse.query(
-        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", parameters
+        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", values
     )
     if not scores.height:
         raise Missing(f"no comment of {day} has a score; run `undertone score day {day}` or the DAG score")
@@ -71,15 +72,14 @@ def _collect_contents(day: str) -> Any:
         .sort("metric", "split", "subset")
         .collect()
     )
+    by_source = "select * from implicitness_by_source_day where day = ? order by source, lang"
     return {
         "day": day,
         "scores": scores,
-        "by_source": warehouse.query(
-            "select * from implicitness_by_source_day where day = ? order by source, lang", parameters
-        ),
+        "by_source": warehouse.query(by_source, values),
         "most": most,
         "least": least,
-        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", parameters),
+        "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", values),
         "model": models.row(0, named=True) if models.height else _describe_shipped(model_id),
         "evaluations": evaluations,
         "signatures": sorted(scores["signature"].unique()),

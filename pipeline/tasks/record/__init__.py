@@ -1,1 +1,1 @@
-"""What every task records: runs and dropped rows, models, the texts of a day. Every other family may import it."""
+"""Record runs, dropped rows and models; replace rows; read the texts of a day. All other families may import it."""

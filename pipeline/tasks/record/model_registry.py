@@ -1,4 +1,4 @@
-"""Models in the tables: their rows, their evaluations, their training texts, and which of a kind a day is scored by."""
+"""Register models in the tables with their evaluations and training texts; select the model in force for a day."""
 
 import hashlib
 import json
@@ -28,23 +28,23 @@ _ROWS = 10_000  # written out at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedModel:
-    """A model that is not kept yet, and what the tables say of it."""
+    """A model that is not registered yet, and its facts for the tables."""
 
     kind: str
     tensors: "dict[str, Tensor]"
     config: dict[str, Any]  # of its folder
     evaluations: pl.DataFrame  # rows of the table without kind, day and model_id
-    texts: pl.Series | None  # it was trained on, one a row; None where they are nobody's, such as rated words
-    summary: Mapping[str, Any]  # what `models` shows of the configuration
-    data_hash: str | None = None  # where it is not one of the configuration
-    encoder: str = "none"  # shown where the configuration names none
+    texts: pl.Series | None  # training texts, one for each row; None for texts of no person, such as rated words
+    summary: Mapping[str, Any]  # the part of the configuration in `models`
+    data_hash: str | None = None  # if the configuration has none
+    encoder: str = "none"  # if the configuration names none
     encoder_revision: str = "none"
     completion_models: Sequence[str] = ()
-    is_promoted: bool = True  # days are scored by it
-    evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the model as it was kept
+    is_promoted: bool = True  # later runs score with it
+    evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the registered model
 
     def build_row(self) -> dict[str, Any]:
-        """Its row of `models` without kind, day and model_id."""
+        """Build the row of `models` without kind, day and model_id."""
         return {
             "encoder": self.config.get("encoder") or self.encoder,
             "encoder_revision": self.config.get("encoder_revision") or self.encoder_revision,
@@ -54,7 +54,7 @@ class TrainedModel:
         }  # fmt: skip
 
     def collect_evaluations(self, folder: Path) -> pl.DataFrame:
-        """All evaluations of the model, which was kept in a folder."""
+        """Collect all evaluations of the model, whose files are in a folder."""
         from pipeline.training import registry
 
         more = [self.evaluate(registry.read(folder))] if self.evaluate else []
@@ -62,14 +62,14 @@ class TrainedModel:
 
 
 def train(day: str, fit: Callable[[], TrainedModel], run_id: str) -> str:
-    """Train a model into the registry and the tables, in force from a day on where it is promoted; its id."""
+    """Train and register a model for a day; return its id."""
     parse_day(day)
     started = runs.start()
     return register(fit(), day, run_id, started)
 
 
 def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.DataFrame]:
-    """Train a model into a folder, which holds nothing or another model; its id and its evaluations."""
+    """Train a model into a folder, which is empty or has another model; return its id and its evaluations."""
     from pipeline.training import registry
 
     registry.writable(out)
@@ -81,16 +81,16 @@ def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.Data
 
 
 def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start | None = None) -> str:
-    """Keep a model in the registry, and replace its row of `models` and its evaluations of a day; its id.
+    """Register a model, and replace its row of `models` and its evaluations of a day; return its id.
 
-    A promoted model takes the place of that which was promoted for the same kind and day.
+    A promoted model replaces the promoted model of the same kind and day.
     """
     from pipeline.training import registry
 
     kind, model_id = trained.kind, registry.keep(settings.models(), trained.tensors, trained.config)
     evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
-        record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force of which this is not known
+        record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force without them
     partition = warehouse.slice_of(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
@@ -111,13 +111,13 @@ def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start |
 
 
 def locate_state(*facts: object) -> Path:
-    """The file of a training's state, named by what the training is made of."""
+    """Return the file of a training's state; its name is a hash of what decides the training."""
     key = hashlib.sha256(json.dumps([*facts, __version__]).encode())
     return settings.scratch("training") / f"{key.hexdigest()}.safetensors"
 
 
 def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
-    """Write the hashes of the texts a model was trained on into `training_texts`, by which an erasure finds it."""
+    """Write the hashes of the training texts of a model to `training_texts`: an erasure finds the model by them."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
     rows = counts.select(
@@ -128,30 +128,30 @@ def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli"
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
         is_own = pl.col("model_id") == model_id
         erased_count = current.filter(is_own & (pl.col("text_hash") == ERASED)).select(pl.len()).collect().item()
-        # the same model of the same texts: what was erased since has no hash, and gets none again
+        # the same model of the same texts: an erased text keeps no hash
         return current if erased_count else pl.concat([current.filter(~is_own), rows])
 
     warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_other_models, run_id)
 
 
 def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series) -> None:
-    """Do the same for a model outside the registry, if its folder lies where an erasure searches: below the home."""
+    """Record the texts of a model outside the registry if an erasure searches its folder: below the home."""
     from pipeline.training import registry
 
     if any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models())):
-        with suppress(Missing):  # there are no tables, so nobody can be forgotten
+        with suppress(Missing):  # without tables there is nothing to erase
             record_texts(kind, registry.read(folder).model_id, texts)
 
 
 def list_flagged() -> pl.DataFrame:
-    """List models that were trained on texts that were erased since, with their share (view `models_flagged`)."""
+    """List the models trained on texts that were erased later, with their share (view `models_flagged`)."""
     return warehouse.query("select * from models_flagged order by kind, model_id")
 
 
 def select_model_id(kind: str, day: str | None) -> str | None:
-    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest; None without.
+    """Select the model in force for a day: the newest promoted for it or before, else the oldest; None without any.
 
-    A rule on the tables rather than "the latest", so that scoring a day again gives the same model.
+    It is not always the newest, so that scoring a day again uses the same model.
     """
     promoted = (pl.col("kind") == kind) & pl.col("is_promoted")
     models = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
@@ -164,10 +164,10 @@ def select_model_id(kind: str, day: str | None) -> str | None:
 
 
 def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
-    """Load a model by its folder or its id, else that of its kind which is in force for a day.
+    """Load a model by its folder or id, else the model of the kind in force for a day.
 
     Raises:
-        Missing: none is in force; `missing` is the message.
+        Missing: no model is in force; `missing` is the message.
     """
     from pipeline.training import registry
 
@@ -179,9 +179,9 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None, missin
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `evaluations` without kind, day and model_id, of a frame that has some of its columns; others are null.
+    """Complete rows of `evaluations` without kind, day and model_id; absent columns are null.
 
-    Values are rounded, so that a table does not change with the machine's last digits.
+    Values are rounded, so that the table does not change with the last digits of a machine.
     """
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
     absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in frame.columns]
@@ -193,16 +193,16 @@ def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def select_scalars(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, words and truth values of a configuration."""
+    """Select the numbers, strings and booleans of a configuration."""
     return {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
 
 
 def build_epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
-    """Numbers of a training's epochs as rows of `evaluations` without kind, day and model_id.
+    """Build rows of `evaluations` without kind, day and model_id from the epochs of a training.
 
     Args:
         history: epoch, count, and some of the columns.
-        columns: metric and split of each.
+        columns: metric and split of each column.
     """
     rows = [
         history.select(
@@ -214,7 +214,7 @@ def build_epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str
 
 
 def hash_rows(*frames: pl.DataFrame) -> str:
-    """SHA-256 of what a model is trained and chosen on: rows and columns in any order."""
+    """Hash the training and validation rows of a model (SHA-256); the order of rows and columns does not matter."""
     digest = hashlib.sha256()
     for frame in frames:
         rows = frame.select(sorted(frame.columns))

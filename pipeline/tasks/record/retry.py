@@ -1,4 +1,4 @@
-"""Retry a transaction that lost a race: what Airflow's retries do, for commands and within tasks."""
+"""Retry a transaction that lost a race, in commands and within tasks; Airflow retries whole tasks."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def retry(work: Callable[[], T]) -> T:
-    """Run a transaction; after `Retry` up to seven times more, at random moments that lie further and further apart."""
+    """Run a transaction; after `Retry` run it up to seven times more, with random, growing delays."""
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(8), reraise=True,
         wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),

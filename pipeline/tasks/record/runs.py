@@ -1,7 +1,7 @@
-"""Rows of `runs` and `dropped`: what a step read, kept and left out, and what that took.
+"""Write `runs` and `dropped`: the rows that a step read, kept and dropped, and its time and cost.
 
-A step that writes a table is recorded here last of all: a row of `runs` means that the step came to its end. `start`
-at the top of a step gives seconds and bytes; a step that does not call it has none.
+A step records itself last: a row of `runs` means that the step has ended. A step that calls `start` at its beginning
+records seconds and bytes; any other step records none.
 """
 
 import json
@@ -22,20 +22,20 @@ from pipeline.warehouse.write import Slice
 log = logging.getLogger(__name__)
 
 RECENT_ROWS: deque[dict[str, object]] = deque(maxlen=100)
-"""Rows of `runs` that this process has written, the last ones last, for lineage: a task is a process of its own."""
+"""Rows of `runs` that this process has written, newest last, for lineage: each task is a process of its own."""
 
 
 class Start(NamedTuple):
-    """When a step began."""
+    """The start of a step."""
 
     time: datetime
     clock: float  # seconds of the monotonic clock
-    seconds: float  # that shards took before
-    byte_count: int  # that was written before
+    seconds: float  # of its shards
+    byte_count: int  # written before
 
 
 class Usage(Protocol):
-    """What asking a language model took, such as `llm.asked.Asked`; an unknown cost is None."""
+    """Tokens and cost of a language model, such as `llm.asked.Asked`; an unknown cost is None."""
 
     input_tokens: int
     output_tokens: int
@@ -43,13 +43,13 @@ class Usage(Protocol):
 
 
 def start(staged: Sequence[Staged] = ()) -> Start:
-    """Begin to count seconds and bytes of a step; the seconds of its shards are added."""
+    """Start to count seconds and bytes of a step; the seconds of its shards are added."""
     before = sum(shard.get("seconds", 0.0) for shard in staged)
     return Start(datetime.now(UTC), time.monotonic(), before, warehouse.bytes_written())
 
 
 def time_shard(started: Start, staged: Staged) -> Staged:
-    """Add to a staged file the seconds that it took."""
+    """Add the elapsed seconds to a staged file."""
     return Staged(**staged, seconds=round(time.monotonic() - started.clock, 3))
 
 
@@ -57,16 +57,16 @@ def record_step(
     source: str, day: str, origin: str, step: str, kept_count: int, dropped: pl.DataFrame | None,
     config: Mapping[str, object], run_id: str, started: Start | None = None, spent: Usage | None = None,
 ) -> None:  # fmt: skip
-    """Replace the rows of `runs` and `dropped` of a step of a source, day and origin (what the rows came from).
+    """Replace the rows of `runs` and `dropped` of a step of a source, day and origin.
 
-    `dropped` has source, reason and row_key; it is None for a step that never leaves rows out. `record_counts` says
-    what the others are.
+    `dropped` has source, reason and row_key; it is None for a step that never drops rows. For the other arguments see
+    `record_counts`.
     """
     if dropped is not None:
         partition = _build_partition(source, day, origin, step)
         stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(origin), "step": pl.lit(step)}
         warehouse.overwrite("dropped", partition, dropped.with_columns(**stamp), run_id)
-        if step != "withdraw":  # that is what the command was asked for
+        if step != "withdraw":  # the user asked for it
             report_dropped(step, dropped, source, day, origin)
     dropped_count = 0 if dropped is None else dropped.height
     counts = pl.DataFrame({"source": [source], "kept_count": [kept_count], "dropped_count": [dropped_count]})
@@ -78,7 +78,7 @@ def _build_partition(source: str | None, day: str, origin: str, step: str) -> Sl
 
 
 def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
-    """Have the command print how many rows a step left out, by reason, when it ends (`left_out`)."""
+    """Let the command print, when it ends, how many rows a step dropped, by reason (`left_out`)."""
     left_out.record_rows(step, dict(dropped["reason"].value_counts().iter_rows()), *key)
 
 
@@ -89,15 +89,15 @@ def record_counts(
     """Replace the rows of `runs` of a step, without `dropped`.
 
     Args:
-        counts: a row a source: source, kept_count; dropped_count (0 where the column is absent) and read_count (their
-            sum where it is).
+        counts: a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
+            (default: the sum of both).
         day: of the rows.
-        origin: what the rows came from.
+        origin: the input of the rows, such as a file or a model.
         step: name of the step.
         config: parameters, as JSON.
         run_id: of Airflow.
-        started: see `start`; seconds and bytes are shared out by rows read.
-        spent: on a language model, shared out likewise.
+        started: see `start`; seconds and bytes are divided among the sources by rows read.
+        spent: on a language model, divided in the same way.
         source: of the rows; without one, the rows of all sources are replaced.
     """
     seconds = None if started is None else started.seconds + time.monotonic() - started.clock
@@ -114,7 +114,7 @@ def record_counts(
     share = pl.when(read_count.sum() > 0).then(read_count / read_count.sum()).otherwise(1 / pl.len())
     rows = counts.with_columns(
         day=pl.lit(parse_day(day)), origin=pl.lit(origin), step=pl.lit(step),
-        # sorted: PostgreSQL gives a DAG run's parameters back in an order of its own
+        # sorted: PostgreSQL returns the parameters of a DAG run in another order
         config=pl.lit(json.dumps(config, ensure_ascii=False, sort_keys=True)),
         run_id=pl.lit(run_id), code_version=pl.lit(__version__),
         started_at=pl.lit(started.time if started else None, pl.Datetime("us", "UTC")),
@@ -136,7 +136,7 @@ def record_counts(
 def record_scores(
     rows: pl.DataFrame, day: str, step: str, metric: str, model_ids: Sequence[str], run_id: str, started: Start
 ) -> None:
-    """Record how many comments of a day got a score by some models: a row a `source` of `rows`."""
+    """Record how many comments of a day have a score by some models: a row for each `source` of `rows`."""
     counts = rows.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
     origin = "model " + ", ".join(model_id[:12] for model_id in model_ids)
     config = {"metric": metric, "model_id": ", ".join(model_ids)}

@@ -1,4 +1,4 @@
-"""Counts of the tables' rows, days and sources."""
+"""Count the rows, days and sources of the tables."""
 
 import polars as pl
 
@@ -7,7 +7,7 @@ from pipeline.errors import BadInput
 
 
 def count_rows() -> pl.DataFrame:
-    """Each table with its rows, days and sources."""
+    """Count the rows, days and sources of each table."""
     schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
     rows = []
     for name in warehouse.names():
