@@ -29,7 +29,11 @@ from pipeline.text.language import detect_language
 BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 _KEY = ["thread_id", "comment_id"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
-_PAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {"url": pl.String, "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String}
+_PAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "url": pl.String,
+    "fetched_at": pl.Datetime("us", "UTC"),
+    "body": pl.String,
+}
 
 
 class Collected(TypedDict):
