@@ -1,8 +1,7 @@
-"""The `undertone` command. Data goes to standard output, words for people to standard error.
+"""Measure what text means but does not say. Data goes to standard output, messages to standard error.
 
-Exit codes: 0 done; 1 a check does not hold, or something failed in part; 2 bad input or usage; 3 a source refused, or
-nothing that was asked has an answer; 4 something is missing; 70 a bug of Undertone; 75 try again; 130 and 143 stopped;
-141 the reader of the output went away.
+Exit codes: 0 success; 1 a check or a part of the work failed; 2 bad input or usage; 3 a source refused, or no request
+was answered; 4 something is missing; 70 a bug in Undertone; 75 try again; 130 and 143 stopped; 141 output closed.
 """
 
 import signal
@@ -20,119 +19,88 @@ from pipeline.explanations import is_undecodable
 COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Data": {
         "init": Command("Create the catalog and the tables. Safe to repeat.", "data:init"),
-        "import": Command("Import comments from files. Importing a file again replaces what it brought.",
-                          "data:import_"),
+        "import": Command("Import comments from files. Importing a file again replaces its rows.", "data:import_"),
         "collect": Command("Collect a day: from the inbox, the sample, a path, or a site.", "data:collect"),
-        "tokenize": Command("Cut a day's comments into words; only new texts are cut.", "data:tokenize"),
+        "tokenize": Command("Tokenize a day's comments; only new texts are tokenized.", "data:tokenize"),
         "tables": Command("List the tables with their rows.", "data:tables"),
-        "query": Command("Ask the tables. A query reads tables and views alone; it changes nothing.",
-                         "operate.query:query"),
+        "query": Command("Query the tables with SQL. A query changes nothing.", "operate.query:query"),
         "report": Command("Write a day's HTML report and print its path.", "data:report"),
     },
-    "Score": {
-        "score": Family("Score texts.", {
-            "implicitness": "measures:score_implicitness", "day": "measures:score_day", "subtext": "subtext:score",
-            "abstractness": "recam.abstractness:score", "quality": "quality:score",
-            "context_shift": "ndd.distance:score_context_shift",
+    "Measures": {
+        "score": Family("Score comments and texts with a model.", {
+            "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
+            "abstractness": "recam.abstractness:score", "context-shift": "ndd.distance:score_context_shift",
         }),
-        "rank": Command("Rank graded groups by implicitness: Kendall's tau and Spearman's rho.", "measures:rank"),
-        "choose": Command("Answer choice questions: the option of least pragmatic distance to the reference.",
-                          "measures:choose"),
-        "distance": Command("Pragmatic distance of the two sentences of each row: 0 means the same.",
-                            "measures:distance"),
-        "agree": Command("How far raters, the groups' own order and a model agree on the order of graded groups.",
-                         "measures:agree"),
-        "recover": Command("Say what comments mean: in plain words, and in their context (CSD's second task).",
-                           "recovery:recover"),
+        "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
+        "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {
+            "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
+            "distance": "measures:distance", "stats": "pairs:stats", "audit": "pairs:audit",
+            "leakage": "pairs:leakage", "sample": "pairs:sample", "ratings": "pairs:ratings",
+        }),
+        "groups": Family("Graded groups, one intent written in several ways: rank, choose, compare raters.", {
+            "ask": "studies:ask_groups", "check": "studies:check_groups", "rank": "measures:rank",
+            "choose": "measures:choose", "agree": "measures:agree",
+        }),
+        "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
+            "build": "recam.cloze:build", "stats": "recam.cloze:stats", "export": "recam.cloze:export",
+            "audit": "recam.cloze:audit", "page": "recam.cloze:page", "rate": "recam.cloze:rate",
+            "ratings": "recam.cloze:ratings",
+        }),
+        "commenting": Family("Article commenting: corpus, commenters, grades, weighted metrics.", {
+            "build": "commenting:build", "stats": "commenting:stats", "comment": "commenting:comment",
+            "generate": "commenting:generate", "rate": "commenting:rate", "ratings": "commenting:ratings",
+            "grades": "commenting:grades", "measure": "commenting:measure", "overlap": "commenting:overlap_",
+            "correlate": "commenting:correlate", "page": "commenting:page",
+        }),
+        "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {
+            "distance": "ndd.distance:ndd", "compress": "ndd.distance:compress",
+            "measure": "ndd.study:compress_data", "test": "ndd.study:measure_distance", "rate": "ndd.grades:rate",
+            "ratings": "ndd.grades:ratings", "page": "ndd.study:page",
+        }),
     },
-    "Label": {
-        "label": Family("Labels of comments, in two stages.", {
+    "Labels and models": {
+        "label": Family("Labels of comments by raters, in two stages.", {
             "export": "label:export", "import": "label:import_", "status": "label:status",
             "adjudicate": "label:adjudicate", "collect": "label:collect", "agreement": "label:agreement",
             "release": "label:release", "withdraw": "label:withdraw", "page": "label:page",
             "guidelines": "label:guidelines",
         }),
-    },
-    "Pairs and training": {
-        "pairs": Family("Pairs of implicit and explicit sentences.", {
-            "import": "pairs:import_", "play": "pairs:play", "ask": "pairs:ask", "build": "pairs:build",
-            "stats": "pairs:stats", "audit": "pairs:audit", "leakage": "pairs:leakage", "sample": "pairs:sample",
-            "rate": "pairs:rate",
+        "llm": Family("The ledger of answers of language models.", {
+            "status": "asking:status", "retry": "asking:retry", "clear": "asking:clear",
         }),
-        "groups": Family("Graded groups: one intent said in several ways.", {
-            "ask": "studies:ask_groups", "check": "studies:check_groups",
+        "train": Family("Train models.", {
+            "impscore": "models:train_impscore", "subtext": "subtext:train",
+            "abstractness": "recam.abstractness:train", "reader": "recam.readers:train",
+            "masked-lm": "recam.readers:train_masked_lm", "commenter": "commenting:train",
+            "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
+            "recovery": "recovery:train",
+        }),
+        "evaluate": Family("Evaluate models on labelled data.", {
+            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
+            "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
+            "recovery": "recovery:evaluate",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",
             "detection": "studies:detection", "page": "studies:page",
         }),
     },
-    "Cloze": {
-        "cloze": Family("Cloze questions on abstract words.", {
-            "build": "recam.cloze:build", "stats": "recam.cloze:stats", "export": "recam.cloze:export",
-            "audit": "recam.cloze:audit", "page": "recam.cloze:page", "rate": "recam.cloze:rate",
-            "ratings": "recam.cloze:ratings",
-        }),
-    },
-    "Commenting": {
-        "commenting": Family("Article commenting.", {
-            "build": "commenting:build", "stats": "commenting:stats", "generate": "commenting:generate",
-            "rate": "commenting:rate", "ratings": "commenting:ratings", "grades": "commenting:grades",
-            "measure": "commenting:measure", "page": "commenting:page",
-        }),
-        "comment": Command("Comment on an article, or on those of a file.", "commenting:comment"),
-        "metric": Family("Measure texts against references.", {"overlap": "commenting:overlap_"}),
-        "correlate": Command("How far metrics go with people's grades: Spearman and Pearson with intervals.",
-                             "commenting:correlate"),
-    },
-    "Distance": {
-        "ndd": Command("Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.",
-                       "ndd.distance:ndd"),
-        "compress": Command("Drop the words whose loss changes least what is expected of the others.",
-                            "ndd.distance:compress"),
-        "ndd-study": Family("What NDD is worth: compressions of data sets, tests, a page.", {
-            "compress": "ndd.study:compress_data", "test": "ndd.study:measure_distance",
-            "page": "ndd.study:page", "rate": "ndd.grades:rate", "ratings": "ndd.grades:ratings",
-        }),
-    },
-    "Models": {
-        "train": Family("Train models.", {
-            "impscore": "models:train_impscore", "subtext": "subtext:train",
-            "abstractness": "recam.abstractness:train", "reader": "recam.readers:train",
-            "masked_lm": "recam.readers:train_masked_lm", "commenter": "commenting:train",
-            "quality": "quality:train", "count_lm": "ndd.distance:train_count_lm",
-            "recovery": "recovery:train",
-        }),
-        "evaluate": Family("Measure models.", {
-            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
-            "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
-            "recovery": "recovery:evaluate",
-        }),
-        "llm": Family("The ledger of answers of language models.", {
-            "status": "asking:status", "retry": "asking:retry", "clear": "asking:clear",
-        }),
-    },
     "Operate": {
-        "demo": Command("Run the shipped sample through the whole pipeline on Airflow and show what comes out.",
-                        "operate.running:demo"),
+        "demo": Command("Run the shipped sample through the whole pipeline on Airflow.", "operate.running:demo"),
         "up": Command("Start Airflow on this machine, on loopback only.", "operate.running:up"),
-        "down": Command("Stop the Airflow that `up` or `demo` started; no process of it stays.",
-                        "operate.running:down"),
-        "doctor": Command("Say what is installed and found, and what to do about each thing that is not.",
+        "down": Command("Stop the Airflow that `up` or `demo` started.", "operate.running:down"),
+        "doctor": Command("Check what is installed, and print what to do about each missing part.",
                           "operate.running:doctor"),
-        "health": Command("Say how each step of the last days went: ok, late, unusual or missing.",
+        "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
                           "operate.running:health"),
-        "heal": Command("Find days that lack tokens or scores, because a DAG was paused or failed, and make them.",
-                        "operate.running:heal"),
-        "backfill": Command("Take days from the inbox through collect, tokenize, score and report.",
-                            "operate.backfill:backfill"),
-        "forget": Command("Erase everything that comes from some comments, models included, and write a receipt.",
+        "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),
+        "backfill": Command("Run days through collect, tokenize, score and report.", "operate.backfill:backfill"),
+        "forget": Command("Erase everything that comes from some comments, and write a receipt.",
                           "operate.forget:forget"),
-        "check": Command("Run the data checks of sql/checks; with --deep look for damaged files.",
-                         "operate.upkeep:check"),
-        "maintain": Command("Check the tables, compact small files, expire replaced snapshots.",
+        "check": Command("Run the data checks of sql/checks, or look for damaged files.", "operate.upkeep:check"),
+        "maintain": Command("Check the tables, compact small files, expire old snapshots.",
                             "operate.upkeep:maintain"),
-        "recover-catalog": Command("Make a lost or damaged catalog again from the tables' metadata files.",
+        "recover-catalog": Command("Rebuild a lost or damaged catalog from the tables' metadata files.",
                                    "operate.upkeep:recover_catalog"),
     },
 }  # fmt: skip
@@ -192,11 +160,11 @@ def _print_version(is_asked: bool) -> None:
 
 @app.callback()
 def options(
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what is written where.")] = False,
-    log_json: Annotated[bool, typer.Option("--log-json", help="The same as JSON lines with fields.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is written where.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log as JSON lines with fields.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of a bug.")] = False,  # noqa: ARG001
     version: Annotated[  # noqa: ARG001
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Measure what text means but does not say."""

@@ -28,10 +28,10 @@ def rights(path: Path) -> int:
 FLOW = (
     ("collect", "--path", "sample", "--day", DAY),
     ("tokenize", "--day", DAY),
-    ("train", "count_lm"),
+    ("train", "count-lm"),
     ("health", "--day", DAY, "--page"),
-    ("label", "export", "--day", DAY, "--limit", "5", "--sheet", "anna"),
-    ("label", "export", "--day", DAY, "--limit", "5", "--sheet", "anna", "-o", "{folder}/sheets"),
+    ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna"),
+    ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna", "-o", "{folder}/sheets"),
     ("query", "select * from comments", "-o", "{folder}/comments.csv"),
 )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="USD that this may cost at most.")]
 CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
-Model = Annotated[str | None, typer.Option("--model", help="Requests to this model.")]
+Llm = Annotated[str | None, typer.Option("--llm", help="Requests to this language model.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Requests whose reason holds these words.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -65,26 +65,26 @@ def status(as_json: Json = False) -> None:
         console.say("the ledger holds no calls: no language model was asked yet")
 
 
-def retry(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
+def retry(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
     """Let requests be asked again that were given up: malformed three times, or rejected. Their cost stays booked.
 
-    Examples: `undertone llm retry --model gpt-4o-mini`; `undertone llm retry --reason "page of HTML" --yes`
+    Examples: `undertone llm retry --llm gpt-4o-mini`; `undertone llm retry --reason "page of HTML" --yes`
     """
-    _change("be asked again by the next run", model, reason, yes, as_json, is_clearing=False)
+    _change("be asked again by the next run", llm, reason, yes, as_json, is_clearing=False)
 
 
-def clear(model: Model = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
+def clear(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
     """The same, and remove the records of these calls, with costs that are guesses; costs that were counted stay.
 
     Example: `undertone llm clear --reason malformed`
     """
-    _change("be asked again, and their records removed", model, reason, yes, as_json, is_clearing=True)
+    _change("be asked again, and their records removed", llm, reason, yes, as_json, is_clearing=True)
 
 
-def _change(what: str, model: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
+def _change(what: str, llm: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
     from pipeline.tasks import asking
 
-    entries = asking.list_given_up(model, reason)
+    entries = asking.list_given_up(llm, reason)
     count = int(entries["calls"].sum())
     if count or as_json:
         show(entries, as_json)
@@ -93,5 +93,5 @@ def _change(what: str, model: str | None, reason: str | None, yes: bool, as_json
         return
     if not yes:
         typer.confirm(f"Shall the requests of these {count:,} calls {what}?", abort=True, err=True)
-    changed = asking.forgive(model, reason, is_clearing=is_clearing)
+    changed = asking.forgive(llm, reason, is_clearing=is_clearing)
     console.say(f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again")

@@ -8,7 +8,7 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.label import Sheets, Tool
+from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
@@ -25,27 +25,31 @@ Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)
 
 def build(
     source: Annotated[str | None, typer.Option(help="Source of the articles; all by default.")] = None,
-    least_words: Annotated[int | None, typer.Option(min=0, help="Words of an article's body; 30 by default.")] = None,
-    least_comments: Annotated[int | None, typer.Option(min=1, help="Of an article; 20 by default.")] = None,
+    min_words: Annotated[int | None, typer.Option(min=0, help="Words of an article at least; 30 by default.")] = None,
+    min_comments: Annotated[
+        int | None, typer.Option(min=1, help="Comments of an article at least; 20 by default.")
+    ] = None,
     test_comments: Annotated[
         int | None, typer.Option(min=1, help="Long enough comments of a test article; 30 by default.")
     ] = None,
     comment_words: Annotated[int | None, typer.Option(min=1, help="Words of such a comment; 6 by default.")] = None,
-    likes: Annotated[int | None, typer.Option(min=0, help="Upvotes of a test article; 201 by default.")] = None,
+    min_likes: Annotated[
+        int | None, typer.Option(min=0, help="Upvotes of a test article at least; 201 by default.")
+    ] = None,
     references: Annotated[int | None, typer.Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
     """Divide articles with comments into parts and draw references (section 3 of the paper); prints what there is.
 
-    Examples: `undertone commenting build`; `undertone commenting build --test-comments 15 --likes 0 --references 12`
+    Examples: `undertone commenting build`; `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
     """
     from pipeline.tasks.commenting import corpus
 
     warehouse.create()
     by = corpus.parse_rules({
-        "least_words": least_words, "least_comments": least_comments, "test_comments": test_comments,
-        "comment_words": comment_words, "likes": likes, "references": references,
+        "least_words": min_words, "least_comments": min_comments, "test_comments": test_comments,
+        "comment_words": comment_words, "likes": min_likes, "references": references,
     })  # fmt: skip
     with console.working("cutting and dividing"):
         counts = retry(partial(corpus.build, day or today(), by, source, this_run()))
@@ -100,21 +104,21 @@ def rate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
-    sheet: Sheets = None,
+    rater: Raters = None,
     lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
-    label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,
+    tool: RatingTool = "files",
     day: Day = "",
 ) -> None:
     """Give comments to people, two for each, who grade them from 1 to 5 (appendix A.1 of the paper).
 
-    Examples: `undertone commenting rate references --sheet anna --sheet ben --sheet chen --sheet dora --sheet eve`;
-    `undertone commenting rate candidates --label-studio`
+    Examples: `undertone commenting rate references --rater anna --rater ben --rater chen --rater dora --rater eve`;
+    `undertone commenting rate candidates --tool label_studio`
     """
     from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
     name = grades.check_kind(kind)
-    if label_studio:
+    if tool == "label_studio":
         count = retry(
             partial(grades.give_tasks, name, day or today(), "label_studio", projects.find_studio(), this_run())
         )
@@ -122,7 +126,7 @@ def rate(
         return
     retry(partial(grades.select, name, day or today(), this_run()))
     folder = out or grades.get_project(name).folder
-    console.say(f"{folder}: {grades.export(name, folder, sheet or [], lang):,} comments")
+    console.say(f"{folder}: {grades.export(name, folder, rater or [], lang):,} comments")
 
 
 def ratings(
@@ -206,8 +210,8 @@ def overlap_(
 ) -> None:
     """Overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4, appendix B).
 
-    Examples: `undertone metric overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
-    `undertone metric overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
+    Examples: `undertone commenting overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
+    `undertone commenting overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
     """
     from pipeline.tasks.commenting import overlap
 
@@ -231,7 +235,7 @@ def correlate(
 ) -> None:
     """How far metrics go with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
 
-    Examples: `undertone correlate`; `undertone correlate scores.csv --grade human --group article_id`
+    Examples: `undertone commenting correlate`; `undertone commenting correlate scores.csv --grade human --group article_id`
     """
     from pipeline.tasks.commenting import correlations
 
@@ -314,7 +318,7 @@ def comment(
 ) -> None:
     """Comment on an article, or on those of a file.
 
-    Examples: `undertone comment --model model/ --title "新桥通车" --content "……"`; `undertone comment --file a.csv
+    Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`; `undertone commenting comment --file a.csv
     -o c.csv --method sample --count 3`
     """
     from pipeline.tasks.commenting import writing

@@ -43,7 +43,7 @@ def import_(
     encoding: Encoding = "utf-8-sig",
     skip_bad_rows: SkipBadRows = False,
 ) -> None:
-    """Import comments from files. Importing a file again replaces what it brought.
+    """Import comments from files. Importing a file again replaces its rows.
 
     Examples: `undertone import comments.csv --source forum --map text=body,like_count=likes`;
     `undertone import weibo_note_comment.jsonl` (a MediaCrawler export is recognised by its columns);
@@ -82,12 +82,14 @@ def collect(
     encoding: Encoding = "utf-8-sig",
     skip_bad_rows: SkipBadRows = False,
     live: Annotated[bool, typer.Option("--live", help="Ask the site, politely.")] = False,
-    thread: Annotated[list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
+    thread_id: Annotated[
+        list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")
+    ] = None,
 ) -> None:
     """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
 
     Examples: `undertone collect --path sample --day 2026-11-19`;
-    `undertone collect --source netease --live --thread 186016`
+    `undertone collect --source netease --live --thread-id 186016`
     """
     from pipeline.tasks.daily import collect as work
     from pipeline.tasks.daily.intake import Collected
@@ -98,7 +100,7 @@ def collect(
     with console.progress("collecting") as done:
         for name in work.list_sources(source, path):
             run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
-                          skip_bad_rows=skip_bad_rows, live=live, threads=thread or [])  # fmt: skip
+                          skip_bad_rows=skip_bad_rows, live=live, threads=thread_id or [])  # fmt: skip
             collected += retry(run)
     if not collected:
         console.say(f"nothing found for {day}")
@@ -119,7 +121,7 @@ def tokenize(
     english: Annotated[str, typer.Option(help="nltk or stanza.")] = "nltk",
     compare: Annotated[bool, typer.Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
 ) -> None:
-    """Cut a day's comments into words; only new texts are cut.
+    """Tokenize a day's comments; only new texts are tokenized.
 
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """

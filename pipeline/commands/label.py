@@ -17,8 +17,11 @@ Tool = Annotated[
     Literal["files", "label_studio", "simulated"],
     typer.Option(help="Simulated raters are made up: for trying out."),
 ]
-Sheets = Annotated[
-    list[str] | None, typer.Option("--sheet", help="Also a spreadsheet for this rater (.xlsx); repeat it.")
+RatingTool = Annotated[
+    Literal["files", "label_studio"], typer.Option("--tool", help="Files and sheets, or Label Studio.")
+]
+Raters = Annotated[
+    list[str] | None, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")
 ]
 
 
@@ -28,12 +31,12 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
-    sheet: Sheets = None,
+    rater: Raters = None,
     lang: Annotated[list[str], typer.Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
     hot: Annotated[bool, typer.Option("--hot", help="Only comments the site listed as hot.")] = False,
-    least_chars: Annotated[int, typer.Option(min=1)] = 4,
-    most_chars: Annotated[int, typer.Option(min=1)] = 200,
-    least_likes: Annotated[int, typer.Option(min=0)] = 0,
+    min_chars: Annotated[int, typer.Option(min=1, help="Characters of a comment at least.")] = 4,
+    max_chars: Annotated[int, typer.Option(min=1, help="Characters of a comment at most.")] = 200,
+    min_likes: Annotated[int, typer.Option(min=0, help="Upvotes of a comment at least.")] = 0,
     any_context: Annotated[bool, typer.Option("--any-context", help="Also comments that answer nothing.")] = False,
     per_thread: Annotated[int | None, typer.Option(min=1, help="Comments of a thread at most.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments of a source at most.")] = None,
@@ -41,7 +44,7 @@ def export(
 ) -> None:
     """Give comments to raters: tasks.jsonl, the guidelines, and sheets to fill in.
 
-    Examples: `undertone label export --day 2026-11-19 --limit 200 --sheet anna --sheet ben --sheet chen`;
+    Examples: `undertone label export --day 2026-11-19 --limit 200 --rater anna --rater ben --rater chen`;
     `undertone label export -o tasks/`
     """
     from pipeline.label.selection import Rules
@@ -49,12 +52,12 @@ def export(
 
     warehouse.create()
     if day:
-        rules = Rules(tuple(lang), hot, least_chars, most_chars, least_likes, not any_context, per_thread, limit)
+        rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
         if not retry(lambda: csd.select(project, day, rules)):
             raise csd.explain_empty_selection(project, day)
     where = out or csd.get_step_folder(project, csd.STEPS[0])
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
-    csd.export(where, tasks, None, sheet or ())
+    csd.export(where, tasks, None, rater or ())
     told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
     show(told, as_json)
 
@@ -90,9 +93,11 @@ def adjudicate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
-    sheet: Sheets = None,
+    adjudicator: Annotated[
+        list[str] | None, typer.Option("--adjudicator", help="Also write a sheet for this adjudicator; repeat it.")
+    ] = None,
     rater: Annotated[
-        list[str] | None, typer.Option("--rater", help="A sheet for this rater of round 2; repeat it.")
+        list[str] | None, typer.Option("--rater", help="Also write a sheet for this rater of round 2; repeat it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -100,7 +105,7 @@ def adjudicate(
 
     The adjudicator gives a value, `again` (three people label it anew, once) or `delete`; import it like labels.
 
-    Example: `undertone label adjudicate --sheet dora`
+    Example: `undertone label adjudicate --adjudicator dora`
     """
     from pipeline.tasks.labelling import csd
 
@@ -109,7 +114,7 @@ def adjudicate(
         tasks, seen = csd.list_step_tasks(project, step)
         if tasks.height:
             where = (out / csd.get_step_folder(project, step).name) if out else csd.get_step_folder(project, step)
-            csd.export(where, tasks, seen, (sheet if step[1] == 2 else rater) or ())
+            csd.export(where, tasks, seen, (adjudicator if step[1] == 2 else rater) or ())
             found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
     told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
     if not told.height:

@@ -10,13 +10,17 @@ import typer
 
 from pipeline import left_out, sample
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, Model, tell
+from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record.retry import retry
 
 
 def score_implicitness(
-    file: Annotated[Path, typer.Argument(help="txt (one text a line), csv, tsv, jsonl, json, parquet or xlsx.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
+    ] = None,
+    day: Day = "",
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
@@ -25,13 +29,20 @@ def score_implicitness(
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """Score each text of a file for implicitness: 0 says what it means, towards 2 more is left unsaid.
+    """Score texts for implicitness, 0 (explicit) to 2: of a file, or a day's comments into the table `scores`.
 
-    Adds the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
+    A file gets the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
-    `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`
+    `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
+    `undertone score implicitness --day 2026-11-19`
     """
+    check_source(file, day)
+    if file is None:
+        if model or out or text_column:
+            raise BadInput("--model, --out and --text-column are for a file; a day is scored by the model in force")
+        _score_day(day or today())
+        return
     from pipeline.tasks.impscore import scoring
 
     blank = []
@@ -47,11 +58,7 @@ def score_implicitness(
     left_out.record_rows("score", {"no_text": sum(blank)})
 
 
-def score_day(day: Annotated[str, typer.Argument(help="UTC day, YYYY-MM-DD.")]) -> None:
-    """Score a day's comments into the table `scores`.
-
-    Example: `undertone score day 2026-11-19`
-    """
+def _score_day(day: str) -> None:
     from pipeline.tasks.daily import score
 
     with console.progress("scoring") as done:
@@ -73,7 +80,7 @@ def rank(
 
     A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
 
-    Examples: `undertone rank`; `undertone rank --groups mine.jsonl --model model/ --json`
+    Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
     """
     from pipeline.examples.impscore.groups import read
     from pipeline.tasks.impscore import rank as work
@@ -95,7 +102,7 @@ def agree(
 ) -> None:
     """How far raters, the groups' own order and a model agree on the order of graded groups, each with each.
 
-    Example: `undertone agree --ratings ratings.jsonl --groups groups.jsonl`
+    Example: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`
     """
     from pipeline.examples.impscore.groups import read, read_ratings
     from pipeline.report.impscore import model_figures
@@ -127,7 +134,7 @@ def choose(
 
     A line of the file is {"reference": text, "options": [texts], "answer": place of the right one, from 0}.
 
-    Examples: `undertone choose`; `undertone choose --questions mine.jsonl --json`
+    Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
     from pipeline.examples.impscore.questions import from_groups, read
     from pipeline.tasks.impscore import rank as work
@@ -157,7 +164,7 @@ def distance(
 
     Adds the column `pragmatic_distance`, empty where there is no text. Without --out, prints csv.
 
-    Example: `undertone distance --pairs pairs.csv --out distances.csv`
+    Example: `undertone pairs distance --pairs pairs.csv --out distances.csv`
     """
     from pipeline.io.rows import read_chunks
     from pipeline.tasks.impscore import rank as work

@@ -60,7 +60,7 @@ def import_(
     console.say(f"{source}: {kept:,} sentences")
 
 
-def play(
+def replay(
     cassette: Annotated[
         Path | None, typer.Argument(help="A .jsonl cassette of answers; the sample's by default.")
     ] = None,
@@ -68,7 +68,7 @@ def play(
 ) -> None:
     """Add answers of language models kept in a file to the table `completions`.
 
-    Example: `undertone pairs play`
+    Example: `undertone pairs replay`
     """
     from pipeline.tasks.impscore import pairs as work
 
@@ -78,7 +78,7 @@ def play(
 
 
 def ask(
-    model: Annotated[str, typer.Option(help="Model to ask.", callback=named)],
+    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.", callback=named)],
     source: Sources = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
@@ -94,12 +94,12 @@ def ask(
 
     Any server of OpenAI's shape: UNDERTONE_LLM_URL is its address, UNDERTONE_LLM_KEY its key.
 
-    Examples: `undertone pairs ask --model gpt-4o-mini --source toxigen --dry-run`;
-    `undertone pairs ask --model gpt-4o-mini --max-cost 5`
+    Examples: `undertone pairs ask --llm gpt-4o-mini --source toxigen --dry-run`;
+    `undertone pairs ask --llm gpt-4o-mini --max-cost 5`
     """
     from pipeline.tasks import asking
 
-    how, summary = how_to_ask(model, max_cost, cache_only)
+    how, summary = how_to_ask(llm, max_cost, cache_only)
     how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
     sources, run_id = asking.list_sources(source or ()), this_run()
     if dry_run:
@@ -158,7 +158,7 @@ def build(
     if unknown := sorted(set(source or ()) - set(ready)):
         raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(ready) or 'no source'}")
     if not ready:
-        raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs play`")
+        raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs replay`")
     writer = table_writer(out) if out else None
     for one in source or ready:
         count = retry(partial(work.build, one, day or today(), split, seed))
@@ -240,14 +240,14 @@ def sample(
         hidden.write(rows.select("item", "source", "kind"))
 
 
-def rate(
+def ratings(
     judged: Annotated[Path, typer.Argument(help="The judge's file of `pairs sample`, filled.")],
     key: Annotated[Path, typer.Argument(help="Its key.")],
     as_json: Json = False,
 ) -> None:
     """Rate each source from 1 to 5 by the share of appropriate pairs, beside the ratings of the paper's table 7.
 
-    Example: `undertone pairs rate judge.csv key.csv`
+    Example: `undertone pairs ratings judge.csv key.csv`
     """
     from pipeline.examples.impscore import quality
 

@@ -11,7 +11,7 @@ from pipeline import warehouse
 from pipeline.commands.commenting import Changes
 from pipeline.commands.models import changes_of
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -93,6 +93,7 @@ def score(
     """
     from pipeline.tasks.commenting import scorer
 
+    check_source(file, day)
     if file is None:
         warehouse.create()
         count = retry(partial(scorer.score_day, day or today(), target, model, this_run()))

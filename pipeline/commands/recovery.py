@@ -16,13 +16,13 @@ from pipeline.errors import BadInput
 if TYPE_CHECKING:
     from pipeline.llm.summary import Summary
 
-Asked = Annotated[str | None, typer.Option("--ask", help="Language model to ask.")]
+Llm = Annotated[str | None, typer.Option("--llm", help="Language model to ask.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
 
 
 def recover(
     file: Annotated[Path, typer.Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
-    ask: Asked = None,
+    llm: Llm = None,
     model: Folder = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
@@ -30,16 +30,16 @@ def recover(
     cache_only: CacheOnly = False,
     as_json: Json = False,
 ) -> None:
-    """Say what comments mean: in plain words, and in their context (CSD's second task).
+    """Write what comments mean, in plain words and in their context (CSD's second task).
 
-    Examples: `undertone recover comments.csv --ask gpt-4o-mini -o meanings.csv`;
+    Examples: `undertone recover comments.csv --llm gpt-4o-mini -o meanings.csv`;
     `undertone recover comments.csv --model model/`
     """
     from pipeline.tasks.subtext import recovery
 
     rows = recovery.read_comments(file).head(limit or 10**9)
     writer = table_writer(out) if out else None
-    found, summary = _recovered(rows, ask, model, max_cost, cache_only)
+    found, summary = _recovered(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
     for reason, count in found.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
         console.say(f"{count} comments have no meaning: {reason}")
@@ -48,24 +48,24 @@ def recover(
             writer.write(found)
     else:
         show(found.select("text", "plain", "meaning", "reason"), as_json)
-    if ask:
+    if llm:
         finish(summary, as_json)
 
 
 def _recovered(
-    rows: pl.DataFrame, ask: str | None, model: str | None, max_cost: float | None, cache_only: bool
+    rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
 ) -> "tuple[pl.DataFrame, Summary]":
     """The comments with their meanings, and what asking for them came to."""
     from pipeline.llm.summary import Summary
     from pipeline.tasks.subtext import recovery
 
-    if (ask is None) == (model is None):
-        raise BadInput("say whom to ask (--ask) or which fitted model to use (--model)")
+    if (llm is None) == (model is None):
+        raise BadInput("give either --llm, a language model to ask, or --model, a fitted model")
     if model:
         with console.working("writing"):
             return recovery.generate(rows, model), Summary()
     warehouse.create()
-    how, summary = how_to_ask(ask or "", max_cost, cache_only)
+    how, summary = how_to_ask(llm or "", max_cost, cache_only)
     with console.progress("asking", rows.height) as done:
         return recovery.recover(rows, how, done, this_run()), summary
 
@@ -77,7 +77,7 @@ def evaluate(
     choices: Annotated[
         Path | None, typer.Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
     ] = None,
-    ask: Asked = None,
+    llm: Llm = None,
     model: Folder = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
@@ -86,10 +86,10 @@ def evaluate(
 ) -> None:
     """Measure recovery: overlap with references, or how often the right reading is chosen; baselines beside.
 
-    Without --ask or --model the baselines stand alone.
+    Without --llm or --model the baselines stand alone.
 
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
-    `undertone evaluate recovery --choices CN-SarcasmBench.json --ask gpt-4o-mini --limit 200`
+    `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
     """
     from pipeline.tasks.subtext import recovery
 
@@ -98,22 +98,22 @@ def evaluate(
     if references:
         rows = recovery.read(references).head(limit or 10**9)
         summary = None
-        if ask or model:
-            rows, summary = _recovered(rows, ask, model, max_cost, cache_only)
+        if llm or model:
+            rows, summary = _recovered(rows, llm, model, max_cost, cache_only)
             stop_if_unanswered(summary, as_json)
         table = recovery.measure(rows)
         tell(table, table.row(0, named=True) if summary else {}, as_json)
-        if ask and summary:
+        if llm and summary:
             finish(summary, as_json)
         return
     if model:
-        raise BadInput("a fitted model writes meanings and chooses none; give --references, or --ask")
+        raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
     asked = recovery.read_choices(choices or Path()).head(limit or 10**9)
-    if not ask:
+    if not llm:
         tell(recovery.measure_choices(asked, None), {}, as_json)
         return
     warehouse.create()
-    how, summary = how_to_ask(ask, max_cost, cache_only)
+    how, summary = how_to_ask(llm, max_cost, cache_only)
     with console.progress("asking", asked.height) as done:
         chosen = recovery.choose(asked, how, done, this_run())
     stop_if_unanswered(summary, as_json)

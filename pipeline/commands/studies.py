@@ -10,7 +10,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
-from pipeline.commands.terminal import console
+from pipeline.commands.terminal import console, renamed
 from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput, Refused
 from pipeline.io.lines import read_lines
@@ -87,7 +87,7 @@ def data_sets(
 
 
 def detection(
-    asked: Annotated[str, typer.Option("--ask", help="Language model to ask whether each text is problematic.")],
+    llm: Annotated[str, typer.Option("--llm", help="Language model to ask whether each text is problematic.")],
     source: Annotated[list[str], typer.Option(help="Source of the table `sentences`; repeat it.")],
     day: Day = "",
     model: Model = None,
@@ -98,12 +98,12 @@ def detection(
 ) -> None:
     """How often a language model sees a problematic text, in eight bins of implicitness (figure 7).
 
-    Example: `undertone study detection --ask gpt-4o-mini --source toxigen --limit 500`
+    Example: `undertone study detection --llm gpt-4o-mini --source toxigen --limit 500`
     """
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    how, summary = how_to_ask(asked, max_cost, cache_only)
+    how, summary = how_to_ask(llm, max_cost, cache_only)
     run_id = this_run()
     with console.progress("asking") as done:
         work = partial(
@@ -141,25 +141,27 @@ def page(day: Day = "", model: Model = None) -> None:
 
 def ask_groups(
     intents: Annotated[Path, typer.Argument(help="A text file, one intent a line.")],
-    out: Annotated[Path, typer.Argument(help="The .jsonl file to write.")],
-    model: Annotated[str, typer.Option(help="Model to ask.")],
+    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.")],
+    old_out: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The .jsonl file to write.")] = None,
     lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
 ) -> None:
     """Have a language model write a graded group for each intent, and check that the surface gives no level away.
 
-    Example: `undertone groups ask intents.txt groups.jsonl --model gpt-4o-mini`
+    Example: `undertone groups ask intents.txt --out groups.jsonl --llm gpt-4o-mini`
     """
     from pipeline.tasks import asking
 
     if lang not in {"en", "zh"}:
         raise BadInput(f"--lang should be en or zh, not {lang!r}")
+    out = renamed.option("--out", out, old_out)
     if not out.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {out.parent}")
     wanted = _intents(intents)
     warehouse.create()
-    how, summary = how_to_ask(model, max_cost, cache_only)
+    how, summary = how_to_ask(llm, max_cost, cache_only)
     run_id = this_run()
     with console.progress("asking", len(wanted)) as done:
         found = asking.ask_groups(wanted, lang, how, done, run_id)

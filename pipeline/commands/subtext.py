@@ -11,7 +11,7 @@ from pipeline import warehouse
 from pipeline.commands.models import changes_of
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, check_source, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -19,7 +19,7 @@ from pipeline.tasks.record.retry import retry
 Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
 ]
-Source = Annotated[str, typer.Option(help="Format of --data: own, published, tosarcasm or cold.")]
+DataFormat = Annotated[str, typer.Option(help="Format of --data: own, published, tosarcasm or cold.")]
 ByTopic = Annotated[bool, typer.Option("--by-topic", help="Split anew, no topic on two sides.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a recogniser, or its id.")]
 
@@ -27,7 +27,7 @@ Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a r
 def train(
     data: Labelled = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
-    source: Source = "own",
+    data_format: DataFormat = "own",
     by_topic: ByTopic = False,
     release: Annotated[str | None, typer.Option(help="A release of annotated_comments; all by default.")] = None,
     vectors: Annotated[
@@ -40,7 +40,7 @@ def train(
 ) -> None:
     """Train the recogniser on published labels, or on a file into a folder.
 
-    Examples: `undertone train subtext`; `undertone train subtext --data tosarcasm/ --source tosarcasm --by-topic -o m/`
+    Examples: `undertone train subtext`; `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`
     """
     from pipeline.tasks.subtext import recogniser
 
@@ -52,7 +52,7 @@ def train(
             raise BadInput("--data wants --out, the folder of the model, and neither --release nor --day")
         with console.working("training"):
             found = recogniser.train_file(
-                recogniser.read(data, source, by_topic=by_topic), out, profile, given, vectors
+                recogniser.read(data, data_format, by_topic=by_topic), out, profile, given, vectors
             )
         told: dict[str, object] = {"model": str(out)}
     else:
@@ -69,7 +69,7 @@ def train(
 
 def evaluate(
     data: Labelled = None,
-    source: Source = "own",
+    data_format: DataFormat = "own",
     by_topic: ByTopic = False,
     model: Folder = None,
     as_json: Json = False,
@@ -80,7 +80,7 @@ def evaluate(
     """
     from pipeline.tasks.subtext import recogniser
 
-    rows = recogniser.read(data, source, by_topic=by_topic) if data else recogniser.read_released()
+    rows = recogniser.read(data, data_format, by_topic=by_topic) if data else recogniser.read_released()
     found = recogniser.evaluate(rows, model)
     tell(recogniser.summarize(found), {"numbers": found.to_dicts()}, as_json)
 
@@ -99,6 +99,7 @@ def score(
     """
     from pipeline.tasks.subtext import recogniser, recovery
 
+    check_source(file, day)
     if file is None:
         warehouse.create()
         count = retry(partial(recogniser.score_day, day or today(), model, this_run()))

@@ -30,14 +30,14 @@ def words(request: pytest.FixtureRequest, run: Run, server: Server, tmp_path: Pa
     if request.param == "pairs ask":
         pl.DataFrame({"text": TEXTS, "prompt": ["explicit_en"] * 3}).write_csv(tmp_path / "own.csv")
         run("pairs", "import", "mine", tmp_path / "own.csv", "--own")
-        return ["pairs", "ask", "--model", "small"]
+        return ["pairs", "ask", "--llm", "small"]
     if request.param == "groups ask":
         (tmp_path / "intents.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-        return ["groups", "ask", tmp_path / "intents.txt", tmp_path / "out.jsonl", "--model", "small"]
+        return ["groups", "ask", tmp_path / "intents.txt", "-o", tmp_path / "out.jsonl", "--llm", "small"]
     pl.DataFrame({"text": TEXTS, "meaning": TEXTS}).write_csv(tmp_path / "texts.csv")
     if request.param == "recover":
-        return ["recover", tmp_path / "texts.csv", "--ask", "small"]
-    return ["evaluate", "recovery", "--references", tmp_path / "texts.csv", "--ask", "small"]
+        return ["recover", tmp_path / "texts.csv", "--llm", "small"]
+    return ["evaluate", "recovery", "--references", tmp_path / "texts.csv", "--llm", "small"]
 
 
 def refuse(server: Server, count: int) -> None:
@@ -123,7 +123,7 @@ def test_requests_that_were_given_up(
     assert {row["outcome"]: row["calls"] for row in rows} == {"answered": 1, "rejected": 2}
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run("llm", "retry").code == 1
-    done = run("llm", "retry", "--reason", "content_filter", "--model", "small", "--yes")
+    done = run("llm", "retry", "--reason", "content_filter", "--llm", "small", "--yes")
     assert "2 calls set aside" in done.err
     assert run("llm", "clear", "--yes").err.strip() == "no such request"
     assert run(*words).code == 0

@@ -42,7 +42,7 @@ def failing(*words: str) -> tuple[int, str]:
 def test_an_error_is_one_line(tmp_path: Path) -> None:
     """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
     path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
-    code, said = failing("rank", "--groups", str(path))
+    code, said = failing("groups", "rank", "--groups", str(path))
     assert code == 2
     assert str(path) in said
     assert len(said.splitlines()) == 1
@@ -110,7 +110,7 @@ def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_pa
     undertone("collect", "--path", "sample", "--day", DAY)
     undertone("tokenize", "--day", DAY)
     undertone("train", "impscore", "--sample", "--day", DAY, "--epochs", "2", "--profile", "paper", "--promote")
-    undertone("score", "day", DAY)
+    undertone("score", "implicitness", "--day", DAY)
     assert "FAILED" not in undertone("check")
     page = Path(undertone("report", "--day", DAY).strip())
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -144,7 +144,7 @@ def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_pa
         (("query", "select nonsense"), 4, "undertone init"),
         (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"),
         (("train", "impscore"), 4, "undertone pairs build"),
-        (("collect", "--source", "bilibili", "--live", "--thread", "1"), 2, "files only"),
+        (("collect", "--source", "bilibili", "--live", "--thread-id", "1"), 2, "files only"),
         (("nonsense",), 2, "nonsense"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

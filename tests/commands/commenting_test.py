@@ -31,18 +31,18 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     made = run("commenting", "generate", "--day", DAY, "--json")
     assert [json.loads(line)["system"] for line in made.out.splitlines()] == ["ir_t", "human"]
     for kind in ("references", "candidates"):
-        assert run("commenting", "rate", kind, "--sheet", "anna", "--sheet", "ben", "--day", DAY).code == 0
+        assert run("commenting", "rate", kind, "--rater", "anna", "--rater", "ben", "--day", DAY).code == 0
         graded = json.loads(run("commenting", "ratings", kind, "--tool", "simulated", "--json").out)
         assert graded["waiting"] == 0
         assert {row["weights"] for row in graded["rows"]} == {"linear", "quadratic"}
     assert (tables / "labelling" / "quality_references" / "anna.xlsx").is_file()
     assert "w_meteor" in run("commenting", "measure", "--day", DAY).out
-    correlated = run("correlate", "--day", DAY, "--json")
+    correlated = run("commenting", "correlate", "--day", DAY, "--json")
     assert {"meteor", "human"} <= {json.loads(line)["metric"] for line in correlated.out.splitlines()}
     page = run("commenting", "page", "--day", DAY)
     assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")
     assert run("check").code == 0
-    said = run("comment", "--title", "公交改线", "--system", "ir_t")
+    said = run("commenting", "comment", "--title", "公交改线", "--system", "ir_t")
     assert said.out.strip() in set(warehouse.scan("comments").select("text").collect()["text"])
 
 
@@ -55,12 +55,12 @@ def test_a_commenter_of_a_file(run: Run, tmp_path: Path) -> None:
     )
     assert trained.code == 0, trained.err
     said = json.loads(
-        run("comment", "--model", model, "--title", "公交改线", "--count", "2", "--json").out.splitlines()[0]
+        run("commenting", "comment", "--model", model, "--title", "公交改线", "--count", "2", "--json").out.splitlines()[0]
     )
     assert said["signature"].startswith("att|model:")
     (tmp_path / "a.csv").write_text("title,content\n公交改线,老人怎么办\n", encoding="utf-8")
     out = tmp_path / "c.jsonl"
-    assert run("comment", "-m", model, "--file", tmp_path / "a.csv", "--method", "sample", "-o", out).code == 0
+    assert run("commenting", "comment", "-m", model, "--file", tmp_path / "a.csv", "--method", "sample", "-o", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8").splitlines()[0])["comment"]
 
 
@@ -70,14 +70,14 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text('["the bus is late", "no bus"]\n', encoding="utf-8")
     (tmp_path / "w.jsonl").write_text("[0.5, 1.0]\n", encoding="utf-8")
     files = ["--candidates", tmp_path / "c.txt", "--references", tmp_path / "r.jsonl"]
-    plain = json.loads(run("metric", "overlap", *files, "--metric", "bleu_1", "--tokenize", "none", "--json").out)
+    plain = json.loads(run("commenting", "overlap", *files, "--metric", "bleu_1", "--tokenize", "none", "--json").out)
     assert plain["bleu_1"] == 1
-    weighed = run("metric", "overlap", *files, "--weights", tmp_path / "w.jsonl", "--tokenize", "none", "--json")
+    weighed = run("commenting", "overlap", *files, "--weights", tmp_path / "w.jsonl", "--tokenize", "none", "--json")
     # the, is and late count half; bus is in the other reference, whose weight is 1
     assert json.loads(weighed.out)["bleu_1"] == pytest.approx((3 * 0.5 + 1) / 4)
-    assert "rouge_l" in run("metric", "overlap", *files).out
+    assert "rouge_l" in run("commenting", "overlap", *files).out
     (tmp_path / "w.jsonl").write_text("[0.5]\n", encoding="utf-8")
-    bad = run("metric", "overlap", *files, "--weights", tmp_path / "w.jsonl")
+    bad = run("commenting", "overlap", *files, "--weights", tmp_path / "w.jsonl")
     assert bad.code == 2
     assert "row 1, weights: expected a list of 2" in bad.err
 
@@ -87,9 +87,9 @@ def test_correlations_of_a_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     lines = "\n".join(f"{n % 5},{n},{n // 3}" for n in range(30))
     path.write_text(f"human,meteor,article\n{lines}\n", encoding="utf-8")
-    found = run("correlate", path, "--grade", "human", "--group", "article")
+    found = run("commenting", "correlate", path, "--grade", "human", "--group", "article")
     assert "meteor" in found.out
-    assert run("correlate", path).code == 2
+    assert run("commenting", "correlate", path).code == 2
 
 
 def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:

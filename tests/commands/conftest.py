@@ -26,7 +26,7 @@ Run = Callable[..., Told]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """`run("rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""
+    """`run("groups", "rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""
     monkeypatch.setattr(console.err, "width", 1000)
 
     def once(*words: object) -> Told:

@@ -46,13 +46,13 @@ def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_pat
         ("label", "export", "--day", sample.DAY, "--any-context", "-o", tmp_path / "tasks"),
         ("label", "status"),
         ("label", "guidelines", "-o", tmp_path / "guidelines.html"),
-        ("metric", "overlap", "--candidates", candidates, "--references", references, "--metric", "bleu_1"),
+        ("commenting", "overlap", "--candidates", candidates, "--references", references, "--metric", "bleu_1"),
     ):
         done = run(*words)
         assert done.returncode == 0, (words, done.stderr)
 
 
-@pytest.mark.parametrize("words", [("score", "implicitness", "lines.txt"), ("rank",)])
+@pytest.mark.parametrize("words", [("score", "implicitness", "lines.txt"), ("groups", "rank")])
 def test_what_needs_torch_names_its_extra(without_extras: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     """A command that needs torch ends with one line that says what to install, and exit code 4."""
     texts = tmp_path / "lines.txt"

@@ -44,7 +44,7 @@ def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> Non
     """Sheets go out, come back, an adjudicator decides, agreement is told, and the data set is published."""
     out = tmp_path / "out"
     done = run(
-        "label", "export", "--day", DAY, "-o", out, "--sheet", "anna", "--sheet", "ben", "--sheet", "chen", "--json"
+        "label", "export", "--day", DAY, "-o", out, "--rater", "anna", "--rater", "ben", "--rater", "chen", "--json"
     )
     assert done.code == 0, done.err
     assert rows(done.out) == [{"project": "csd", "tasks": 2, "folder": str(out)}]
@@ -53,7 +53,7 @@ def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> Non
     assert done.code == 0, done.err
     assert {(row["state"], row["fields"]) for row in rows(done.out)} == {("adopted", 14), ("open", 2)}
 
-    done = run("label", "adjudicate", "-o", tmp_path / "more", "--sheet", "dora", "--json")
+    done = run("label", "adjudicate", "-o", tmp_path / "more", "--adjudicator", "dora", "--json")
     (told,) = rows(done.out)
     assert (told["round"], told["stage"], told["tasks"], told["fields"]) == (1, 2, 2, 2)
     sheet = Path(told["folder"]) / "dora.xlsx"
@@ -139,7 +139,7 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: i
 
 def test_a_raters_name_names_a_file(run: Run, comments: None, tmp_path: Path) -> None:
     """A name that would lead out of the folder is refused before anything is written."""
-    done = run("label", "export", "--day", DAY, "-o", tmp_path / "o", "--sheet", "../anna")
+    done = run("label", "export", "--day", DAY, "-o", tmp_path / "o", "--rater", "../anna")
     assert done.code == 2
     assert "letters, digits" in done.err
     assert not (tmp_path / "o").exists()

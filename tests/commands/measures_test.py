@@ -39,7 +39,7 @@ def questions(tmp_path: Path) -> Path:
 
 def test_rank_of_a_file(run: Run, groups: Path, model_dir: Path) -> None:
     """`rank --groups F --model DIR --json` has the model's tau and rho on top, the baselines among the rows."""
-    done = run("rank", "--groups", groups, "--model", model_dir, "--json")
+    done = run("groups", "rank", "--groups", groups, "--model", model_dir, "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)
     assert -1 <= told["kendall_tau"] <= 1
@@ -49,19 +49,19 @@ def test_rank_of_a_file(run: Run, groups: Path, model_dir: Path) -> None:
     assert told["rows"][0]["kendall_tau"] == told["kendall_tau"]
     longer = told["rows"][1]["kendall_tau"]
     assert longer == pytest.approx((-1 / 3 - 1 / 3) / 2, abs=1e-6)  # 14, 18, 3 and 17, 10, 15 characters
-    assert "kendall_tau" in run("rank", "--groups", groups, "--model", model_dir).out
+    assert "kendall_tau" in run("groups", "rank", "--groups", groups, "--model", model_dir).out
 
 
 def test_rank_as_it_is_shipped(run: Run) -> None:
     """Without options the shipped model ranks the shipped English groups that it was not trained on."""
-    told = json.loads(run("rank", "--json").out)
+    told = json.loads(run("groups", "rank", "--json").out)
     assert told["kendall_tau"] > 0.3
     assert told["group_count"] >= 40
 
 
 def test_choose(run: Run, questions: Path, model_dir: Path, tmp_path: Path) -> None:
     """`choose --questions F --json` has the accuracy on top, here 2 of 3, and writes every answer if asked."""
-    done = run("choose", "--questions", questions, "--model", model_dir, "--json", "--out", tmp_path / "a.jsonl")
+    done = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", tmp_path / "a.jsonl")
     told = json.loads(done.out)
     assert told["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
     assert told["question_count"] == 3
@@ -73,7 +73,7 @@ def test_choose(run: Run, questions: Path, model_dir: Path, tmp_path: Path) -> N
 
 def test_choose_as_it_is_shipped(run: Run) -> None:
     """Without options the shipped model answers questions made of the groups it was not trained on."""
-    told = json.loads(run("choose", "--json").out)
+    told = json.loads(run("groups", "choose", "--json").out)
     assert told["accuracy"] > told["rows"][1]["accuracy"]
 
 
@@ -82,7 +82,7 @@ def test_distance(run: Run, model_dir: Path, tmp_path: Path, model: bool) -> Non
     """`distance --pairs F` adds a column: 0 for equal texts, empty where there is none; as csv, JSON or into a file."""
     path = tmp_path / "pairs.csv"
     path.write_text("id,implicit,explicit\n1,brr,it is cold\n2,brr,brr\n3,brr,\n", encoding="utf-8")
-    words = ("distance", "--pairs", path, *(("--model", model_dir) if model else ()))
+    words = ("pairs", "distance", "--pairs", path, *(("--model", model_dir) if model else ()))
     rows = list(csv.DictReader(io.StringIO(run(*words).out)))
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     values = [row["pragmatic_distance"] for row in rows]
@@ -98,7 +98,7 @@ def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) ->
     """Any two text columns can be named; one that is not there is BadInput and says which there are."""
     path = tmp_path / "mine.csv"
     path.write_text("a,b,c\nbrr,it is cold,brr\n", encoding="utf-8")
-    words = ("distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
+    words = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
     assert json.loads(run(*words, "a,c").out)["pragmatic_distance"] == 0.0
     done = run(*words, "a,d")
     assert done.code == 2
@@ -131,7 +131,7 @@ def test_bad_files_are_named(run: Run, tmp_path: Path, command: str, option: str
     """A bad line exits with 2 and names file, line and field; nothing is printed as data."""
     path = tmp_path / "mine.jsonl"
     path.write_text(content, encoding="utf-8")
-    done = run(command, option, path, "--json")
+    done = run("groups", command, option, path, "--json")
     assert (done.code, done.out) == (2, "")
     assert f"mine.jsonl{'' if 'no questions' in said else ','}" in " ".join(done.err.split())
     assert said in " ".join(done.err.split())
@@ -139,6 +139,6 @@ def test_bad_files_are_named(run: Run, tmp_path: Path, command: str, option: str
 
 def test_a_file_that_is_not_there(run: Run) -> None:
     """An absent file exits with 2 and is named."""
-    done = run("rank", "--groups", "nowhere.jsonl")
+    done = run("groups", "rank", "--groups", "nowhere.jsonl")
     assert done.code == 2
     assert "nowhere.jsonl" in done.err

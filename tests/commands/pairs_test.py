@@ -41,8 +41,8 @@ def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Pa
 
 
 def test_the_sample_is_played(run: Run, tables: Path) -> None:
-    """`pairs play` adds the shipped answers; building one source leaves the other alone."""
-    assert "answers about sample_en, sample_zh" in run("pairs", "play").err
+    """`pairs replay` adds the shipped answers; building one source leaves the other alone."""
+    assert "answers about sample_en, sample_zh" in run("pairs", "replay").err
     assert run("pairs", "build", "--source", "sample_zh").err.startswith("sample_zh: ")
     assert warehouse.scan("pairs").collect()["source"].unique().to_list() == ["sample_zh"]
 
@@ -100,7 +100,7 @@ def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     assert sorted(kinds["kind"].value_counts()["count"]) == [10, 10]
     same = asked.join(kinds, on="item", maintain_order="left")["kind"].replace_strict({"positive": 1, "negative": 0})
     asked.with_columns(same_meaning=same, first_more_implicit=pl.lit(1)).write_csv(judge)
-    told = rows(run("pairs", "rate", judge, key, "--json").out)
+    told = rows(run("pairs", "ratings", judge, key, "--json").out)
     assert [(row["source"], row["rating"]) for row in told] == [("own", 5)]
 
 
@@ -118,9 +118,9 @@ def test_without_pairs(run: Run, tables: Path) -> None:
         (("import", "latent_hatred", "nowhere"), "nowhere"),
         (("import", "no_such_set", "."), "there is no source 'no_such_set'; expected one of toxigen, latent_hatred"),
         (("build", "--source", "mine", "--split", "thirds"), "no split profile 'thirds'"),
-        (("ask", "--model", "m", "--params", "{"), "--params: broken JSON"),
-        (("ask", "--model", "m", "--params", "[]"), "--params should be a JSON object"),
-        (("ask", "--model", "m", "--source", "mine"), "nothing to ask about mine"),
+        (("ask", "--llm", "m", "--params", "{"), "--params: broken JSON"),
+        (("ask", "--llm", "m", "--params", "[]"), "--params should be a JSON object"),
+        (("ask", "--llm", "m", "--source", "mine"), "nothing to ask about mine"),
     ],
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: str) -> None:
@@ -150,7 +150,7 @@ def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.Monk
     run("pairs", "import", "mine", own_file, "--own")
     with Server() as server:
         monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
-        words = ("pairs", "ask", "--model", "small-model", "--json")
+        words = ("pairs", "ask", "--llm", "small-model", "--json")
         told = json.loads(run(*words, "--dry-run").out)
         assert (told["requests"], told["to_send"], server.sent.total()) == (3, 3, 0)
         assert json.loads(run(*words, "--limit", 2).out)["calls_sent"] == 2

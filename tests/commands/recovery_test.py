@@ -43,10 +43,10 @@ def test_baselines_alone(run: Run, notes: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("recover", "FILE"), 2, "say whom to ask (--ask) or which fitted model"),
-        (("recover", "FILE", "--ask", "m", "--model", "x"), 2, "say whom to ask"),
-        (("recover", "FILE", "--ask", "m"), 4, "UNDERTONE_LLM_URL"),
-        (("recover", "nowhere.csv", "--ask", "m"), 2, "nowhere.csv"),
+        (("recover", "FILE"), 2, "give either --llm, a language model to ask, or --model"),
+        (("recover", "FILE", "--llm", "m", "--model", "x"), 2, "give either --llm"),
+        (("recover", "FILE", "--llm", "m"), 4, "UNDERTONE_LLM_URL"),
+        (("recover", "nowhere.csv", "--llm", "m"), 2, "nowhere.csv"),
         (("evaluate", "recovery"), 2, "give --references or --choices"),
         (("evaluate", "recovery", "--choices", "FILE", "--model", "x"), 2, "chooses none"),
     ],

@@ -123,7 +123,7 @@ def test_data_sets_that_are_not_there(run: Run, own: str, model_dir: Path) -> No
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
 def test_detection(run: Run, own: str, writer: Writer, model_dir: Path, name: str) -> None:
     """`study detection` asks about the problematic sentences, says the accuracy by bin, and does not ask twice."""
-    words = ("study", "detection", "--ask", name, "--source", own, "--day", DAY, "--model", model_dir, "--json")
+    words = ("study", "detection", "--llm", name, "--source", own, "--day", DAY, "--model", model_dir, "--json")
     done = run(*words)
     assert done.code == 0, done.err
     told = lines(done.out)
@@ -138,7 +138,7 @@ def test_detection(run: Run, own: str, writer: Writer, model_dir: Path, name: st
 
 def test_detection_needs_somebody_to_ask(run: Run, own: str, model_dir: Path) -> None:
     """Without an endpoint it exits with 4 and names the settings."""
-    done = run("study", "detection", "--ask", "m", "--source", own, "--day", DAY, "--model", model_dir)
+    done = run("study", "detection", "--llm", "m", "--source", own, "--day", DAY, "--model", model_dir)
     assert done.code == 4
     assert "UNDERTONE_LLM_URL" in done.err
 
@@ -173,7 +173,7 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Pa
     """`groups ask` writes a line a group for each intent, equal ones once, says what gave none, and checks them."""
     intents, out = tmp_path / "intents.txt", tmp_path / "groups.jsonl"
     intents.write_text("open the window\n\nnothing\n  go home \nopen the window\n", encoding="utf-8")
-    done = run("groups", "ask", intents, out, "--model", "small-model")
+    done = run("groups", "ask", intents, "--out", out, "--llm", "small-model")
     assert done.code == 0, done.err
     written = lines(out.read_text(encoding="utf-8"))
     assert [(row["group"], row["intent"]) for row in written] == [("g1", "open the window"), ("g2", "go home")]
@@ -182,7 +182,7 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Pa
     assert "1 intents gave none: malformed" in done.err
     assert "tau of length and level" in done.out
     assert writer.sent == {"open the window": 1, "nothing": 2, "go home": 1}  # what gave none is asked once more
-    assert run("groups", "ask", intents, tmp_path / "again.jsonl", "--model", "small-model", "--cache-only").code == 0
+    assert run("groups", "ask", intents, "-o", tmp_path / "again.jsonl", "--llm", "small-model", "--cache-only").code == 0
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
     assert writer.sent.total() == 4
 
@@ -190,7 +190,7 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Pa
 def test_groups_of_no_language(run: Run, home: Path, tmp_path: Path) -> None:
     """Groups are asked for in English or Chinese; anything else exits with 2 before anything is set up."""
     (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
-    done = run("groups", "ask", tmp_path / "intents.txt", tmp_path / "o.jsonl", "--model", "m", "--lang", "ja")
+    done = run("groups", "ask", tmp_path / "intents.txt", "-o", tmp_path / "o.jsonl", "--llm", "m", "--lang", "ja")
     assert done.code == 2
     assert "--lang should be en or zh, not 'ja'" in done.err
     assert not home.exists()
@@ -198,7 +198,7 @@ def test_groups_of_no_language(run: Run, home: Path, tmp_path: Path) -> None:
 
 def test_intents_that_are_not_there(run: Run, home: Path, tmp_path: Path) -> None:
     """A missing file of intents exits with 2 and is named."""
-    done = run("groups", "ask", tmp_path / "nowhere.txt", tmp_path / "o.jsonl", "--model", "m")
+    done = run("groups", "ask", tmp_path / "nowhere.txt", "-o", tmp_path / "o.jsonl", "--llm", "m")
     assert done.code == 2
     assert "nowhere.txt" in done.err
 

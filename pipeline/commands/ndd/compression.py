@@ -10,7 +10,7 @@ from pipeline.commands.terminal.options import Json, show
 
 def evaluate(
     data: Annotated[Path, typer.Option("--data", help="Sentences with compressions by people.")],
-    source: Annotated[str, typer.Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
+    data_format: Annotated[str, typer.Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
     predictions: Annotated[
         Path | None, typer.Option(help="Compressions of the same sentences, in our own format; else baselines alone.")
     ] = None,
@@ -21,13 +21,13 @@ def evaluate(
 
     Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
 
-    Examples: `undertone evaluate compression --data google/ --source google`;
+    Examples: `undertone evaluate compression --data google/ --data-format google`;
     `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
     """
     from pipeline.tasks.ndd import datasets
     from pipeline.tasks.record import runs
 
-    found = datasets.read(data, source, split)
+    found = datasets.read(data, data_format, split)
     answers = datasets.predicted(predictions, found.rows) if predictions else None
     told = datasets.measured(found.rows, answers)
     show(told if as_json else datasets.shown(told), as_json)

@@ -1,4 +1,4 @@
-"""Commands about semantic distance and text compression: ndd, compress, score context_shift, studies of NDD."""
+"""Commands about semantic distance and text compression: ndd, compress, score context-shift, studies of NDD."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +10,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, show, tell, today
+from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, show, tell, today
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record.retry import retry
 
@@ -49,8 +49,8 @@ def ndd(
     0 for the same sentence; with hellinger and mean at most 1. Perplexity, and with a transformer the cosine of [CLS],
     stand beside it.
 
-    Examples: `undertone ndd "The soup is hot." "The soup is cold." --explain`;
-    `undertone ndd "我很冷" "我很热" -m bert-base-chinese@<commit>`
+    Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
+    `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
     """
     from typing import get_args
 
@@ -136,8 +136,10 @@ def compress(
     threshold: Annotated[
         float, typer.Option(help="What a span may cost, N_max; the paper's number is for a real model.")
     ] = 1.0,
-    longest: Annotated[int | None, typer.Option(min=1, help="Words of a span, L_max; 5, with --syntax 9.")] = None,
-    rounds_at_most: Annotated[int, typer.Option("--rounds-at-most", min=1, help="Rounds without a ratio.")] = 5,
+    max_span: Annotated[
+        int | None, typer.Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")
+    ] = None,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds at most, without a ratio.")] = 5,
     nu: Annotated[float, typer.Option(help="Below 1 later words are dropped more easily.")] = 1.0,
     system: Annotated[
         str | None,
@@ -155,14 +157,14 @@ def compress(
 
     A file comes back with `compressed`, `ratio` and `signature`; with --rounds also with `after`, a text a round.
 
-    Examples: `undertone compress "The old shop, which nobody liked, is shut." --ratio 0.5 --rounds`;
-    `undertone compress articles.csv -c body --ratio 0.44 -o short.csv -m bert-base-cased@<commit>`
+    Examples: `undertone ndd compress "The old shop, which nobody liked, is shut." --ratio 0.5 --rounds`;
+    `undertone ndd compress articles.csv -c body --ratio 0.44 -o short.csv -m bert-base-cased@<commit>`
     """
     from pipeline.score.compress.search import Search
     from pipeline.tasks.ndd import systems as work
 
     name = system or (work.SYNTAX_SYSTEM if syntax else work.SYSTEM)
-    search = Search(ratio=ratio, threshold=threshold, longest=longest, rounds=rounds_at_most)
+    search = Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds)
     numbers = work.Numbers(nu=nu)
     if _is_file(what):
         _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
@@ -220,9 +222,9 @@ def _compress_file(
 
 def score_context_shift(
     file: Annotated[
-        Path | None, typer.Argument(help="Comments with the columns text and context; without: --day.")
+        Path | None, typer.Argument(help="Comments with the columns text and context; a day's by default.")
     ] = None,
-    day: Annotated[str | None, typer.Option("--day", help="UTC day whose comments are scored into `scores`.")] = None,
+    day: Day = "",
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
     context_column: Annotated[str, typer.Option(help="Column with the contexts.")] = "context",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
@@ -232,21 +234,20 @@ def score_context_shift(
 ) -> None:
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)): 0 to 1.
 
-    Examples: `undertone score context_shift comments.csv -o scored.csv`;
-    `undertone score context_shift --day 2026-11-19`
+    Examples: `undertone score context-shift comments.csv -o scored.csv`;
+    `undertone score context-shift --day 2026-11-19`
     """
     from pipeline.tasks.ndd import context_shift as work
 
-    if (file is None) == (day is None):
-        raise BadInput("say which comments: a file, or --day")
-    if day:
+    check_source(file, day)
+    if file is None:
+        day = day or today()
         with console.progress("scoring") as done:
             rows = retry(partial(work.score_day, day, model, done=done))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
         return
-    assert file is not None
     files.put(_shifted(file, text_column, context_column, model, encoding), out, as_json=as_json)
 
 
@@ -280,7 +281,7 @@ def train_count_lm(
 
     Without a file those of each language in the tables, in force from the day on.
 
-    Examples: `undertone train count_lm`; `undertone train count_lm texts.txt -o counts/`
+    Examples: `undertone train count-lm`; `undertone train count-lm texts.txt -o counts/`
     """
     from pipeline.tasks.ndd import masked_lm as work
 

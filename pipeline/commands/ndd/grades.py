@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.label import Sheets
+from pipeline.commands.label import Raters
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.tasks.record.retry import retry
@@ -17,12 +17,14 @@ Source = Annotated[str, typer.Option(help="Name that the compressions are filed 
 
 def rate(
     source: Source = "sample",
-    sheet: Sheets = None,
-    systems: Annotated[
-        list[str] | None, typer.Option("--systems", help="A system, or gold; repeat it; all there are by default.")
+    rater: Raters = None,
+    system: Annotated[
+        list[str] | None, typer.Option("--system", help="A system, or gold; repeat it; all there are by default.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Sentences, of those that all these systems compressed.")] = 100,
-    folder: Annotated[Path | None, typer.Option(help="Where to; below UNDERTONE_LABELLING by default.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
+    ] = None,
     lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
     day: Day = "",
 ) -> None:
@@ -30,18 +32,18 @@ def rate(
 
     Two people grade each sentence, with all its compressions. The day is that of the compressions.
 
-    Examples: `undertone ndd-study rate --sheet anna --sheet ben --lang en`;
-    `undertone ndd-study rate --source google --systems ndd --systems fast_ndd --systems gold --count 100 --sheet anna
-    --sheet ben`
+    Examples: `undertone ndd rate --rater anna --rater ben --lang en`;
+    `undertone ndd rate --source google --system ndd --system fast_ndd --system gold --limit 100 --rater anna
+    --rater ben`
     """
     from pipeline.tasks.ndd import grades
 
     warehouse.create()
-    day, out = day or today(), folder or grades.project(source).folder
-    grades.check(out, sheet or ())  # before anything is given out
-    retry(partial(grades.select, source, day, systems or (), count, this_run()))
-    given = grades.export(source, day, out, sheet or (), lang, count, systems or ())
-    console.say(f"{out}: {given:,} compressions")
+    day, folder = day or today(), out or grades.project(source).folder
+    grades.check(folder, rater or ())  # before anything is given out
+    retry(partial(grades.select, source, day, system or (), limit, this_run()))
+    given = grades.export(source, day, folder, rater or (), lang, limit, system or ())
+    console.say(f"{folder}: {given:,} compressions")
 
 
 def ratings(
@@ -57,8 +59,8 @@ def ratings(
 
     Without files those in `labels` in the folder of the source are read.
 
-    Examples: `undertone ndd-study ratings anna.xlsx ben.xlsx`; `undertone ndd-study ratings --source google anna.xlsx`;
-    `undertone ndd-study ratings --tool simulated --json`
+    Examples: `undertone ndd ratings anna.xlsx ben.xlsx`; `undertone ndd ratings --source google anna.xlsx`;
+    `undertone ndd ratings --tool simulated --json`
     """
     from pipeline.tasks.ndd import grades
 

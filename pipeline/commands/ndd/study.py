@@ -19,7 +19,7 @@ def compress_data(
     data: Annotated[
         Path | None, typer.Option("--data", help="Sentences with compressions by people; the sample's by default.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="own, google, broadcast or colloquial.")] = "own",
+    data_format: Annotated[str, typer.Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
     source: Annotated[str, typer.Option(help="Name to file the compressions under.")] = "sample",
     split: Annotated[str | None, typer.Option(help="Part of the data, such as test.")] = None,
     system: Annotated[list[str] | None, typer.Option(help="Repeat it; all that the model can do by default.")] = None,
@@ -34,7 +34,7 @@ def compress_data(
 ) -> None:
     """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
 
-    Example: `undertone ndd-study compress --data google.jsonl --format google --source google -m NAME@COMMIT`
+    Example: `undertone ndd measure --data google.jsonl --data-format google --source google -m NAME@COMMIT`
     """
     from pipeline.tasks.ndd import compressions as work
     from pipeline.tasks.ndd import datasets, grades, masked_lm
@@ -52,14 +52,14 @@ def compress_data(
     staged = []
     for name in wanted:
         with console.working(f"compressing by {name}"):
-            given = (name, source, day, path, form, split, model, str(syntax) if syntax else None, ratio)
+            given = (name, source, day, path, data_format, split, model, str(syntax) if syntax else None, ratio)
             staged.append(work.stage(*given))
     retry(partial(work.publish, staged, source, day))
     retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
     retry(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
     if thresholds:
         with console.working("trying thresholds"):
-            rows = work.ratios(work.items(path, form, split), source, day, model)
+            rows = work.ratios(work.items(path, data_format, split), source, day, model)
         retry(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
     for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
         if not as_json:
@@ -79,7 +79,7 @@ def measure_distance(
 ) -> None:
     """Test the distance into `studies`: edits (table 1), overlap (figure 3), pruning (table 7), predicates (table 8).
 
-    Example: `undertone ndd-study test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
+    Example: `undertone ndd test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
     """
     from pipeline.tasks.ndd import compressions as study_of
     from pipeline.tasks.ndd import distance as work
@@ -106,7 +106,7 @@ def measure_distance(
 def page(day: Day = "") -> None:
     """Write the page of compressions and tests, and print its path.
 
-    Example: `undertone ndd-study page`
+    Example: `undertone ndd page`
     """
     from pipeline.tasks.ndd import page as ndd_page
 

@@ -15,7 +15,7 @@ def backfill(
     source: Annotated[str, typer.Option(help="all, or one source to collect.")] = "all",
     backwards: Annotated[bool, typer.Option("--backwards", help="The last day first.")] = False,
 ) -> None:
-    """Take days from the inbox through collect, tokenize, score and report, again or for the first time.
+    """Run days through collect, tokenize, score and report, again or for the first time.
 
     Any order and any repetition gives the same tables. A day without comments has no report; one that fails does not
     stop the others, and is named at the end. With Airflow: `airflow backfill create --dag-id collect …`.

@@ -41,7 +41,7 @@ def forget(
     ] = 24,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Erase everything that comes from some comments, models included, and write a receipt.
+    """Erase everything that comes from some comments, and write a receipt. Models that hold their words are erased too.
 
     Examples: `undertone forget --comment-id 42 --source weibo --dry-run`;
     `undertone forget --file requests.csv`; `undertone forget --origin comments.csv --yes`

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import uuid4
 
 import duckdb
@@ -16,6 +16,7 @@ import typer
 
 from pipeline import settings, warehouse
 from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Json
 from pipeline.errors import BadInput
 
 WRITES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -25,8 +26,11 @@ GRACE = 1.0  # seconds for DuckDB to stop when interrupted; some of its function
 
 def query(
     sql: Annotated[str, typer.Argument(help="One select in DuckDB's dialect, over tables and views.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="csv, safe for spreadsheets.")] = False,
+    as_json: Json = False,
+    format_: Annotated[
+        Literal["table", "csv", "json"],
+        typer.Option("--format", help="A table, csv that is safe for spreadsheets, or one JSON object a line."),
+    ] = "table",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: csv, tsv, jsonl or parquet.")] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds after which the query is stopped; 0: never.")] = 300,
     memory: Annotated[float, typer.Option(min=0.1, help="Gigabytes that the query may take.")] = 3,
@@ -34,10 +38,10 @@ def query(
         bool, typer.Option("--unsafe", help="All that DuckDB can do: files, network, settings. Not inside a task.")
     ] = False,
 ) -> None:
-    """Ask the tables. A query reads tables and views alone; it changes nothing.
+    """Query the tables with SQL. A query changes nothing: it reads tables and views alone.
 
     Examples: `undertone query "select * from most_implicit order by rank limit 5"`;
-    `undertone query "select * from implicitness_by_source_day" --csv`;
+    `undertone query "select * from implicitness_by_source_day" --format csv`;
     `undertone query "select * from comments" -o comments.parquet`
     """
     if out and out.suffix.lower() not in WRITES:
@@ -49,8 +53,8 @@ def query(
         con = warehouse.connect(sql, unsafe=unsafe, memory=f"{memory * 2000 / 3:.0f}MB", spill=spill)
         connections.append(con)
         frames = warehouse.read(con, sql, unsafe=unsafe)
-        if as_json or as_csv or out:
-            files.put(frames, out, as_json=as_json)
+        if as_json or format_ != "table" or out:
+            files.put(frames, out, as_json=as_json or format_ == "json")
         else:
             _show(frames)
         con.close()
@@ -75,7 +79,7 @@ def _show(frames: Iterator[pl.DataFrame]) -> None:
             break
     console.table(rows.head(SHOWN))
     if rows.height > SHOWN:
-        console.say(f"these are the first {SHOWN:,} rows; --csv, --json or -o FILE gives all")
+        console.say(f"these are the first {SHOWN:,} rows; --format csv, --json or -o FILE gives all")
 
 
 def _run_limited(

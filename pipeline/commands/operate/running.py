@@ -14,7 +14,7 @@ def health(
     page: Annotated[bool, typer.Option("--page", help="Write the page and print its path.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Say how each step of the last days went: ok, late, unusual or missing. Exit code 1 if one is missing.
+    """Print the state of each step of the last days: ok, late, unusual or missing. Exit code 1 if one is missing.
 
     Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
     """
@@ -32,7 +32,7 @@ def health(
 
 
 def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the days.")] = False) -> None:
-    """Find days that lack tokens or scores, because a DAG was paused or failed, and make them.
+    """Find days that lack tokens or scores, and make them. Such days are left when a DAG was paused or failed.
 
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
@@ -58,7 +58,7 @@ def up() -> None:
 
 
 def down() -> None:
-    """Stop the Airflow that `up` or `demo` started; no process of it stays.
+    """Stop the Airflow that `up` or `demo` started. No process of it stays.
 
     Example: `undertone down`
     """
@@ -72,7 +72,7 @@ def down() -> None:
 
 
 def demo() -> None:
-    """Run the shipped sample through the whole pipeline on Airflow and show what comes out.
+    """Run the shipped sample through the whole pipeline on Airflow, and show the results.
 
     Example: `undertone demo`
     """
@@ -84,7 +84,7 @@ def demo() -> None:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
-    """Say what is installed and found, and what to do about each thing that is not.
+    """Check what is installed, and print what to do about each missing part. Exit code 1 if a needed part is missing.
 
     Example: `undertone doctor`
     """

@@ -29,7 +29,7 @@ def maintain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check the tables, compact small files, expire replaced snapshots, sweep what nobody refers to.
+    """Check the tables, compact small files, expire old snapshots, remove files that no table refers to.
 
     A damaged table is named with partition and file and left as it is; the exit code is 2 then. The SQLite catalog is
     copied to <home>/backups first.
@@ -61,7 +61,7 @@ def maintain(
 def check(
     deep: Annotated[bool, typer.Option("--deep", help="Compare every file with its checksum instead.")] = False,
 ) -> None:
-    """Run the data checks of sql/checks; with --deep look for damaged files. Exit code 1 if something does not hold.
+    """Run the data checks of sql/checks, or look for damaged files. Exit code 1 if a check fails or a file is damaged.
 
     Examples: `undertone check`; `undertone check --deep`
     """
@@ -99,7 +99,7 @@ def recover_catalog(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a lost or damaged catalog again from the tables' metadata files. Stop everything else before.
+    """Rebuild a lost or damaged catalog from the tables' metadata files. Stop everything else first.
 
     A damaged SQLite catalog is moved aside, not deleted. Tables that a sound catalog knows stay as they are. States
     that it does not know are kept and listed; `--take` makes it name one of them.

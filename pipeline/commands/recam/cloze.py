@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.label import Sheets, Tool
+from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
@@ -141,29 +141,29 @@ def page(day: Day = "") -> None:
 
 def rate(
     subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
-    count: Annotated[int | None, typer.Option(min=1, help="Items to give; all by default.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Items to rate at most; all by default.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
     ] = None,
-    sheet: Sheets = None,
-    label_studio: Annotated[bool, typer.Option("--label-studio", help="Give them to Label Studio instead.")] = False,
+    rater: Raters = None,
+    tool: RatingTool = "files",
     day: Day = "",
 ) -> None:
     """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
 
-    Examples: `undertone cloze rate imperceptibility --count 200 --sheet anna --sheet ben`;
-    `undertone cloze rate imperceptibility --label-studio`
+    Examples: `undertone cloze rate imperceptibility --limit 200 --rater anna --rater ben`;
+    `undertone cloze rate imperceptibility --tool label_studio`
     """
     from pipeline.tasks.labelling import projects
     from pipeline.tasks.recam import ratings, targets
 
     name = targets.check_subtask(subtask)
-    retry(partial(ratings.select, name, day or today(), count, this_run()))
-    if label_studio:
+    retry(partial(ratings.select, name, day or today(), limit, this_run()))
+    if tool == "label_studio":
         console.say(f"{ratings.push(name, projects.find_studio()):,} tasks given to Label Studio")
         return
     folder = out or ratings.get_project(name).folder
-    console.say(f"{folder}: {ratings.export(name, folder, sheet or []):,} tasks")
+    console.say(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")
 
 
 def ratings(

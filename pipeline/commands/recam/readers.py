@@ -123,7 +123,7 @@ def train_masked_lm(
 ) -> None:
     """Adapt an encoder to texts by masking words in them (task-adaptive pre-training).
 
-    Example: `undertone train masked_lm xsum.jsonl -c document -o adapted/`, then
+    Example: `undertone train masked-lm xsum.jsonl -c document -o adapted/`, then
     `undertone train reader --profile masked --from adapted/ …`
     """
     from pipeline.commands.terminal import files

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pipeline import private, settings
+from pipeline.commands.terminal import renamed
 
 MARKUP: Any = "markdown"
 OUTPUTS: list[private.Output] = []  # files that a person named as `out`: they follow their umask, all else is private
@@ -53,9 +54,15 @@ def group(panels: Mapping[str, Mapping[str, Command | Family]]) -> type[TyperGro
     """The class of a group with these commands and families, by the panels of its help."""
     entries = {name: _defer(name, entry, panel) for panel, within in panels.items() for name, entry in within.items()}
 
+    families = {name: entry.places for within in panels.values() for name, entry in within.items()
+                if isinstance(entry, Family)}  # fmt: skip
+
     class Group(TyperGroup):
-        def __init__(self, **given: Any) -> None:
-            super().__init__(**{**given, "commands": entries})
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**{**options, "commands": entries})
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            return super().resolve_command(ctx, renamed.rename(args, families))
 
     return Group
 

@@ -27,6 +27,12 @@ def today() -> str:
     return dt.datetime.now(dt.UTC).date().isoformat()
 
 
+def check_source(file: object, day: str) -> None:
+    """Refuse a file together with a day: a command scores one or the other."""
+    if file and day:
+        raise BadInput("give a file or --day, not both")
+
+
 def named(value: str) -> str:
     """A name that is not blank."""
     if not value.strip():

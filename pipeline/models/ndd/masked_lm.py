@@ -242,7 +242,7 @@ def load(
 
     Args:
         source: any model of transformers with a head for masked words, as `pretrained_reader.opened` names it: a
-            folder, such as `undertone train masked_lm` writes, or `bert-base-cased@<commit>`.
+            folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
         masks: one for a word, as released; or as many as it has pieces, for models with whole-word masking such as
             `hfl/chinese-roberta-wwm-ext@<commit>`.
         batch: rows that go through the encoder at once.
@@ -261,7 +261,7 @@ def load(
     if not found.is_headed:
         raise BadInput(
             f"{source}: has no head for masked words, so what it says of them is chance; give it one with "
-            "`undertone train masked_lm`, or take a model that has one"
+            "`undertone train masked-lm`, or take a model that has one"
         )
     pieces, unknown = models.pieces(models.pieces_of(found)), found.tokenizer.unk_token_id
     if unknown is None or not (pieces.before and pieces.after):

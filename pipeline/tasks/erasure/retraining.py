@@ -82,7 +82,7 @@ def format_command(row: Mapping[str, Any]) -> str:
     if row["day"] is None or training is None:
         return _ADAPTED if str(row["model_id"]).startswith("masked_lm-") else _BY_HAND
     if kind in _COUNTS:
-        words = ["count_lm", "--lang", kind[-2:]]
+        words = ["count-lm", "--lang", kind[-2:]]
     elif kind.startswith("commenter_"):
         words = ["commenter", "--system", kind.removeprefix("commenter_")]
     elif kind.startswith("reader_"):

@@ -62,7 +62,7 @@ def compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataF
     if not rows.height:
         days = of_source.select(pl.col("day").unique().sort()).collect()["day"]
         known = f"there are of {', '.join(map(str, days))}" if len(days) else "there are none of any day"
-        raise Missing(f"no compressions of {source!r} on {day}; {known}; make some: `undertone ndd-study compress`")
+        raise Missing(f"no compressions of {source!r} on {day}; {known}; make some: `undertone ndd measure`")
     there = rows["system"].unique().sort().to_list()
     if strange := [system for system in systems if system not in there]:
         raise BadInput(f"no compressions of {source!r} by {strange[0]!r} on {day}; there are by {', '.join(there)}")
@@ -123,7 +123,7 @@ def tasks_of(source: str, day: str) -> Tasks:
     """
     given, chosen = _given(source), _selections(source, day)
     if not chosen:
-        how = f"`undertone ndd-study rate --source {source} --day {day}`"
+        how = f"`undertone ndd rate --source {source} --day {day}`"
         raise Missing(f"no compressions of {source!r} on {day} were given to raters: {how}")
     rows = compressions(source, day)
     drawn = [

@@ -28,7 +28,7 @@ def write(day: str, ref: str | None = None) -> str:
     """
     told = inputs(day, ref)
     if all(part is None for name, part in told._asdict().items() if name not in ("explained", "signatures")):
-        raise Missing(f"there is nothing of NDD on {day}: `undertone ndd-study compress --day {day}`")
+        raise Missing(f"there is nothing of NDD on {day}: `undertone ndd measure --day {day}`")
     return pages.write_page(f"ndd-{day}.html", page.page(day, told))
 
 

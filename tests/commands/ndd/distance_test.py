@@ -26,16 +26,16 @@ def few(tmp_path: Path) -> Path:
 
 def test_distance_of_two_sentences(run: Run) -> None:
     """0 for the same one, above it for another; by counts it is said that they are no result."""
-    same = run("ndd", ONE, ONE, "--json")
+    same = run("ndd", "distance", ONE, ONE, "--json")
     assert same.code == 0
     told = json.loads(same.out)
     assert (told["ndd"], told["delta_perplexity"], told["rows"]) == (0, 0, [])
     assert told["signature"].startswith("count:")
     assert "the mechanics, no result; --model takes a real masked language model" in same.err
-    other = json.loads(run("ndd", ONE, OTHER, "--json").out)
+    other = json.loads(run("ndd", "distance", ONE, OTHER, "--json").out)
     assert 0 < other["ndd"] <= 1
     assert "cosine" not in other
-    shown = run("ndd", ONE, OTHER)
+    shown = run("ndd", "distance", ONE, OTHER)
     assert f"ndd  {other['ndd']:.4f}" in shown.out
     assert f"signature  {other['signature']}" in shown.out
     assert json.loads(run("ndd", "我很冷", "我很热", "--json").out)["signature"] != other["signature"]
@@ -43,10 +43,10 @@ def test_distance_of_two_sentences(run: Run) -> None:
 
 def test_distance_explained(run: Run) -> None:
     """A row for each word that both have; the shares make up the distance."""
-    told = json.loads(run("ndd", ONE, OTHER, "--explain", "--json").out)
+    told = json.loads(run("ndd", "distance", ONE, OTHER, "--explain", "--json").out)
     assert [row["word"] for row in told["rows"]] == ["The", "old", "shop", "is", "."]
     assert sum(row["share"] for row in told["rows"]) == pytest.approx(told["ndd"])
-    shown = run("ndd", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance")
+    shown = run("ndd", "distance", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance")
     assert shown.code == 0
     assert all(name in shown.out for name in ("divergence", "weight", "share", "shop", "delta_perplexity"))
     hostile = run("ndd", "[MASK] [red]=1+1[/red]", "[MASK] \u202e{0}", "--explain")
@@ -65,17 +65,17 @@ def test_distance_explained(run: Run) -> None:
 )
 def test_distances_that_cannot_be(run: Run, words: tuple[str, ...], said: str) -> None:
     """What was found is named, and what was expected."""
-    told = run("ndd", ONE, OTHER, *words)
+    told = run("ndd", "distance", ONE, OTHER, *words)
     assert (told.code, told.out) == (2, "")
     assert said in told.err
-    empty = run("ndd", ONE, " ")
+    empty = run("ndd", "distance", ONE, " ")
     assert empty.code == 2
     assert "expected two sentences with a word each" in empty.err
 
 
 def test_a_transformer_has_a_cosine(run: Run, bert: Path) -> None:
     """With a real model it stands beside the distance, no warning does, and systems of states can compress."""
-    told = run("ndd", ONE, OTHER, "--model", bert, "--json")
+    told = run("ndd", "distance", ONE, OTHER, "--model", bert, "--json")
     assert told.code == 0
     numbers = json.loads(told.out)
     assert [*numbers] == ["ndd", "delta_perplexity", "cosine", "signature", "rows"]
@@ -84,28 +84,28 @@ def test_a_transformer_has_a_cosine(run: Run, bert: Path) -> None:
     assert numbers["signature"].startswith(f"hf:{bert.name}@")
     assert "the mechanics" not in told.err
     for system in ("cosine", "bertscore"):
-        made = run("compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json")
+        made = run("ndd", "compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json")
         row = json.loads(made.out)
         assert row["ratio"] == 0.5
         assert row["signature"].startswith(f"compression:{system}|hf:")
-    assert run("compress", ONE, "--system", "cosine").code == 2
+    assert run("ndd", "compress", ONE, "--system", "cosine").code == 2
 
 
 def test_a_text_is_compressed(run: Run) -> None:
     """To the share that was asked for; with --rounds a row a round, the last of them the compression."""
-    plain = run("compress", TEXT, "--ratio", "0.5")
+    plain = run("ndd", "compress", TEXT, "--ratio", "0.5")
     assert plain.code == 0
     assert 0 < len(plain.out.split()) < len(TEXT.split())
-    told = json.loads(run("compress", TEXT, "--ratio", "0.5", "--rounds", "--json").out)
+    told = json.loads(run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds", "--json").out)
     assert told["compressed"] == told["after"][-1] == plain.out.strip()
     assert told["ratio"] == pytest.approx(0.5, abs=0.05)
     assert told["text"] == TEXT
-    shown = run("compress", TEXT, "--ratio", "0.5", "--rounds").out
+    shown = run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds").out
     assert "round" in shown
     assert shown.rstrip().endswith(plain.out.strip())
-    assert run("compress", "a\u0000b" * 400).code == 0  # no name of a file
+    assert run("ndd", "compress", "a\u0000b" * 400).code == 0  # no name of a file
     first = json.loads(
-        run("compress", TEXT, "--threshold", "9", "--longest", "1", "--rounds-at-most", "1", "--json").out
+        run("ndd", "compress", TEXT, "--threshold", "9", "--max-span", "1", "--max-rounds", "1", "--json").out
     )
     assert len(first["after"]) == 1
     assert "threshold:9|rounds:1" in first["signature"]
@@ -120,13 +120,13 @@ def test_a_text_is_compressed(run: Run) -> None:
         ((TEXT, "--system", "nnd"), "no system 'nnd'; there are ndd, ndd_sc"),
         ((TEXT, "--out", "short.csv"), "expected a text, or a file of texts"),
         ((TEXT, "-c", "body"), "expected a text, or a file of texts"),
-        ((TEXT, "--longest", "0"), "longest"),
+        ((TEXT, "--max-span", "0"), "max-span"),
         ((TEXT, "--syntax", sample.TREES), "trees.conllu: no tree of the words 'The old shop ,"),
     ],
 )
 def test_texts_that_cannot_be_compressed(run: Run, words: tuple[str, ...], said: str) -> None:
     """Exit code 2, a message that names what was expected, and nothing on standard output."""
-    told = run("compress", *words)
+    told = run("ndd", "compress", *words)
     assert (told.code, told.out) == (2, "")
     assert said in told.err
 
@@ -134,7 +134,7 @@ def test_texts_that_cannot_be_compressed(run: Run, words: tuple[str, ...], said:
 def test_with_trees_subtrees_go(run: Run) -> None:
     """A file of trees is enough to drop subtrees alone."""
     text = "The council voted on Tuesday to close the old library on Fenn Street, which opened in 1931."
-    told = json.loads(run("compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").out)
+    told = json.loads(run("ndd", "compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").out)
     assert told["signature"].startswith("compression:ndd_sc|")
     assert "voted" in told["compressed"]  # the root
 
@@ -146,7 +146,7 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
         csv.writer(file).writerows(
             [["id", "body"], ["1", TEXT], ["2", "=1+1 is two today"], ["3", ""], ["4", "我很冷。你呢？"]]
         )
-    made = run("compress", path, "-c", "body", "--ratio", "0.99", "-o", out)
+    made = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99", "-o", out)
     assert (made.code, made.out) == (0, "")
     assert f"wrote {out}" in made.err
     with out.open(encoding="utf-8", newline="") as file:
@@ -156,35 +156,34 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     assert rows[1]["compressed"] == "'=1+1 is two today"
     assert (rows[2]["compressed"], rows[2]["ratio"]) == ("", "")
     assert rows[3]["compressed"] == "我很冷。你呢？"
-    plain = run("compress", path, "-c", "body", "--ratio", "0.99")
+    plain = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99")
     assert [*csv.DictReader(plain.out.splitlines())] == rows
-    lines = [json.loads(line) for line in run("compress", path, "-c", "body", "--rounds", "--json").out.splitlines()]
+    lines = [json.loads(line) for line in run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()]
     assert lines[1]["body"] == "=1+1 is two today"
     assert lines[0]["after"][-1] == lines[0]["compressed"]
     assert lines[2]["compressed"] is lines[2]["after"] is None
-    lost = run("compress", path, "-c", "title")
+    lost = run("ndd", "compress", path, "-c", "title")
     assert lost.code == 2
     assert "no column 'title'; there are id, body" in lost.err
-    assert run("compress", path, "-c", "body", "-o", tmp_path / "short.pdf").code == 2
+    assert run("ndd", "compress", path, "-c", "body", "-o", tmp_path / "short.pdf").code == 2
 
 
 def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
-    """0 without a context; a file without the column, or none of both ways, is refused."""
+    """0 without a context; a file without the column, or a file and a day, are refused."""
     path, out = tmp_path / "comments.csv", tmp_path / "scored.jsonl"
     path.write_text("text,context\nYou are on time.,The bus was late.\nYou are on time.,\n", encoding="utf-8")
-    assert run("score", "context_shift", path, "-o", out).code == 0
+    assert run("score", "context-shift", path, "-o", out).code == 0
     first, second = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     assert 0 < first["context_shift"] <= 1
     assert second["context_shift"] == 0
-    assert "context_shift|count:" in run("score", "context_shift", path).out
+    assert "context_shift|count:" in run("score", "context-shift", path).out
     path.write_text("text,title\na b,c\n", encoding="utf-8")
-    bad = run("score", "context_shift", path)
+    bad = run("score", "context-shift", path)
     assert bad.code == 2
     assert "no column 'context'; there are text, title; say which with --context-column" in bad.err
-    for words in ([], [path, "--day", DAY]):
-        neither = run("score", "context_shift", *words)
-        assert neither.code == 2
-        assert "say which comments: a file, or --day" in neither.err
+    both = run("score", "context-shift", path, "--day", DAY)
+    assert both.code == 2
+    assert "give a file or --day, not both" in both.err
 
 
 @pytest.mark.usefixtures("tables")
@@ -194,39 +193,39 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
         {"comment_id": str(at), "lang": "en", "text": f"The bus {at} is late.", "context": "So"} for at in range(40)
     ]
     warehouse.overwrite("comments", warehouse.slice_of(day=DAY), filled("comments", *rows))
-    counted = run("train", "count_lm", "--day", DAY)
+    counted = run("train", "count-lm", "--day", DAY)
     assert counted.code == 0
-    told = run("train", "count_lm", "--day", DAY, "--json").out.splitlines()
+    told = run("train", "count-lm", "--day", DAY, "--json").out.splitlines()
     english, chinese = (json.loads(line)["model_id"] for line in told)
     assert len(english) == 64
     assert chinese is None
-    assert json.loads(run("train", "count_lm", "--day", DAY, "--lang", "en", "--json").out)["model_id"] == english
-    assert run("train", "count_lm", "--day", DAY, "--lang", "zh").code == 4
-    scored = run("score", "context_shift", "--day", DAY)
+    assert json.loads(run("train", "count-lm", "--day", DAY, "--lang", "en", "--json").out)["model_id"] == english
+    assert run("train", "count-lm", "--day", DAY, "--lang", "zh").code == 4
+    scored = run("score", "context-shift", "--day", DAY)
     assert f"40 scores for {DAY}" in scored.err
     assert set(warehouse.scan("scores").collect()["model_id"]) == {english}
-    assert "the mechanics, no result" in run("ndd", ONE, OTHER).err
+    assert "the mechanics, no result" in run("ndd", "distance", ONE, OTHER).err
     path = tmp_path / "texts.txt"
     path.write_text(f"{ONE}\n{OTHER}\n", encoding="utf-8")
-    told = run("train", "count_lm", path, "-o", tmp_path / "counts", "--json")
+    told = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
     assert json.loads(told.out) == {"sentences": 2, "words": 12, "vocabulary": 7}
-    assert json.loads(run("ndd", ONE, OTHER, "-m", tmp_path / "counts", "--json").out)["signature"].startswith("count:")
-    alone = run("train", "count_lm", path)
+    assert json.loads(run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts", "--json").out)["signature"].startswith("count:")
+    alone = run("train", "count-lm", path)
     assert alone.code == 2
     assert "a file and --out go together" in alone.err
-    assert run("train", "count_lm", "--lang", "fr").code == 2
+    assert run("train", "count-lm", "--lang", "fr").code == 2
 
 
 @pytest.mark.usefixtures("wordnet")
 def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
     """Compress and measure, test the distance, and a page: one command each; another system is put beside."""
-    assert run("ndd-study", "page", "--day", DAY).code != 0
+    assert run("ndd", "page", "--day", DAY).code != 0
     data = ["--data", few, "--source", "few", "--day", DAY]
-    made = run("ndd-study", "compress", *data, "--system", "fast_ndd", "--thresholds")
+    made = run("ndd", "measure", *data, "--system", "fast_ndd", "--thresholds")
     assert made.code == 0, made.err
     assert "few, en" in made.err
     assert "fast_ndd" in made.out
-    again = run("ndd-study", "compress", *data, "--system", "ppl_deleter", "--json")
+    again = run("ndd", "measure", *data, "--system", "ppl_deleter", "--json")
     told = [json.loads(line) for line in again.out.splitlines()]
     assert {row["by"] for row in told} == {"gold", "unedited", "head", "tail", "random", "fast_ndd", "ppl_deleter"}
     assert {row["lang"] for row in told} == {"en", "zh"}
@@ -238,11 +237,11 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
     ]
     lines = [json.dumps({"one": one, "other": other, "similarity": at}) for at, (one, other) in enumerate(rows)]
     pairs.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    tested = run("ndd-study", "test", "--pairs", pairs, "--limit", "4", "--day", DAY)
+    tested = run("ndd", "test", "--pairs", pairs, "--limit", "4", "--day", DAY)
     assert tested.code == 0, tested.err
     assert all(study in tested.err for study in ("similarity", "pruning", "predicates"))
     assert "supervised" in tested.out
-    page = run("ndd-study", "page", "--day", DAY)
+    page = run("ndd", "page", "--day", DAY)
     assert page.code == 0, page.err
     assert "PPL Deleter" in Path(page.out.strip()).read_text(encoding="utf-8")
     assert run("check").code == 0
@@ -254,7 +253,7 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
         (("--source", "mine"), "--source names the data; give --data as well"),
         (("--data", sample.COMPRESSIONS), "say under which --source the data should be filed"),
         (("--system", "nnd"), "no system 'nnd'; there are ndd"),
-        (("--data", sample.COMPRESSIONS, "--source", "s", "--format", "x"), "no source 'x'; there are own, google"),
+        (("--data", sample.COMPRESSIONS, "--source", "s", "--data-format", "x"), "no source 'x'; there are own, google"),
         (
             ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
             "no rows of the part 'dev'; there are test",
@@ -263,7 +262,7 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
 )
 def test_data_that_cannot_be_compressed(run: Run, words: tuple[str, ...], said: str) -> None:
     """Refused with what was expected, before a row is written."""
-    told = run("ndd-study", "compress", *words, "--day", DAY)
+    told = run("ndd", "measure", *words, "--day", DAY)
     assert told.code == 2
     assert said in told.err
     warehouse.create()

@@ -38,9 +38,9 @@ def compressed(tables: Path) -> Path:
 
 def test_out_to_raters_and_back(compressed: Path, tmp_path: Path) -> None:
     """Two sheets of some systems' compressions; filled in they give means with the paper's beside, as text and JSON."""
-    chosen = [word for system in ("gold", "head") for word in ("--systems", system)]
+    chosen = [word for system in ("gold", "head") for word in ("--system", system)]
     given = run(
-        "rate", *chosen, "--count", 5, "--folder", tmp_path, "--sheet", "anna", "--sheet", "ben", "--lang", "en"
+        "rate", *chosen, "--limit", 5, "--out", tmp_path, "--rater", "anna", "--rater", "ben", "--lang", "en"
     )
     assert given.exit_code == 0
     assert "10 compressions" in given.output
@@ -59,7 +59,7 @@ def test_out_to_raters_and_back(compressed: Path, tmp_path: Path) -> None:
     assert {row["by"] for row in found["rows"]} == {"human"}
     assert len(found["agreement"]) == 6
     with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
-        run("rate", *chosen, "--count", 5, "--folder", tmp_path, "--sheet", "anna", "--sheet", "ben")
+        run("rate", *chosen, "--limit", 5, "--out", tmp_path, "--rater", "anna", "--rater", "ben")
     with pytest.raises(BadInput, match="people have graded compressions of 'sample'"):
         run("ratings", "--tool", "simulated")
 
@@ -81,4 +81,4 @@ def test_help_has_examples() -> None:
     """Each command shows how it is called."""
     for name in ("rate", "ratings"):
         done = CliRunner().invoke(app, [name, "--help"], catch_exceptions=False)
-        assert f"undertone ndd-study {name}" in " ".join(done.output.split())
+        assert f"undertone ndd {name}" in " ".join(done.output.split())

@@ -18,38 +18,38 @@ from tests.support.filled import filled
 
 CODES = {0, 1, 2, 3, 4, 75}  # 70, a bug, is none that a broken world may give
 STARTS = {"up", "demo"}  # start Airflow
-HEAVY = {"rank", "choose", "agree"}  # read the shipped encoder and nothing of the home
+HEAVY = {"groups rank", "groups choose", "groups agree"}  # read the shipped encoder and nothing of the home
 
 WORDS = {
-    "comment": "--title a --content b --model {model}", "correlate": "{file}", "ndd": "one two", "compress": "{file}",
+    "commenting comment": "--title a --content b --model {model}", "commenting correlate": "{file}", "ndd distance": "one two", "ndd compress": "{file}",
     "recover": "{file} --cache-only", "backfill": "--from 2026-11-19 --to 2026-11-19", "forget": "--user-id u --yes",
-    "distance": "--pairs {file} --model {model}", "agree": "--ratings {file} --groups {file}",
+    "pairs distance": "--pairs {file} --model {model}", "groups agree": "--ratings {file} --groups {file}",
     "import": "{file} --day 2026-11-19 --source forum", "collect": "--path {file} --source forum --day 2026-11-19",
     "tokenize": "--day 2026-11-19", "query": "SELECT#count(*)#FROM#comments", "report": "--day 2026-11-19",
-    "pairs import": "forum {file} --own", "pairs play": "{file}", "pairs ask": "--model m --cache-only",
-    "pairs audit": "--pairs {file}", "pairs sample": "{out} {out}2 --pairs {file}", "pairs rate": "{file} {file}",
+    "pairs import": "forum {file} --own", "pairs replay": "{file}", "pairs ask": "--llm m --cache-only",
+    "pairs audit": "--pairs {file}", "pairs sample": "{out} {out}2 --pairs {file}", "pairs ratings": "{file} {file}",
     "label export": "--day 2026-11-19 -o {out}", "label import": "{file}", "label agreement": "{file}",
     "label withdraw": "0f3a5c7e91b2d486", "label guidelines": "-o {out}.html", "label collect": "",
     "cloze build": "{file} -o {out}", "cloze stats": "{file}", "cloze export": "imperceptibility -o {out}.jsonl",
     "cloze audit": "{file}", "cloze rate": "imperceptibility -o {out}", "cloze ratings": "imperceptibility {file}",
     "commenting rate": "human -o {out}", "commenting ratings": "human {file}", "commenting grades": "{file}",
-    "metric overlap": "--candidates {file} --references {file}",
-    "groups ask": "{file} {out}.jsonl --model m --cache-only",
+    "commenting overlap": "--candidates {file} --references {file}",
+    "groups ask": "{file} -o {out}.jsonl --llm m --cache-only",
     "groups check": "{file}", "study ablation": "--runs 1 --epochs 1", "study sensitivity": "--runs 1 --epochs 1",
-    "study detection": "--ask m --source weibo --cache-only",
-    "ndd-study compress": "--data {file} --format pairs --model {model}",
-    "ndd-study test": "--pairs {file} --model {model}",
-    "ndd-study rate": "--folder {out}", "ndd-study ratings": "{file}", "train impscore": "--pairs {file} -o {out}",
+    "study detection": "--llm m --source weibo --cache-only",
+    "ndd measure": "--data {file} --data-format pairs --model {model}",
+    "ndd test": "--pairs {file} --model {model}",
+    "ndd rate": "--out {out}", "ndd ratings": "{file}", "train impscore": "--pairs {file} -o {out}",
     "train subtext": "--data {file} -o {out}", "train abstractness": "--ratings {file} -o {out}",
-    "train reader": "--items {file} -o {out}", "train masked_lm": "{file} -o {out} --from {model}",
+    "train reader": "--items {file} -o {out}", "train masked-lm": "{file} -o {out} --from {model}",
     "train commenter": "--data {file} -o {out}", "train quality": "--data {file} -o {out}",
-    "train count_lm": "{file} -o {out}",
+    "train count-lm": "{file} -o {out}",
     "train recovery": "{file} -o {out} --from {model}", "evaluate impscore": "--pairs {file} --model {model}",
     "evaluate subtext": "--data {file} --model {model}", "evaluate reader": "--items {file} --model {model}",
     "evaluate quality": "--data {file} --model {model}", "evaluate compression": "--data {file}",
     "evaluate recovery": "--references {file} --model {model}", "score implicitness": "{file} --model {model}",
-    "score day": "2026-11-19", "score subtext": "{file} --model {model}", "score abstractness": "word --model {model}",
-    "score quality": "{file} --model {model}", "score context_shift": "{file} --model {model}",
+    "score subtext": "{file} --model {model}", "score abstractness": "word --model {model}",
+    "score quality": "{file} --model {model}", "score context-shift": "{file} --model {model}",
 }  # fmt: skip
 
 
@@ -222,7 +222,7 @@ WRONG = (None, "x", -1, 10**30, [], {"a": []}, [["a"]])
 def test_a_damaged_model_is_named(tables: Path, tmp_path: Path, run: Run) -> None:
     """A model of unknown kind, without a field, with one of another type, or cut off anywhere is bad input."""
     (text := tmp_path / "texts.txt").write_text("the cat sat on the mat\nthe dog sat on the cat\n", encoding="utf-8")
-    assert run("train", "count_lm", text, "-o", tmp_path / "model").code == 0
+    assert run("train", "count-lm", text, "-o", tmp_path / "model").code == 0
     whole_config = (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
     weights = (tmp_path / "model" / "model.safetensors").read_bytes()
     config = json.loads(whole_config)

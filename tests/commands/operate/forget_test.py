@@ -77,7 +77,7 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
                      {"text": SAID, "user_id": USER, "comment_id": "c1", "lang": "en"})  # fmt: skip
     warehouse.overwrite("comments", {"day": DAY}, comment)
     day = DAY.isoformat()
-    model_id = json.loads(run("train", "count_lm", "--lang", "en", "--day", day, "--json").out)["model_id"]
+    model_id = json.loads(run("train", "count-lm", "--lang", "en", "--day", day, "--json").out)["model_id"]
     folder = settings.models() / model_id
     assert all(word in (folder / "config.json").read_text() for word in words)
     done = run("forget", "--user-id", USER, "--yes")
@@ -85,7 +85,7 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
     assert done.code == 0, done.err
     assert f"removed masked_lm_en {model_id[:20]}" in told
     assert "in force now: counts of the shipped sample" in told
-    command = f"undertone train count_lm --lang en --day {day}"
+    command = f"undertone train count-lm --lang en --day {day}"
     assert command in told
     assert not folder.exists()
     again = json.loads(run(*command.split()[1:], "--json").out)["model_id"]

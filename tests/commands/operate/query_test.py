@@ -47,7 +47,7 @@ def test_a_query_ends_in_time_and_memory(tables: Path, run: Run, sql: str, monke
     """What would run for ever or take all memory ends with one error that says so."""
     monkeypatch.setattr(command, "GRACE", 60)  # else it may end this process
     timer = time.monotonic()
-    ended = run("query", f"{sql} -- of comments", "--csv", "--timeout", "1", "--memory", "0.6")
+    ended = run("query", f"{sql} -- of comments", "--format", "csv", "--timeout", "1", "--memory", "0.6")
     assert ended.code == 2
     assert time.monotonic() - timer < 60
     limits = "longer than 1 s|more than 0.6 GB|Out of Memory|string of size|Lists larger"
@@ -101,7 +101,7 @@ def test_rows_go_to_a_file(tables: Path, run: Run, tmp_path: Path) -> None:
 def test_a_table_for_people_says_when_it_is_cut(tables: Path, run: Run) -> None:
     """The terminal gets a thousand rows and a hint how to get all."""
     ended = run("query", "select * from range(1001)")
-    assert "the first 1,000 rows; --csv, --json or -o FILE" in ended.err
+    assert "the first 1,000 rows; --format csv, --json or -o FILE" in ended.err
     assert len(ended.out.splitlines()) == 1 + 1000
     assert run("query", "select * from range(1000)").err == ""
 
@@ -109,7 +109,7 @@ def test_a_table_for_people_says_when_it_is_cut(tables: Path, run: Run) -> None:
 def test_a_struct_has_no_cell_in_csv(tables: Path, run: Run) -> None:
     """A csv says that it cannot hold it; JSON holds it."""
     sql = "select {'a': 1} as pair"
-    ended = run("query", sql, "--csv")
+    ended = run("query", sql, "--format", "csv")
     assert (ended.code, "write JSON or Parquet" in ended.err) == (2, True)
     assert json.loads(run("query", sql, "--json").out) == {"pair": {"a": 1}}
 

@@ -54,7 +54,7 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     assert run("cloze", "export", "imperceptibility", "--split", "test", "-o", out).code == 0
     assert json.loads(run("cloze", "stats", out, "--json").out.splitlines()[0])["what"] == "items"
     sheets = tmp_path / "sheets"
-    rated = run("cloze", "rate", "imperceptibility", "--count", "5", "--sheet", "anna", "-o", sheets)
+    rated = run("cloze", "rate", "imperceptibility", "--limit", "5", "--rater", "anna", "-o", sheets)
     assert rated.code == 0, rated.err
     assert {path.name for path in sheets.iterdir()} == {"anna.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"}
     done = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
@@ -88,10 +88,10 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
     texts.write_text(
         "".join(f"the door is {word} today\n" for word in ("cold", "nice", "open", "late")), encoding="utf-8"
     )
-    done = run("train", "masked_lm", texts, "-o", adapted, "--set", "epochs=1", "--set", "longest=16", "--json")
+    done = run("train", "masked-lm", texts, "-o", adapted, "--set", "epochs=1", "--set", "longest=16", "--json")
     assert done.code == 0, done.err
     assert len(json.loads(done.out)["epochs"]) == 1
-    assert run("train", "masked_lm", texts, "-o", adapted).code == 2
+    assert run("train", "masked-lm", texts, "-o", adapted).code == 2
     words = ["cold", "nice", "open", "late", "early"]
     items = tmp_path / "items.jsonl"
     rows = [

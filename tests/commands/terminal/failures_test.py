@@ -94,7 +94,7 @@ def test_a_bug_leaves_a_private_report_without_words(home: Path, run: Run, monke
 def test_closed_and_full_outputs(tables: Path) -> None:
     """A reader that goes away gives 141 and no word; a full disk below standard output gives 75 and one line."""
     many = "select unnest(range(100000)) as n"
-    for words in (f'query "{many}" --csv', f'query "{many}" --json', "--help"):
+    for words in (f'query "{many}" --format csv', f'query "{many}" --json', "--help"):
         ended = shell(f"$U {words} | true; exit ${{PIPESTATUS[0]}}")
         assert (ended.returncode, ended.stderr) in {(141, ""), (0, "")}, ended.stderr
     ended = shell("$U tables --json > /dev/full")

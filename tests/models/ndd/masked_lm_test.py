@@ -277,7 +277,7 @@ def test_what_distances_depend_on(bert: Path, model: MaskedLM) -> None:
 
 def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folder: Path) -> None:
     """A transformer without a head, an option that is none, no piece for unknown words, a place outside."""
-    with pytest.raises(BadInput, match=r"has no head for masked words.*undertone train masked_lm"):
+    with pytest.raises(BadInput, match=r"has no head for masked words.*undertone train masked-lm"):
         load(tiny_folder)
     with pytest.raises(BadInput, match="expected one of one, pieces; found 'words'"):
         load(bert, masks="words")  # type: ignore[arg-type]

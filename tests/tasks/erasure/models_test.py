@@ -234,7 +234,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(done.models, {}) if model["train_again"]]
-    assert f"undertone train count_lm --lang en --day {DAY}" in commands
+    assert f"undertone train count-lm --lang en --day {DAY}" in commands
     assert "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is" in commands
 
 

@@ -121,7 +121,7 @@ def test_systems_and_days_are_checked(ready: Path) -> None:
     for source in ("No Name", "x" * 31):
         with pytest.raises(BadInput, match="source: expected up to 30"):
             grades.select(source, DAY)
-    with pytest.raises(Missing, match="undertone ndd-study rate --source trams"):
+    with pytest.raises(Missing, match="undertone ndd rate --source trams"):
         grades.collect("trams", DAY)
     assert grades.publish("trams", DAY) == 0
     assert warehouse.snapshot("label_tasks") is None

@@ -52,7 +52,7 @@ def page(day: str = DAY) -> str:
 @pytest.mark.usefixtures("tables")
 def test_nothing_makes_no_page(home: Path) -> None:
     """Without a number it is said what to run, and no file is left."""
-    with pytest.raises(Missing, match=f"nothing of NDD on {DAY}: `undertone ndd-study compress --day {DAY}`"):
+    with pytest.raises(Missing, match=f"nothing of NDD on {DAY}: `undertone ndd measure --day {DAY}`"):
         ndd_page.write(DAY)
     assert not (home / "reports").exists()
 

@@ -1,0 +1,98 @@
+"""Old names of commands and options, which work until the next release and print one line with the new name."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pipeline.errors import BadInput
+
+COMMANDS = {
+    "agree": "groups agree", "choose": "groups choose", "comment": "commenting comment", "compress": "ndd compress",
+    "correlate": "commenting correlate", "distance": "pairs distance", "metric": "commenting", "ndd": "ndd distance",
+    "ndd-study": "ndd", "ndd-study compress": "ndd measure", "pairs play": "pairs replay",
+    "pairs rate": "pairs ratings", "rank": "groups rank", "score context_shift": "score context-shift",
+    "score day": "score implicitness --day", "train count_lm": "train count-lm", "train masked_lm": "train masked-lm",
+}  # fmt: skip
+"""New words by old ones. An old name that is a family now, such as `ndd`, holds where no command of it follows."""
+
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "cloze rate": {"--count": "--limit", "--label-studio": "--tool label_studio", "--sheet": "--rater"},
+    "collect": {"--thread": "--thread-id"},
+    "commenting build": {
+        "--least-comments": "--min-comments", "--least-words": "--min-words", "--likes": "--min-likes",
+    },
+    "commenting rate": {"--label-studio": "--tool label_studio", "--sheet": "--rater"},
+    "evaluate compression": {"--source": "--data-format"},
+    "evaluate recovery": {"--ask": "--llm"},
+    "evaluate subtext": {"--source": "--data-format"},
+    "groups ask": {"--model": "--llm"},
+    "label adjudicate": {"--sheet": "--adjudicator"},
+    "label export": {
+        "--least-chars": "--min-chars", "--least-likes": "--min-likes", "--most-chars": "--max-chars",
+        "--sheet": "--rater",
+    },
+    "llm clear": {"--model": "--llm"},
+    "llm retry": {"--model": "--llm"},
+    "ndd compress": {"--longest": "--max-span", "--rounds-at-most": "--max-rounds"},
+    "ndd measure": {"--format": "--data-format"},
+    "ndd rate": {"--count": "--limit", "--folder": "--out", "--sheet": "--rater", "--systems": "--system"},
+    "pairs ask": {"--model": "--llm"},
+    "query": {"--csv": "--format csv"},
+    "recover": {"--ask": "--llm"},
+    "study detection": {"--ask": "--llm"},
+    "train subtext": {"--source": "--data-format"},
+}  # fmt: skip
+"""New options by old ones, for each command by its new name."""
+
+
+def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[str]:
+    """Replace the old names in the words of a command line; print what replaces them.
+
+    Args:
+        words: the command and all that follows it.
+        families: the commands of each family by its name.
+    """
+    command, rest, changes = _rename_command(words, families)
+    names = OPTIONS.get(" ".join(command[:2]), {}) or OPTIONS.get(" ".join(command[:1]), {})
+    end = rest.index("--") if "--" in rest else len(rest)
+    options: list[str] = []
+    for word in rest[:end]:
+        name, mark, value = word.partition("=")
+        if name in names:
+            changes[name] = names[name]
+        new = names.get(name, name)
+        options += [f"{new}={value}"] if mark else new.split() if name in names else [word]
+    if changes:
+        _warn(changes)
+    return [*command, *options, *rest[end:]]
+
+
+def _rename_command(
+    words: list[str], families: Mapping[str, Collection[str]]
+) -> tuple[list[str], list[str], dict[str, str]]:
+    """The words of the command by its new name, the words after it, and the new name by the old one."""
+    changes = {}
+    for count in (2, 1):
+        old, rest = " ".join(words[:count]), words[count:]
+        is_in_use = old in families and (not rest or rest[0] == "--help" or rest[0] in families[old])
+        if old in COMMANDS and not is_in_use:
+            changes[old] = COMMANDS[old]
+            words = [*COMMANDS[old].split(), *rest]
+            break
+    count = len(changes[old].split()) if changes and " " in changes[old] else 2 if words[0] in families else 1
+    return words[:count], words[count:], changes
+
+
+def option(name: str, value: Path | None, argument: Path | None) -> Path:
+    """Return the value of an option that was a positional argument before."""
+    if argument is not None and value is None:
+        _warn({str(argument): f"{name} {argument}"})
+    if (found := value or argument) is None:
+        raise BadInput(f"{name} is missing")
+    return found
+
+
+def _warn(changes: Mapping[str, str]) -> None:
+    from pipeline.commands.terminal import console
+
+    names = "; ".join(f"`{old}` is now `{new}`" for old, new in changes.items())
+    console.say(f"{names}. The old name stops working in the next release.")
