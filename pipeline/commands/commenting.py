@@ -42,7 +42,8 @@ def build(
 ) -> None:
     """Divide articles with comments into parts and draw references (section 3 of the paper); prints what there is.
 
-    Examples: `undertone commenting build`; `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
+    Examples: `undertone commenting build`;
+    `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
     """
     from pipeline.tasks.commenting import corpus
 
@@ -235,7 +236,8 @@ def correlate(
 ) -> None:
     """How far metrics go with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
 
-    Examples: `undertone commenting correlate`; `undertone commenting correlate scores.csv --grade human --group article_id`
+    Examples: `undertone commenting correlate`;
+    `undertone commenting correlate scores.csv --grade human --group article_id`
     """
     from pipeline.tasks.commenting import correlations
 
@@ -318,8 +320,8 @@ def comment(
 ) -> None:
     """Comment on an article, or on those of a file.
 
-    Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`; `undertone commenting comment --file a.csv
-    -o c.csv --method sample --count 3`
+    Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`;
+    `undertone commenting comment --file a.csv -o c.csv --method sample --count 3`
     """
     from pipeline.tasks.commenting import writing
 

@@ -11,6 +11,7 @@ import typer
 from pipeline import private, settings, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Encoding, SkipBadRows, show, today
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def import_(
         console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
     name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
     columns_given = columns.parse(mapping)
-    with console.progress("importing") as done:
+    with track("importing") as done:
 
         def work() -> list[Collected]:
             return collect.import_bounded(
@@ -97,7 +98,7 @@ def collect(
     warehouse.create()
     day = day or today()
     collected: list[Collected] = []
-    with console.progress("collecting") as done:
+    with track("collecting") as done:
         for name in work.list_sources(source, path):
             run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
                           skip_bad_rows=skip_bad_rows, live=live, threads=thread_id or [])  # fmt: skip
@@ -135,7 +136,7 @@ def tokenize(
         rows = [(text, " ".join(one), " ".join(other)) for text, one, other in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
-    with console.progress("cutting") as done:
+    with track("cutting") as done:
         rows_written = retry(partial(segment.run, day or today(), chinese, english, done))
     console.say(f"{rows_written:,} rows of tokens for {day or today()}")
 

@@ -12,6 +12,7 @@ from pipeline import left_out, sample
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
 from pipeline.errors import BadInput, Missing
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 
@@ -31,7 +32,7 @@ def score_implicitness(
 ) -> None:
     """Score texts for implicitness, 0 (explicit) to 2: of a file, or a day's comments into the table `scores`.
 
-    A file gets the columns `implicitness` and `signature`, both empty where there is no text. Without --out, prints csv.
+    Adds the columns `implicitness` and `signature` to a file, empty where there is no text. Without --out, prints csv.
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
@@ -49,7 +50,7 @@ def score_implicitness(
 
     def scored() -> Iterator[pl.DataFrame]:
         for frame, column in files.texts(file, text_column, encoding):
-            with console.progress(f"scoring {file.name}", frame.height) as done:
+            with track(f"scoring {file.name}", frame.height) as done:
                 found = scoring.add_scores(frame, column, model, done)
             blank.append(found["implicitness"].null_count())
             yield found
@@ -61,7 +62,7 @@ def score_implicitness(
 def _score_day(day: str) -> None:
     from pipeline.tasks.daily import score
 
-    with console.progress("scoring") as done:
+    with track("scoring") as done:
         rows = retry(partial(score.run, day, done))
     if not rows:
         raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
@@ -86,7 +87,7 @@ def rank(
     from pipeline.tasks.impscore import rank as work
 
     sentences, learnt = (read(groups), None) if groups else _default_groups()
-    with console.progress("ranking", sentences.height) as done:
+    with track("ranking", sentences.height) as done:
         found = work.rank(sentences, model, done, learnt)
     tell(found, found.drop("by").row(0, named=True), as_json)
 
@@ -140,7 +141,7 @@ def choose(
     from pipeline.tasks.impscore import rank as work
 
     asked = read(questions) if questions else from_groups(_default_groups()[0]).drop("group")
-    with console.progress("choosing") as done:
+    with track("choosing") as done:
         answered = work.choose(asked, model, done)
     if out:
         with files.Writer(out) as writer:
@@ -173,7 +174,7 @@ def distance(
         for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             one, other = _two(pairs, frame, columns)
-            with console.progress(f"measuring {pairs.name}") as done:
+            with track(f"measuring {pairs.name}") as done:
                 found = work.distances(frame, one, other, model, done)
             yield found
 

@@ -13,6 +13,7 @@ from pipeline.commands import pairs
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, Model, tell, today
 from pipeline.errors import BadInput
+from pipeline.progress import track
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
@@ -60,7 +61,7 @@ def train_impscore(
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
         rows = pairs.given(pairs_file, train.split_of(profile)) if pairs_file else pairs.given(None)
-        with console.progress("encoding") as done:
+        with track("encoding") as done:
             model_id, numbers = train.train_file(rows, out, profile, changes, groups, done)
         where = str(out)
     else:
@@ -101,7 +102,7 @@ def _into_registry(
         for source in retry(partial(work.play, day)):
             count = retry(partial(work.build, source, day, train.split_of(profile), None))
             console.say(f"{source}: {count} pairs")
-    with console.progress("encoding") as done:
+    with track("encoding") as done:
         model_id = retry(lambda: train.train(day, profile=profile, changes=changes, promote=promote, done=done))
     numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
         "kind", "day", "model_id"
@@ -123,6 +124,6 @@ def evaluate_impscore(
     from pipeline.tasks.impscore import in_force, train
 
     rows = pairs.given(pairs_file, train.split_of(in_force.load_model(model).config["profile"]))
-    with console.progress("encoding") as done:
+    with track("encoding") as done:
         numbers = train.evaluate(rows, model, done)
     tell(train.overview(numbers), {**train.headline(numbers), "numbers": numbers.to_dicts()}, as_json)

@@ -13,6 +13,7 @@ from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, named, show, this_run, today
 from pipeline.errors import BadInput, Missing
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 Pairs = Annotated[
@@ -113,7 +114,7 @@ def ask(
             raise typer.Exit(1 if batches["answered"].sum() else 3)
         return
     rows = []
-    with console.progress("asking") as done:
+    with track("asking") as done:
         for name in sources:
             rows.append(asking.ask(name, how, limit, done, run_id))
             if summary.error:

@@ -12,6 +12,7 @@ from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json, show, tell, this_run
 from pipeline.errors import BadInput
+from pipeline.progress import track
 
 if TYPE_CHECKING:
     from pipeline.llm.summary import Summary
@@ -66,7 +67,7 @@ def _recovered(
             return recovery.generate(rows, model), Summary()
     warehouse.create()
     how, summary = how_to_ask(llm or "", max_cost, cache_only)
-    with console.progress("asking", rows.height) as done:
+    with track("asking", rows.height) as done:
         return recovery.recover(rows, how, done, this_run()), summary
 
 
@@ -114,7 +115,7 @@ def evaluate(
         return
     warehouse.create()
     how, summary = how_to_ask(llm, max_cost, cache_only)
-    with console.progress("asking", asked.height) as done:
+    with track("asking", asked.height) as done:
         chosen = recovery.choose(asked, how, done, this_run())
     stop_if_unanswered(summary, as_json)
     table = recovery.measure_choices(asked, chosen)

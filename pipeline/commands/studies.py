@@ -14,6 +14,7 @@ from pipeline.commands.terminal import console, renamed
 from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
 from pipeline.errors import BadInput, Refused
 from pipeline.io.lines import read_lines
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 
@@ -48,7 +49,7 @@ def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) ->
 
     warehouse.create()
     every = studies.cells(study, runs)
-    with console.progress("training", len(every)) as done:
+    with track("training", len(every)) as done:
         staged = [studies.train(study, every, day or today(), epochs, done)]
     retry(lambda: studies.publish(study, staged, day or today()))
     means = warehouse.query(
@@ -72,7 +73,7 @@ def data_sets(
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    with console.progress("scoring") as done:
+    with track("scoring") as done:
         staged = [studies.data_set(one, day or today(), model, done) for one in source or studies.sources()]
     for study in ("data_sets", "diversity"):
         retry(partial(studies.publish, study, staged, day or today()))
@@ -105,7 +106,7 @@ def detection(
     warehouse.create()
     how, summary = how_to_ask(llm, max_cost, cache_only)
     run_id = this_run()
-    with console.progress("asking") as done:
+    with track("asking") as done:
         work = partial(
             studies.detected, day=day or today(), how=how, model=model, limit=limit, done=done, run_id=run_id
         )
@@ -163,7 +164,7 @@ def ask_groups(
     warehouse.create()
     how, summary = how_to_ask(llm, max_cost, cache_only)
     run_id = this_run()
-    with console.progress("asking", len(wanted)) as done:
+    with track("asking", len(wanted)) as done:
         found = asking.ask_groups(wanted, lang, how, done, run_id)
     stop_if_unanswered(summary)
     written = found.filter(pl.col("sentences").is_not_null())

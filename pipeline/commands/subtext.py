@@ -40,7 +40,8 @@ def train(
 ) -> None:
     """Train the recogniser on published labels, or on a file into a folder.
 
-    Examples: `undertone train subtext`; `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`
+    Examples: `undertone train subtext`;
+    `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`
     """
     from pipeline.tasks.subtext import recogniser
 

@@ -55,12 +55,17 @@ def test_a_commenter_of_a_file(run: Run, tmp_path: Path) -> None:
     )
     assert trained.code == 0, trained.err
     said = json.loads(
-        run("commenting", "comment", "--model", model, "--title", "公交改线", "--count", "2", "--json").out.splitlines()[0]
+        run(
+            "commenting", "comment", "--model", model, "--title", "公交改线", "--count", "2", "--json"
+        ).out.splitlines()[0]
     )
     assert said["signature"].startswith("att|model:")
     (tmp_path / "a.csv").write_text("title,content\n公交改线,老人怎么办\n", encoding="utf-8")
     out = tmp_path / "c.jsonl"
-    assert run("commenting", "comment", "-m", model, "--file", tmp_path / "a.csv", "--method", "sample", "-o", out).code == 0
+    assert (
+        run("commenting", "comment", "-m", model, "--file", tmp_path / "a.csv", "--method", "sample", "-o", out).code
+        == 0
+    )
     assert json.loads(out.read_text(encoding="utf-8").splitlines()[0])["comment"]
 
 

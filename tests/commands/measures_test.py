@@ -61,7 +61,9 @@ def test_rank_as_it_is_shipped(run: Run) -> None:
 
 def test_choose(run: Run, questions: Path, model_dir: Path, tmp_path: Path) -> None:
     """`choose --questions F --json` has the accuracy on top, here 2 of 3, and writes every answer if asked."""
-    done = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", tmp_path / "a.jsonl")
+    done = run(
+        "groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", tmp_path / "a.jsonl"
+    )
     told = json.loads(done.out)
     assert told["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
     assert told["question_count"] == 3

@@ -182,7 +182,9 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Pa
     assert "1 intents gave none: malformed" in done.err
     assert "tau of length and level" in done.out
     assert writer.sent == {"open the window": 1, "nothing": 2, "go home": 1}  # what gave none is asked once more
-    assert run("groups", "ask", intents, "-o", tmp_path / "again.jsonl", "--llm", "small-model", "--cache-only").code == 0
+    assert (
+        run("groups", "ask", intents, "-o", tmp_path / "again.jsonl", "--llm", "small-model", "--cache-only").code == 0
+    )
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
     assert writer.sent.total() == 4
 

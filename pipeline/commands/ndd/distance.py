@@ -12,6 +12,7 @@ from pipeline import warehouse
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, show, tell, today
 from pipeline.errors import BadInput, Missing
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _compress_file(
 
     def made() -> Iterator[pl.DataFrame]:
         for frame, name in files.texts(path, column, encoding):
-            with console.progress(f"compressing {path.name}", frame.height) as done:
+            with track(f"compressing {path.name}", frame.height) as done:
                 found = work.texts(frame, name, *how, done)
             _warn_of(found["signature"])
             if not has_rounds:
@@ -242,7 +243,7 @@ def score_context_shift(
     check_source(file, day)
     if file is None:
         day = day or today()
-        with console.progress("scoring") as done:
+        with track("scoring") as done:
             rows = retry(partial(work.score_day, day, model, done=done))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
@@ -261,7 +262,7 @@ def _shifted(
         if context_column not in frame.columns:
             there = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {there}; say which with --context-column")
-        with console.progress(f"scoring {file.name}", frame.height) as done:
+        with track(f"scoring {file.name}", frame.height) as done:
             told = frame.select(text=name, context=context_column)
             found = work.frame(told, model, done=done).select(work.METRIC, "signature")
         _warn_of(found["signature"])

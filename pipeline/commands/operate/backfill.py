@@ -6,6 +6,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.terminal import console
+from pipeline.progress import track
 
 
 def backfill(
@@ -27,7 +28,7 @@ def backfill(
 
     warehouse.create()
     todo = backfill.list_days(first, last, backwards=backwards)
-    with console.progress("days", len(todo)) as done:
+    with track("days", len(todo)) as done:
         failed = backfill.run_all(todo, step or backfill.STEPS, source, done)
     console.say(f"{len(todo) - len(failed)} of {len(todo)} days are done, {todo[0]} to {todo[-1]}")
     for day, why in failed.items():

@@ -13,6 +13,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
@@ -61,7 +62,7 @@ def build(
         {"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])}
     )
     wanted = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
-    with console.progress("steps") as done:
+    with track("steps") as done:
         if file and out:
             counts = build.build_file(file, out, wanted, by, how, done)
         else:

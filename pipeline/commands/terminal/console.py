@@ -5,9 +5,8 @@ import io
 import json
 import logging
 import sys
-import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from rich.markup import escape
 
 from pipeline import left_out, logs
 from pipeline.io.visible import escape_invisible
+from pipeline.progress import OnProgress, describe, show_lines, show_with
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,14 +24,14 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # in
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
 
 _IS_TAKEN: list[bool] = []  # whether the JSON of this command has what was left out
-
-LINE_EVERY = 60.0  # seconds between progress lines where nobody watches
+_BARS: list[Any] = []  # the progress that a terminal shows, which work inside other work shares
 
 
 def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
-    """Plain log lines, or JSON with fields, which are never few; other libraries only when something is wrong."""
+    """Log plain lines, or JSON with fields; other libraries log only warnings. JSON implies verbose lines."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("pipeline").setLevel(logging.INFO if verbose or as_json else logging.WARNING)
+    show_with(show_lines if as_json else show_progress)
     if as_json:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(logs.json_lines())
@@ -93,56 +93,46 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields a function told of each batch's size. A bar that goes away if the terminal is interactive, else lines.
+def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
+    """Show the progress of some work: a bar in a terminal, elsewhere a line a minute.
 
-    Without a total the bar only shows that work goes on, and how much is done.
+    The bar of work inside other work is a row below it; all rows go away at the end.
     """
-    if err.is_terminal:
-        from rich import progress as rich
-        from rich.text import Text
-
-        class Rate(rich.ProgressColumn):
-            def render(self, task: rich.Task) -> Text:
-                return Text(f"{task.speed or 0:,.1f}/s")
-
-        named = rich.TextColumn("{task.description}")
-        columns = (named, rich.BarColumn(), rich.MofNCompleteColumn(), Rate(), rich.TimeRemainingColumn())
-        with rich.Progress(*columns, console=err, transient=True) as bar:
-            task = bar.add_task(what, total=total)
-            yield lambda count: bar.advance(task, count)
+    if not err.is_terminal:
+        with show_lines(name, total, say) as advance:
+            yield advance
         return
-    started_at = printed_at = time.monotonic()
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done, printed_at
-        done += count
-        if time.monotonic() - printed_at > LINE_EVERY:
-            printed_at = time.monotonic()
-            say(f"{what}: {_progress_line(done, total, printed_at - started_at)}")
-
-    yield advance
-    if time.monotonic() - started_at > 2:
-        say(f"{what}: {done:,} done in {time.monotonic() - started_at:.1f} s")
+    with contextlib.ExitStack() as stack:
+        if not _BARS:
+            _BARS.append(stack.enter_context(_make_bars()))
+            stack.callback(_BARS.clear)
+        bars = _BARS[0]
+        task = bars.add_task(name, total=total)
+        stack.callback(bars.remove_task, task)
+        yield lambda count: bars.advance(task, count)
 
 
-def _progress_line(done: int, total: int | None, seconds: float) -> str:
-    """How much is done, how fast it goes, and how long the rest takes at that rate."""
-    if not total:
-        return f"{done:,}, {done / seconds:,.1f} a second"
-    rest = f", about {seconds * (total - done) / done:,.0f} s to go" if done else ""
-    return f"{done:,} of {total:,}, {done / seconds:,.1f} a second{rest}"
+def _make_bars() -> Any:
+    from rich import progress as rich
+    from rich.text import Text
+
+    class Facts(rich.ProgressColumn):
+        def render(self, task: rich.Task) -> Text:
+            total = None if task.total is None else int(task.total)
+            return Text(describe(int(task.completed), total, task.elapsed or 0.0) if task.completed else "")
+
+    columns = (rich.SpinnerColumn(), rich.TextColumn("{task.description}"), rich.BarColumn(), Facts())
+    return rich.Progress(*columns, console=err, transient=True)
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Shows that something goes on: a spinner where somebody watches, a line elsewhere."""
-    if err.is_terminal:
-        with err.status(what):
-            yield
-    else:
-        say(f"{what} …")
+def working(name: str) -> Iterator[None]:
+    """Show that some work goes on: a row in a terminal, a line elsewhere."""
+    if not err.is_terminal:
+        say(f"{name} …")
+        yield
+        return
+    with show_progress(name):
         yield
 
 

@@ -62,7 +62,9 @@ def _collect_contents(day: str) -> Any:
         "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", values
     )
     if not scores.height:
-        raise Missing(f"no comment of {day} has a score; run `undertone score implicitness --day {day}` or the DAG score")
+        raise Missing(
+            f"no comment of {day} has a score; run `undertone score implicitness --day {day}` or the DAG score"
+        )
     model_id = scores["model_id"].mode().sort()[0]
     models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
     most, least = select_extremes(day)

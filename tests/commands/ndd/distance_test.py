@@ -158,7 +158,9 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     assert rows[3]["compressed"] == "我很冷。你呢？"
     plain = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99")
     assert [*csv.DictReader(plain.out.splitlines())] == rows
-    lines = [json.loads(line) for line in run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()]
+    lines = [
+        json.loads(line) for line in run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()
+    ]
     assert lines[1]["body"] == "=1+1 is two today"
     assert lines[0]["after"][-1] == lines[0]["compressed"]
     assert lines[2]["compressed"] is lines[2]["after"] is None
@@ -209,7 +211,9 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     path.write_text(f"{ONE}\n{OTHER}\n", encoding="utf-8")
     told = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
     assert json.loads(told.out) == {"sentences": 2, "words": 12, "vocabulary": 7}
-    assert json.loads(run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts", "--json").out)["signature"].startswith("count:")
+    assert json.loads(run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts", "--json").out)[
+        "signature"
+    ].startswith("count:")
     alone = run("train", "count-lm", path)
     assert alone.code == 2
     assert "a file and --out go together" in alone.err
@@ -253,7 +257,10 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
         (("--source", "mine"), "--source names the data; give --data as well"),
         (("--data", sample.COMPRESSIONS), "say under which --source the data should be filed"),
         (("--system", "nnd"), "no system 'nnd'; there are ndd"),
-        (("--data", sample.COMPRESSIONS, "--source", "s", "--data-format", "x"), "no source 'x'; there are own, google"),
+        (
+            ("--data", sample.COMPRESSIONS, "--source", "s", "--data-format", "x"),
+            "no source 'x'; there are own, google",
+        ),
         (
             ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
             "no rows of the part 'dev'; there are test",

@@ -39,9 +39,7 @@ def compressed(tables: Path) -> Path:
 def test_out_to_raters_and_back(compressed: Path, tmp_path: Path) -> None:
     """Two sheets of some systems' compressions; filled in they give means with the paper's beside, as text and JSON."""
     chosen = [word for system in ("gold", "head") for word in ("--system", system)]
-    given = run(
-        "rate", *chosen, "--limit", 5, "--out", tmp_path, "--rater", "anna", "--rater", "ben", "--lang", "en"
-    )
+    given = run("rate", *chosen, "--limit", 5, "--out", tmp_path, "--rater", "anna", "--rater", "ben", "--lang", "en")
     assert given.exit_code == 0
     assert "10 compressions" in given.output
     assert (tmp_path / "guidelines.md").read_text(encoding="utf-8").isascii()

@@ -21,7 +21,8 @@ STARTS = {"up", "demo"}  # start Airflow
 HEAVY = {"groups rank", "groups choose", "groups agree"}  # read the shipped encoder and nothing of the home
 
 WORDS = {
-    "commenting comment": "--title a --content b --model {model}", "commenting correlate": "{file}", "ndd distance": "one two", "ndd compress": "{file}",
+    "commenting comment": "--title a --content b --model {model}", "commenting correlate": "{file}",
+    "ndd distance": "one two", "ndd compress": "{file}",
     "recover": "{file} --cache-only", "backfill": "--from 2026-11-19 --to 2026-11-19", "forget": "--user-id u --yes",
     "pairs distance": "--pairs {file} --model {model}", "groups agree": "--ratings {file} --groups {file}",
     "import": "{file} --day 2026-11-19 --source forum", "collect": "--path {file} --source forum --day 2026-11-19",

@@ -5,23 +5,28 @@ import io
 import pytest
 from rich.console import Console
 
+from pipeline import progress
 from pipeline.commands.terminal import console
 
 
 def test_lines_have_a_rate_and_an_estimate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Into a file or pipe a line now and then says how much is done, how fast, and how long the rest takes."""
-    times = iter([0.0, 10.0, 70.0, 70.0, 71.0, 71.0, 71.0])
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(times))
-    with console.progress("scoring", 100) as advance:
+    times = iter([0.0, 10.0, 70.0, 71.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    with console.show_progress("scoring", 100) as advance:
         advance(5)
         advance(15)
-    assert "scoring: 20 of 100, 0.3 a second, about 280 s to go" in capsys.readouterr().err
+    assert "scoring: 20 of 100, 0.3 a second, about 5 min to go" in capsys.readouterr().err
 
 
 def test_a_terminal_has_a_bar_with_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal gets a bar with what is done and the rate."""
+    """A terminal gets a bar with what is done and the rate; work inside other work gets a row of its own."""
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     monkeypatch.setattr(console, "err", terminal)
-    with console.progress("scoring", 100) as advance:
+    with console.show_progress("scoring", 100) as advance, console.working("writing"):
         advance(20)
-    assert "/s" in terminal.file.getvalue()  # type: ignore[attr-defined]
+        console._BARS[0].refresh()
+    shown = terminal.file.getvalue()  # type: ignore[attr-defined]
+    assert "20 of 100" in shown
+    assert "a second" in shown
+    assert "writing" in shown

@@ -23,7 +23,7 @@ PLACES = {
 
 def list_options(command: str) -> set[str]:
     """The options of a command."""
-    params = lazy.load(command.split()[-1], PLACES[command]).params
+    params = lazy.load(command.rsplit(maxsplit=1)[-1], PLACES[command]).params
     return {option for param in params for option in (*param.opts, *param.secondary_opts)}
 
 

@@ -96,7 +96,9 @@ def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
 
 def test_day_without_scores(scored: object) -> None:
     """A day nobody scored is Missing, the message says what to run, and no page is written."""
-    with pytest.raises(Missing, match=f"no comment of {NEXT} has a score; run `undertone score implicitness --day {NEXT}`"):
+    with pytest.raises(
+        Missing, match=f"no comment of {NEXT} has a score; run `undertone score implicitness --day {NEXT}`"
+    ):
         report.write(NEXT)
     assert not settings.reports().exists()
 
