@@ -65,13 +65,13 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     import polars as pl
 
     from pipeline.examples.impscore.groups import lang_of_most
-    from pipeline.metrics.impscore.ranking import mean_correlations
+    from pipeline.metrics.impscore.ranking import average_correlations
     from pipeline.tasks.impscore import scoring
 
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
     scored = scoring.add_scores(sentences, "text", model, lang=lang_of_most())
-    return dict(mean_correlations(scored.with_columns(value="implicitness"))._asdict())
+    return dict(average_correlations(scored.with_columns(value="implicitness"))._asdict())
 
 
 def overlap(
@@ -97,7 +97,7 @@ def overlap(
 
     cut = load_tokenizer(tokenize)
     words = [[cut(text) for text in texts] for texts in references]
-    rows = scoring.measure(metrics_of.of(metrics, words), [cut(text) for text in candidates], words, weights)
+    rows = scoring.measure(metrics_of.build_metrics(metrics, words), [cut(text) for text in candidates], words, weights)
     return dict(zip(metrics, rows["score"].round(6), strict=True))
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, p_value, sum_samples, tails
+from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, p_value, sum_samples, tail_shares
 
 Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Paired(NamedTuple):
+class Comparison(NamedTuple):
     """How far one predictor is from another on the same rows, and how likely so much is if they were equally good."""
 
     difference: float
@@ -37,34 +37,38 @@ class Paired(NamedTuple):
 
 def confusion(truth: Labels, predicted: Labels, classes: int | None = None) -> npt.NDArray[np.int64]:
     """How often each class was taken for each: int64 [classes, classes], truth by row."""
-    truth, predicted = _checked(truth, predicted)
+    truth, predicted = _check_labels(truth, predicted)
     size = classes or int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
 
 def macro_f1(truth: Labels, predicted: Labels) -> float:
     """Mean of the classes' F1."""
-    return float(measured(confusion(truth, predicted), "f1"))
+    return float(compute_metric(confusion(truth, predicted), "f1"))
 
 
-def measured(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
+def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
     """A metric of confusion tables [..., classes, classes]: [...]."""
     if metric == "accuracy":
-        right = np.trace(tables, axis1=-2, axis2=-1)
-        return np.asarray(right / tables.sum(axis=(-2, -1)), np.float64)
-    which = ("precision", "recall", "f1").index(metric)
-    present = tables.sum(axis=-1) + tables.sum(axis=-2) > 0
-    return np.asarray(np.where(present, _by_class(tables)[which], 0).sum(axis=-1) / present.sum(axis=-1), np.float64)
+        correct = np.trace(tables, axis1=-2, axis2=-1)
+        return np.asarray(correct / tables.sum(axis=(-2, -1)), np.float64)
+    index = ("precision", "recall", "f1").index(metric)
+    occurs = tables.sum(axis=-1) + tables.sum(axis=-2) > 0
+    return np.asarray(np.where(occurs, _score_classes(tables)[index], 0).sum(axis=-1) / occurs.sum(axis=-1), np.float64)
 
 
-def _by_class(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
+def _score_classes(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
     """Precision, recall and F1 [..., classes], 0 where there is nothing to divide by."""
-    right = np.diagonal(tables, axis1=-2, axis2=-1)
+    correct = np.diagonal(tables, axis1=-2, axis2=-1)
     predicted, true = tables.sum(axis=-2), tables.sum(axis=-1)
-    return right / np.maximum(predicted, 1), right / np.maximum(true, 1), 2 * right / np.maximum(predicted + true, 1)
+    return (
+        correct / np.maximum(predicted, 1),
+        correct / np.maximum(true, 1),
+        2 * correct / np.maximum(predicted + true, 1),
+    )
 
 
-def interval(
+def estimate_interval(
     truth: Labels, predicted: Labels, metric: Metric = "f1", *,
     groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
 ) -> Interval:  # fmt: skip
@@ -79,33 +83,35 @@ def interval(
         confidence: share of samples between the bounds.
         seed: of the draws.
     """
-    tables = _tables(truth, [predicted], groups, draws, seed)[0]
-    value = float(measured(confusion(truth, predicted), metric))
-    return Interval(value, *bounds(measured(tables, metric), tails(confidence)))
+    tables = _sample_tables(truth, [predicted], groups, draws, seed)[0]
+    value = float(compute_metric(confusion(truth, predicted), metric))
+    return Interval(value, *bounds(compute_metric(tables, metric), tail_shares(confidence)))
 
 
-def paired(
-    truth: Labels, one: Labels, other: Labels, metric: Metric = "f1", *,
+def compare(
+    truth: Labels, first: Labels, second: Labels, metric: Metric = "f1", *,
     groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
-) -> Paired:  # fmt: skip
-    """How much better `one` is than `other` by a paired bootstrap over the same rows; arguments as for `interval`.
+) -> Comparison:  # fmt: skip
+    """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
 
     p is that of `resample.p_value`.
     """
-    first, second = (measured(tables, metric) for tables in _tables(truth, [one, other], groups, draws, seed))
-    values = [float(measured(confusion(truth, predicted), metric)) for predicted in (one, other)]
-    differences = first - second
-    return Paired(values[0] - values[1], *bounds(differences, tails(confidence)), p_value(differences))
+    first_samples, second_samples = (
+        compute_metric(tables, metric) for tables in _sample_tables(truth, [first, second], groups, draws, seed)
+    )
+    values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
+    differences = first_samples - second_samples
+    return Comparison(values[0] - values[1], *bounds(differences, tail_shares(confidence)), p_value(differences))
 
 
-def mcnemar(truth: Labels, one: Labels, other: Labels) -> float:
+def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
     """Exact two-sided p of McNemar's test: do two predictors err on the same number of rows; 1 if nowhere apart."""
-    truth, one = _checked(truth, one)
-    truth, other = _checked(truth, other)
-    only_one = int(((one == truth) & (other != truth)).sum())
-    only_other = int(((one != truth) & (other == truth)).sum())
-    apart = only_one + only_other
-    return float(stats.binomtest(only_one, apart, 0.5).pvalue) if apart else 1.0
+    truth, first = _check_labels(truth, first)
+    truth, second = _check_labels(truth, second)
+    first_only = int(((first == truth) & (second != truth)).sum())
+    second_only = int(((first != truth) & (second == truth)).sum())
+    disagreements = first_only + second_only
+    return float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
 
 
 class Calibration(NamedTuple):
@@ -124,50 +130,50 @@ def calibration(truth: Labels, probabilities: Floats, bins: int = 10) -> Calibra
         bins: of confidence, the probability of the class with the largest one; a bin holds its upper edge.
     """
     predicted = probabilities.argmax(axis=1)
-    truth, predicted = _checked(truth, predicted)
+    truth, predicted = _check_labels(truth, predicted)
     rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "right": predicted == truth})
-    place = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
-    found = (
-        rows.group_by(low=place / bins)
+    bin_index = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
+    bin_rows = (
+        rows.group_by(low=bin_index / bins)
         .agg(
             pl.col("confidence").mean(), accuracy=pl.col("right").mean(), count=pl.len().cast(pl.Int64)
         )
         .sort("low")
     )  # fmt: skip
-    share = found["count"] / len(rows)
-    error = float((share * (found["confidence"] - found["accuracy"]).abs()).sum())
+    shares = bin_rows["count"] / len(rows)
+    error = float((shares * (bin_rows["confidence"] - bin_rows["accuracy"]).abs()).sum())
     high = pl.col("low") + 1 / bins
-    return Calibration(error, found.select("low", high.alias("high"), "confidence", "accuracy", "count"))
+    return Calibration(error, bin_rows.select("low", high.alias("high"), "confidence", "accuracy", "count"))
 
 
-def _tables(
+def _sample_tables(
     truth: Labels, predictions: list[Labels], groups: Names | None, draws: int, seed: int
 ) -> list[npt.NDArray[np.int64]]:
     """Confusion tables of the same samples for each predictor: [draws, classes, classes].
 
     A sample is how often each group is drawn; its table is the sum of the groups' tables, so many times each.
     """
-    checked = [_checked(truth, predicted)[1] for predicted in predictions]
+    class_numbers = [_check_labels(truth, predicted)[1] for predicted in predictions]
     truth = np.asarray(truth)
-    size = int(max(truth.max(), *(predicted.max() for predicted in checked))) + 1
-    cells = np.stack([truth * size + predicted for predicted in checked])
+    size = int(max(truth.max(), *(predicted.max() for predicted in class_numbers))) + 1
+    cells = np.stack([truth * size + predicted for predicted in class_numbers])
     copies: npt.NDArray[np.int64]
     tables: npt.NDArray[np.int64]
     if groups is None:  # rows that are alike are drawn as one
-        kinds, copies = np.unique(cells, axis=1, return_counts=True)
-        tables = np.eye(size**2, dtype=np.int64)[kinds]
+        distinct_cells, copies = np.unique(cells, axis=1, return_counts=True)
+        tables = np.eye(size**2, dtype=np.int64)[distinct_cells]
     else:
         units = number_units(groups, len(truth))
         copies = np.ones(units.max() + 1, np.int64)
-        places = units * size**2 + cells
-        tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in places])
+        cell_index = units * size**2 + cells
+        tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in cell_index])
     tables = tables.reshape(len(cells), len(copies), size**2)
-    side_by_side: npt.NDArray[np.int64] = np.hstack([*tables])
-    samples = sum_samples(side_by_side, draw_counts(copies, draws, seed))
+    unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
+    samples = sum_samples(unit_rows, draw_counts(copies, draws, seed))
     return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]
 
 
-def _checked(truth: Labels, predicted: Labels) -> tuple[Labels, Labels]:
+def _check_labels(truth: Labels, predicted: Labels) -> tuple[Labels, Labels]:
     truth, predicted = np.asarray(truth), np.asarray(predicted)
     if truth.shape != predicted.shape or truth.ndim != 1 or not len(truth):
         raise ValueError(f"truth and prediction should be equally long and not empty: {truth.shape}, {predicted.shape}")

@@ -23,40 +23,48 @@ METRICS = ("rouge_l", "bleu", "chrf")
 BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
 
-def units(text: str) -> list[str]:
+def split_units(text: str) -> list[str]:
     """Chinese characters, words of other writing in lower case, and marks, in order."""
     return UNIT.findall(text.lower())
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:
     """F1 of the longest common subsequence of units without marks, with the reference it fits best; in [0, 1]."""
-    said, *kept = ([unit for unit in units(text) if unit[0].isalnum()] for text in (answer, *references))
-    return max((2 * _lcs(said, one) / max(len(said) + len(one), 1) for one in kept), default=0.0)
+    answer_units, *reference_units = (
+        [unit for unit in split_units(text) if unit[0].isalnum()] for text in (answer, *references)
+    )
+    return max(
+        (
+            2 * _lcs_length(answer_units, reference) / max(len(answer_units) + len(reference), 1)
+            for reference in reference_units
+        ),
+        default=0.0,
+    )
 
 
-def _lcs(one: Sequence[str], other: Sequence[str]) -> int:
+def _lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     """Length of the longest common subsequence, a whole row of its table in the bits of one number (Hyyrö 2004)."""
-    places: dict[str, int] = defaultdict(int)
-    for place, unit in enumerate(one):
-        places[unit] |= 1 << place
-    every = (1 << len(one)) - 1
-    row = every
-    for unit in other:
-        met = row & places[unit]
-        row = ((row + met) | (row - met)) & every
-    return len(one) - row.bit_count()
+    unit_bits: dict[str, int] = defaultdict(int)
+    for position, unit in enumerate(first):
+        unit_bits[unit] |= 1 << position
+    all_bits = (1 << len(first)) - 1
+    row = all_bits
+    for unit in second:
+        hits = row & unit_bits[unit]
+        row = ((row + hits) | (row - hits)) & all_bits
+    return len(first) - row.bit_count()
 
 
-def _counts(answer: Sequence[str], references: Sequence[Sequence[str]], orders: int) -> Counts:
+def _count_ngrams(answer: Sequence[str], references: Sequence[Sequence[str]], orders: int) -> Counts:
     """n-grams of the answer, of the references and shared by order, each shared as often as any reference has it."""
-    found = np.zeros((orders, 3), np.int64)
+    counts = np.zeros((orders, 3), np.int64)
     for n in range(1, orders + 1):
-        said, *kept = (
+        answer_ngrams, *reference_ngrams = (
             Counter(zip(*(text[i:] for i in range(n)), strict=False)) for text in (answer, *references)
         )  # fmt: skip
-        known: Counter[tuple[str, ...]] = reduce(or_, kept, Counter())
-        found[n - 1] = said.total(), known.total(), (said & known).total()
-    return found
+        reference_union: Counter[tuple[str, ...]] = reduce(or_, reference_ngrams, Counter())
+        counts[n - 1] = answer_ngrams.total(), reference_union.total(), (answer_ngrams & reference_union).total()
+    return counts
 
 
 def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
@@ -68,18 +76,22 @@ def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
     total, shared = (column[counts[:, 0] > 0].astype(float) for column in (counts[:, 0], counts[:, 2]))
     if not shared.any():
         return 0.0
-    missed = shared == 0
-    shared[missed] = 0.5 ** np.arange(1, missed.sum() + 1)
+    is_unmatched = shared == 0
+    shared[is_unmatched] = 0.5 ** np.arange(1, is_unmatched.sum() + 1)
     penalty = min(0.0, 1 - reference_length / answer_length)
     return float(np.exp(np.log(shared / total).mean() + penalty))
 
 
 def _chrf(counts: Counts) -> float:
     """F with beta 2 of mean precision and mean recall over the orders that both sides have."""
-    said, kept, shared = counts[(counts[:, 0] > 0) & (counts[:, 1] > 0)].T
+    answer_counts, reference_counts, shared = counts[(counts[:, 0] > 0) & (counts[:, 1] > 0)].T
     if not shared.sum():
         return 0.0
-    precision, recall, weight = float((shared / said).mean()), float((shared / kept).mean()), CHRF_BETA**2
+    precision, recall, weight = (
+        float((shared / answer_counts).mean()),
+        float((shared / reference_counts).mean()),
+        CHRF_BETA**2,
+    )
     return (1 + weight) * precision * recall / (weight * precision + recall)
 
 
@@ -92,7 +104,7 @@ class Overlap(NamedTuple):
     null_count: int  # rows without an answer; they count as empty answers
 
 
-def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
+def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
     """Overlap of each answer with its references, and of all.
 
     Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
@@ -105,26 +117,41 @@ def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) 
     Raises:
         ValueError: lengths that differ, or a row without references.
     """
-    if len(answers) != len(references) or not all(len(kept) for kept in references):
+    if len(answers) != len(references) or not all(len(row_references) for row_references in references):
         raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
     rows: list[tuple[float, float, float]] = []
-    bleu, lengths, chrf = np.zeros((BLEU_ORDERS, 3), np.int64), np.zeros(2, np.int64), np.zeros((CHRF_ORDERS, 3), int)
-    for answer, kept in zip((answer or "" for answer in answers), references, strict=True):
-        said, *others = (units(text) for text in (answer, *kept))
-        of_words = _counts(said, others, BLEU_ORDERS)
-        size = len(said), min((abs(len(one) - len(said)), len(one)) for one in others)[1]
-        letters, *known = ("".join(text.split()) for text in (answer, *kept))
-        of_letters = max((_counts(letters, [one], CHRF_ORDERS) for one in known), key=_chrf)
-        of_letters[of_letters[:, 1] == 0, 0] = 0  # as sacrebleu: what no reference is long enough for does not count
-        rows.append((rouge_l(answer, kept), _bleu(of_words, *size), _chrf(of_letters)))
-        bleu, lengths, chrf = bleu + of_words, lengths + size, chrf + of_letters
+    bleu_counts, length_sums, chrf_counts = (
+        np.zeros((BLEU_ORDERS, 3), np.int64),
+        np.zeros(2, np.int64),
+        np.zeros((CHRF_ORDERS, 3), int),
+    )
+    for answer, row_references in zip((answer or "" for answer in answers), references, strict=True):
+        answer_words, *reference_words = (split_units(text) for text in (answer, *row_references))
+        word_counts = _count_ngrams(answer_words, reference_words, BLEU_ORDERS)
+        length_pair = (
+            len(answer_words),
+            min((abs(len(reference) - len(answer_words)), len(reference)) for reference in reference_words)[1],
+        )
+        answer_letters, *reference_letters = ("".join(text.split()) for text in (answer, *row_references))
+        letter_counts = max(
+            (_count_ngrams(answer_letters, [reference], CHRF_ORDERS) for reference in reference_letters), key=_chrf
+        )
+        letter_counts[letter_counts[:, 1] == 0, 0] = (
+            0  # as sacrebleu: what no reference is long enough for does not count
+        )
+        rows.append((rouge_l(answer, row_references), _bleu(word_counts, *length_pair), _chrf(letter_counts)))
+        bleu_counts, length_sums, chrf_counts = (
+            bleu_counts + word_counts,
+            length_sums + length_pair,
+            chrf_counts + letter_counts,
+        )
     table = pl.DataFrame(rows, schema=dict.fromkeys(METRICS, pl.Float64), orient="row")
     mean = float(np.mean(table["rouge_l"].to_numpy())) if rows else 0.0
-    corpus = {"rouge_l": mean, "bleu": _bleu(bleu, *lengths.tolist()), "chrf": _chrf(chrf)}
+    corpus = {"rouge_l": mean, "bleu": _bleu(bleu_counts, *length_sums.tolist()), "chrf": _chrf(chrf_counts)}
     return Overlap(table, corpus, len(rows), sum(answer is None for answer in answers))
 
 
-def overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
+def measure_overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
     """What answers reach that recover nothing: the text itself, its context, and the meaning of another row.
 
     The last shows how much of the overlap is the references' common wording.
@@ -135,12 +162,19 @@ def overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
     Returns:
         baseline (text, context, other_meaning), rouge_l, bleu, chrf (corpus values), row_count, null_count.
     """
-    foreign = [*rows["meanings"].list.first()]
-    answers = {"text": [*rows["text"]], "context": [*rows["context"]], "other_meaning": [*foreign[1:], *foreign[:1]]}
-    found = [(name, overlap(said, rows["meanings"].to_list())) for name, said in answers.items()]
+    first_meanings = [*rows["meanings"].list.first()]
+    answers = {
+        "text": [*rows["text"]],
+        "context": [*rows["context"]],
+        "other_meaning": [*first_meanings[1:], *first_meanings[:1]],
+    }
+    overlaps = [
+        (name, measure_overlap(baseline_answers, rows["meanings"].to_list()))
+        for name, baseline_answers in answers.items()
+    ]
     return pl.DataFrame([
-        {"baseline": name, **one.corpus, "row_count": one.row_count, "null_count": one.null_count}
-        for name, one in found
+        {"baseline": name, **result.corpus, "row_count": result.row_count, "null_count": result.null_count}
+        for name, result in overlaps
     ])  # fmt: skip
 
 
@@ -155,34 +189,36 @@ class Accuracy(NamedTuple):
     null_count: int  # rows without a choice; they count as wrong
 
 
-def choice_accuracy(choices: pl.DataFrame, chosen: Sequence[int | None]) -> Accuracy:
+def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
     """Share of rows where the chosen option is right, or one of those that are.
 
     Args:
         choices: rows with options and answers (places of the right ones).
-        chosen: place of the chosen option of each row, None where there is none.
+        picks: place of the chosen option of each row, None where there is none.
 
     Raises:
         ValueError: lengths that differ, or no rows.
     """
-    if len(choices) != len(chosen):
-        raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(chosen)}")
-    places = pl.Series("chosen", chosen, dtype=pl.Int64)
-    right = choices.select(pl.col("answers").list.contains(places).fill_null(value=False)).to_series()
-    return _accuracy(choices, right & places.is_not_null(), places.null_count())
+    if len(choices) != len(picks):
+        raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
+    pick_series = pl.Series("chosen", picks, dtype=pl.Int64)
+    is_right = choices.select(pl.col("answers").list.contains(pick_series).fill_null(value=False)).to_series()
+    return _build_accuracy(choices, is_right & pick_series.is_not_null(), pick_series.null_count())
 
 
-def _accuracy(choices: pl.DataFrame, right: pl.Series, null_count: int = 0) -> Accuracy:
+def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> Accuracy:
     """Accuracy of shares of being right, [n] in [0, 1]."""
     if not len(choices):
         raise ValueError("expected at least one row")
-    share = float(np.mean(right.to_numpy()))
-    low, high = wilson(np.array([share]), np.array([len(right)]))
-    guessed = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
-    return Accuracy(share, float(low[0]), float(high[0]), float(np.mean(guessed.to_numpy())), len(right), null_count)
+    share = float(np.mean(correct_shares.to_numpy()))
+    low, high = wilson(np.array([share]), np.array([len(correct_shares)]))
+    chances = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
+    return Accuracy(
+        share, float(low[0]), float(high[0]), float(np.mean(chances.to_numpy())), len(correct_shares), null_count
+    )
 
 
-def choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
+def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
     """What choices reach that understand nothing; where a baseline cannot decide, it is right by the share of the tied.
 
     Args:
@@ -198,32 +234,34 @@ def choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
     """
     if not len(choices):
         raise ValueError("expected at least one row")
-    seen = [_overlaps(*row) for row in choices.select("text", "context", "options").iter_rows()]
+    overlaps = [_share_units(*row) for row in choices.select("text", "context", "options").iter_rows()]
     options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
     options = options.with_columns(
         length=pl.col("options").str.len_chars().cast(pl.Float64),
-        overlap=pl.Series([value for row in seen for value in row], dtype=pl.Float64),
+        overlap=pl.Series([value for row in overlaps for value in row], dtype=pl.Float64),
         place=pl.int_range(pl.len()).over("row"),
     )
     options = options.with_columns(is_right=pl.col("answers").list.contains(pl.col("place")))
-    often = options.group_by("place").agg(pl.col("is_right").sum()).sort("is_right", "place", descending=[True, False])
+    right_counts = (
+        options.group_by("place").agg(pl.col("is_right").sum()).sort("is_right", "place", descending=[True, False])
+    )
     values = {
         "longest": pl.col("length"),
         "shortest": -pl.col("length"),
         "most_overlap": pl.col("overlap"),
         "least_overlap": -pl.col("overlap"),
-        "position": (pl.col("place") == often.item(0, "place")).cast(pl.Float64),
+        "position": (pl.col("place") == right_counts.item(0, "place")).cast(pl.Float64),
     }
-    found = []
+    baselines = []
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
-        right = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
-        found.append({"baseline": name, **_accuracy(choices, right)._asdict()})
-    return pl.DataFrame(found)
+        correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
+        baselines.append({"baseline": name, **_build_accuracy(choices, correct_shares)._asdict()})
+    return pl.DataFrame(baselines)
 
 
-def _overlaps(text: str, context: str | None, options: list[str]) -> list[float]:
+def _share_units(text: str, context: str | None, options: list[str]) -> list[float]:
     """Share of each option's distinct units that stand in context or text."""
-    there = set(units(f"{context or ''}\n{text}"))
-    said = [set(units(option)) for option in options]
-    return [len(one & there) / max(len(one), 1) for one in said]
+    text_units = set(split_units(f"{context or ''}\n{text}"))
+    option_units = [set(split_units(option)) for option in options]
+    return [len(distinct_units & text_units) / max(len(distinct_units), 1) for distinct_units in option_units]

@@ -30,9 +30,9 @@ def number_units(names: Names, count: int, items: str = "items") -> Ints:
         ValueError: not as many names as items, or a null.
     """
     series = pl.Series("group", names)
-    named = len(series) - series.null_count()
-    if len(series) != count or named != count:
-        raise ValueError(f"expected a group for each of {count} {items}, got {named}")
+    name_count = len(series) - series.null_count()
+    if len(series) != count or name_count != count:
+        raise ValueError(f"expected a group for each of {count} {items}, got {name_count}")
     return series.rank("dense").to_numpy().astype(np.int64) - 1
 
 
@@ -91,14 +91,14 @@ def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
     return np.concatenate(sums)
 
 
-def with_whole(units: int, draws: int, seed: int) -> Iterator[Floats]:
+def iterate_counts(units: int, draws: int, seed: int) -> Iterator[Floats]:
     """Counts of one sample after the other, [units]: first all units once, then the samples of `draw_counts`."""
     yield np.ones(units)
     for block in draw_counts(units, draws, seed):
         yield from block.astype(np.float64)
 
 
-def tails(confidence: float) -> tuple[float, float]:
+def tail_shares(confidence: float) -> tuple[float, float]:
     """The shares of samples below an interval and up to its end.
 
     Raises:
@@ -114,7 +114,7 @@ def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float
 
     Args:
         samples: a number each, NaN where it is undefined, [draws].
-        shares: where the interval begins and ends, as `tails` gives them.
+        shares: where the interval begins and ends, as `tail_shares` gives them.
     """
     defined = samples[~np.isnan(samples)]
     if not len(defined):
@@ -130,8 +130,8 @@ def p_value(differences: Floats) -> float:
     which it is not below, whichever is smaller; no number of draws shows that it is 0.
     """
     defined = differences[~np.isnan(differences)]
-    against = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
-    return min(1.0, 2 * (against + 1) / (len(defined) + 1))
+    minority_count = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
+    return min(1.0, 2 * (minority_count + 1) / (len(defined) + 1))
 
 
 def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ In: comments and their contexts as lists of words, and a model. Out: a number a 
 
 A large number says that the context matters to the words, not that they mean anything else. The shorter a comment, the
 larger the part of its words that stand next to the context, so it goes with length: by a model of counts it is little
-else (Spearman's -.98 on 2,000 comments of CHECKED). See `related` for what is left at equal length.
+else (Spearman's -.98 on 2,000 comments of CHECKED). See `correlate_shift` for what is left at equal length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
 
 WORDS = 64  # of a context that are kept: its last ones
 SHIFT, LENGTH = "context_shift", "word_count"
-_ASKS = 4096  # words that are gone through at a time
+_BLOCK_WORDS = 4096  # words that are gone through at a time
 
 Weights = Literal["mean", "sum"]
 
@@ -51,11 +51,11 @@ def context_shift(
     if weights not in ("mean", "sum"):
         raise BadInput(f"weights: expected mean or sum, found {weights!r:.40}")
     pool = np.mean if weights == "mean" else np.sum
-    found = by_word(model, comments, contexts, divergence=divergence, words=words)
-    return np.array([pool(each) if len(each) else np.nan for each in found], np.float64)
+    word_values = measure_words(model, comments, contexts, divergence=divergence, words=words)
+    return np.array([pool(values) if len(values) else np.nan for values in word_values], np.float64)
 
 
-def by_word(
+def measure_words(
     model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], *,
     divergence: Divergence = "hellinger", words: int = WORDS,
 ) -> list[Floats]:  # fmt: skip
@@ -69,30 +69,36 @@ def by_word(
         raise BadInput(
             f"expected a divergence of {', '.join(DIVERGENCES)} and 1 word or more, found {divergence!r:.40}, {words}"
         )
-    found = [np.zeros(len(comment)) for comment in comments]
-    for rows in _blocks(comments, contexts):
-        alone = [comments[row] for row in rows]
-        kept = [list(contexts[row])[-words:] for row in rows]
-        length = np.array([len(comment) for comment in alone])
+    values_by_comment = [np.zeros(len(comment)) for comment in comments]
+    for rows in _split_blocks(comments, contexts):
+        comment_block = [comments[row] for row in rows]
+        context_block = [list(contexts[row])[-words:] for row in rows]
+        length = np.array([len(comment) for comment in comment_block])
         pair = np.repeat(np.arange(len(rows)), length)
         place = np.concatenate([np.arange(count) for count in length])
-        within = place + np.array([len(context) for context in kept])[pair]
-        sentences = [*alone, *([*context, *comment] for context, comment in zip(kept, alone, strict=True))]
-        one, other = np.stack([pair, place], axis=1), np.stack([pair + len(rows), within], axis=1)
-        values = divergences(model, sentences, one, other, divergence)
+        context_place = place + np.array([len(context) for context in context_block])[pair]
+        sentences = [
+            *comment_block,
+            *([*context, *comment] for context, comment in zip(context_block, comment_block, strict=True)),
+        ]
+        first_places, second_places = (
+            np.stack([pair, place], axis=1),
+            np.stack([pair + len(rows), context_place], axis=1),
+        )
+        values = divergences(model, sentences, first_places, second_places, divergence)
         for row, value in zip(rows, np.split(values, np.cumsum(length)[:-1]), strict=True):
-            found[row] = value
-    return found
+            values_by_comment[row] = value
+    return values_by_comment
 
 
-def _blocks(comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> Iterator[list[int]]:
+def _split_blocks(comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> Iterator[list[int]]:
     """Rows that have both a comment and a context, so many at a time that there are few words; one at least."""
     rows: list[int] = []
     count = 0
     for row, (comment, context) in enumerate(zip(comments, contexts, strict=True)):
         if not len(comment) or not len(context):
             continue
-        if rows and count + len(comment) > _ASKS:
+        if rows and count + len(comment) > _BLOCK_WORDS:
             yield rows
             rows, count = [], 0
         rows.append(row)
@@ -101,7 +107,7 @@ def _blocks(comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> Itera
         yield rows
 
 
-def related(
+def correlate_shift(
     frame: pl.DataFrame, columns: Sequence[str], *, shift: str = SHIFT, length: str = LENGTH, group: str | None = None,
     draws: int = DRAWS, seed: int = SEED,
 ) -> pl.DataFrame:  # fmt: skip
@@ -129,28 +135,31 @@ def related(
     """
     if absent := [name for name in (shift, length, group, *columns) if name and name not in frame.columns]:
         raise BadInput(f"expected columns {', '.join(absent)}; there are {', '.join(frame.columns)}")
-    found = []
+    metric_rows = []
     for name in columns:
         numbers = {"shift": pl.col(shift), "length": pl.col(length), "value": pl.col(name)}
         rows = frame.select(
-            **{key: each.cast(pl.Float64) for key, each in numbers.items()}, group=pl.col(group) if group else pl.lit(0)
+            **{key: column.cast(pl.Float64) for key, column in numbers.items()},
+            group=pl.col(group) if group else pl.lit(0),
         ).filter(pl.all_horizontal(pl.col(*numbers).is_finite().fill_null(value=False), pl.col("group").is_not_null()))
         groups = rows["group"] if group else None
         plain = correlate(rows["shift"], rows["value"], groups, draws=draws, seed=seed)
         row = [name, plain.spearman, plain.spearman_low, plain.spearman_high, None, None, None, plain.n]
         if name != length and plain.spearman is not None:
-            left = correlate(_left(rows, "shift"), _left(rows, "value"), groups, draws=draws, seed=seed)
-            row[4:7] = left.pearson, left.pearson_low, left.pearson_high
-        found.append(row)
+            partial = correlate(
+                _rank_residuals(rows, "shift"), _rank_residuals(rows, "value"), groups, draws=draws, seed=seed
+            )
+            row[4:7] = partial.pearson, partial.pearson_low, partial.pearson_high
+        metric_rows.append(row)
     names = ("spearman", "low", "high", "partial", "partial_low", "partial_high")
     schema = {"metric": pl.String, **dict.fromkeys(names, pl.Float64), "n": pl.Int64}
-    return pl.DataFrame(found, schema=schema, orient="row")
+    return pl.DataFrame(metric_rows, schema=schema, orient="row")
 
 
-def _left(rows: pl.DataFrame, name: str) -> Floats:
+def _rank_residuals(rows: pl.DataFrame, name: str) -> Floats:
     """What the rank of the length does not tell of a rank."""
-    rank, length = (rows[each].rank().to_numpy() for each in (name, "length"))
+    rank, length = (rows[column].rank().to_numpy() for column in (name, "length"))
     rank, length = rank - rank.mean(), length - length.mean()
     spread = float(length @ length)
-    left: Floats = rank - length * (float(rank @ length) / spread if spread else 0.0)
-    return left
+    residuals: Floats = rank - length * (float(rank @ length) / spread if spread else 0.0)
+    return residuals

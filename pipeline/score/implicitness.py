@@ -19,8 +19,8 @@ from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distan
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
 ROWS = 16_384  # embeddings held at a time
 
-Done = Callable[[int], None]
-Load = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
+OnProgress = Callable[[int], None]
+LoadEncoder = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
 
 
 class Head(NamedTuple):
@@ -30,7 +30,7 @@ class Head(NamedTuple):
     model: ImpScore
 
 
-def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: Load) -> dict[str, Head]:
+def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
     """The heads of a registry entry by language.
 
     Args:
@@ -44,69 +44,79 @@ def heads_from(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
     """
     if config.get("kind") != "impscore" or not isinstance(config.get("heads"), dict):
         raise BadInput("this is no ImpScore model of ours: config.json names no heads")
-    found = {}
-    for name, about in config["heads"].items():
-        if not isinstance(about, dict) or {"encoder", "encoder_revision", "recipe"} - set(about):
+    heads = {}
+    for name, head_config in config["heads"].items():
+        if not isinstance(head_config, dict) or {"encoder", "encoder_revision", "recipe"} - set(head_config):
             raise BadInput(f"head {name!r} of this model names no encoder, revision or recipe")
-        encoder, recipe = load(about), about["recipe"]
-        if encoder.revision != about["encoder_revision"]:
+        encoder, recipe = load(head_config), head_config["recipe"]
+        if encoder.revision != head_config["encoder_revision"]:
             raise BadInput(
-                f"the model was trained on encoder {about['encoder']} at {about['encoder_revision'][:12]}, "
+                f"the model was trained on encoder {head_config['encoder']} at {head_config['encoder_revision'][:12]}, "
                 f"not on {encoder.name} at {encoder.revision[:12]}"
             )
         if recipe.get("implicitness", "cosine") != "cosine":
             raise BadInput(
                 "this model measures implicitness by Euclidean distance, for comparison only; it has no bound"
             )
-        mine = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-        weights = {key.removeprefix("encoder."): mine.pop(key) for key in list(mine) if key.startswith("encoder.")}
+        head_tensors = {
+            key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")
+        }
+        weights = {
+            key.removeprefix("encoder."): head_tensors.pop(key)
+            for key in list(head_tensors)
+            if key.startswith("encoder.")
+        }
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
         model = ImpScore(
             encoder.dim, recipe["features"], design=design, hidden=recipe.get("hidden", 0), last=encoder.last
         )
         try:
-            model.load_state_dict({key: value.float() for key, value in mine.items()})
-        except RuntimeError as why:
-            raise BadInput(f"the weights of head {name!r} do not fit its configuration: {why}") from why
-        found[name] = Head(adapted(encoder, weights) if weights else encoder, model.eval())
-    return found
+            model.load_state_dict({key: value.float() for key, value in head_tensors.items()})
+        except RuntimeError as error:
+            raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
+        heads[name] = Head(adapted(encoder, weights) if weights else encoder, model.eval())
+    return heads
 
 
-def meanings(texts: Sequence[str], head: Head, done: Done = lambda _: None) -> Meaning:
+def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> Meaning:
     """Meanings of texts by one head, in their order."""
     parts = []
     with torch.inference_mode():
         for start in range(0, max(len(texts), 1), ROWS):
-            vectors = encode(head.encoder, texts[start : start + ROWS], done)
+            vectors = encode(head.encoder, texts[start : start + ROWS], on_progress)
             parts.append(head.model(torch.from_numpy(vectors)))
         return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
-def implicitness(texts: Sequence[str], head: Head, done: Done = lambda _: None) -> npt.NDArray[np.float64]:
+def implicitness(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> npt.NDArray[np.float64]:
     """I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
-    values = meanings(texts, head, done).implicitness.numpy().astype(np.float64)
+    values = compute_meanings(texts, head, on_progress).implicitness.numpy().astype(np.float64)
     return np.asarray(np.round(values, DECIMALS).clip(0.0, 2.0), np.float64)
 
 
-def distances(
-    one: Sequence[str], other: Sequence[str], head: Head, done: Done = lambda _: None
+def measure_distances(
+    first: Sequence[str], second: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None
 ) -> npt.NDArray[np.float64]:
     """ΔP of texts row by row (equation 6): float64 [len(one)], rounded to 6 decimals."""
-    both = meanings([*one, *other], head, done)
-    rows = torch.arange(len(one))
-    found = pragmatic_distance(both.at(rows), both.at(rows + len(one)), head.model.design.pragmatics)
-    return np.asarray(np.round(found.double().numpy(), DECIMALS), np.float64)
+    meaning = compute_meanings([*first, *second], head, on_progress)
+    rows = torch.arange(len(first))
+    values = pragmatic_distance(meaning.at(rows), meaning.at(rows + len(first)), head.model.design.pragmatics)
+    return np.asarray(np.round(values.double().numpy(), DECIMALS), np.float64)
 
 
-def triples(rows: pl.DataFrame, head: Head, done: Done = lambda _: None) -> pl.DataFrame:
+def score_triples(rows: pl.DataFrame, head: Head, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """I of the implicit, explicit and foreign sentence of each row, and ΔP of the first with each of the others.
 
     Returns:
         i1, i2, i3, near, far: a row a row of `pairs`.
     """
     texts = [rows[side].to_list() for side in ("implicit", "explicit", "negative")]
-    every = meanings([text for side in texts for text in side], head, done)
-    s1, s2, s3 = (every.at(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
-    apart = {name: pragmatic_distance(s1, s, head.model.design.pragmatics) for name, s in (("near", s2), ("far", s3))}
-    said = {f"i{n}": s.implicitness for n, s in enumerate((s1, s2, s3), 1)}
-    return pl.DataFrame({name: value.double().numpy().round(DECIMALS) for name, value in {**said, **apart}.items()})
+    meaning = compute_meanings([text for side in texts for text in side], head, on_progress)
+    s1, s2, s3 = (meaning.at(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
+    distances = {
+        name: pragmatic_distance(s1, s, head.model.design.pragmatics) for name, s in (("near", s2), ("far", s3))
+    }
+    values = {f"i{n}": s.implicitness for n, s in enumerate((s1, s2, s3), 1)}
+    return pl.DataFrame(
+        {name: value.double().numpy().round(DECIMALS) for name, value in {**values, **distances}.items()}
+    )

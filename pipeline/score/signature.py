@@ -11,10 +11,10 @@ ANY = "any"  # the head for every language
 def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
     """Signature of implicitness by a model. ImpScore is English: other languages are marked an extension (X-07)."""
     scope = lang if lang == "en" else f"{lang}(extension)"
-    by = f"model:{model_id[:12]}|encoder:{encoder}@{revision[:12]}|{precision}"
-    return f"{IMPLICITNESS}|{by}|lang:{scope}|undertone:{__version__}"
+    source = f"model:{model_id[:12]}|encoder:{encoder}@{revision[:12]}|{precision}"
+    return f"{IMPLICITNESS}|{source}|lang:{scope}|undertone:{__version__}"
 
 
-def head_for(lang: str, names: Sequence[str]) -> str:
+def choose_head(lang: str, names: Sequence[str]) -> str:
     """The head a language is scored by: its own, else the one for any, else the English one."""
     return next(name for name in (lang, ANY, "en", *names) if name in names)

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from pipeline.metrics.labelling.agreement import cohen_kappa, fleiss_kappa, interval
+from pipeline.metrics.labelling.agreement import cohen_kappa, estimate_interval, fleiss_kappa
 from pipeline.metrics.labelling.measures import MEASURES
 from tests.bench.run import against, cpu
 
@@ -41,7 +41,7 @@ def main() -> None:
     """Our measures with intervals first, as the memory of the references would hide ours."""
     for classes in (3, 9):
         codes, before = labels(classes), peak()
-        seconds = cpu(lambda codes=codes: [interval(name, codes) for name in MEASURES])
+        seconds = cpu(lambda codes=codes: [estimate_interval(name, codes) for name in MEASURES])
         print(f"{LABELS:,} labels, {classes} classes, {len(MEASURES)} measures with 1,000 resamples each: "
               f"{seconds:.1f} cpu-s, {peak() - before:,.0f} MB above the {before:,.0f} MB of start")  # fmt: skip
     codes = labels(3)

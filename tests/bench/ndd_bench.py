@@ -41,7 +41,7 @@ SENTENCES = [
 
 def ours(score: scorers.Scorer, words: list[str], found: list[Any]) -> None:
     """NDD of each span of a sentence."""
-    found += score([words], [spans.every(len(words), LONGEST)])
+    found += score([words], [spans.list_spans(len(words), LONGEST)])
 
 
 @torch.inference_mode()
@@ -58,7 +58,7 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], found:
         return torch.cat(parts)
 
     values = []
-    for start, end in spans.every(len(words), LONGEST).tolist():
+    for start, end in spans.list_spans(len(words), LONGEST).tolist():
         stays = [place for place in range(len(words)) if not start <= place < end]
         after = [words[place] for place in stays]
         q, other = said(words, stays), said(after, [*range(len(after))])
@@ -69,9 +69,9 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], found:
 
 def selected(words: list[str], values: Any) -> list[list[int]]:
     """Of the spans below the median those that go."""
-    every = spans.every(len(words), LONGEST)
+    every = spans.list_spans(len(words), LONGEST)
     cheap = values <= np.median(values)
-    return every[cheap][spans.disjoint(every[cheap], values[cheap])].tolist()
+    return every[cheap][spans.select_disjoint(every[cheap], values[cheap])].tolist()
 
 
 def headed(folder: Path) -> Path:

@@ -27,9 +27,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from pipeline.metrics.overlap import of
-from pipeline.metrics.overlap.frequencies import document_frequencies
-from pipeline.metrics.overlap.scoring import measure, segment_scores
+from pipeline.metrics.overlap import build_metrics
+from pipeline.metrics.overlap.frequencies import count_documents
+from pipeline.metrics.overlap.scoring import measure, score_segments
 from pipeline.metrics.overlap.segments import SIZE
 from tests.bench.run import cpu
 from tests.support.overlap_cases import Case
@@ -72,7 +72,7 @@ def references() -> float:
     joined = [(" ".join(c), [" ".join(r) for r in own]) for c, own in zip(candidates, owned, strict=True)]
 
     def ours(names: list[str], **options: dict[str, object]) -> np.ndarray:
-        return segment_scores(of(names, owned, options=options), candidates, owned).to_numpy()
+        return score_segments(build_metrics(names, owned, options=options), candidates, owned).to_numpy()
 
     pairs = lambda: zip(owned, candidates, strict=True)
     families = [
@@ -122,7 +122,7 @@ def run(count: int, size: int, is_held: bool) -> dict[str, Any]:
     held = [*segments(count)] if is_held else None
     part = lambda place: (segment[place] for segment in held or segments(count))
     started = time.process_time()
-    metrics = of(FAMILIES, frequencies=document_frequencies(lambda: part(1)))
+    metrics = build_metrics(FAMILIES, frequencies=count_documents(lambda: part(1)))
     found = measure(metrics, *map(part, range(3)), size=size)
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

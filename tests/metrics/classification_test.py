@@ -8,12 +8,12 @@ from sklearn import metrics
 
 from pipeline.metrics.classification import (
     calibration,
+    compare,
+    compute_metric,
     confusion,
-    interval,
+    estimate_interval,
     macro_f1,
     mcnemar,
-    measured,
-    paired,
 )
 
 answers = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
@@ -25,9 +25,9 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     truth, predicted = np.array(rows).T
     table = confusion(truth, predicted)
     expected = metrics.precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)[:3]
-    assert [float(measured(table, metric)) for metric in ("precision", "recall", "f1")] == pytest.approx(expected)
-    assert measured(table, "accuracy") == pytest.approx(metrics.accuracy_score(truth, predicted))
-    assert macro_f1(truth, predicted) == measured(table, "f1")
+    assert [float(compute_metric(table, metric)) for metric in ("precision", "recall", "f1")] == pytest.approx(expected)
+    assert compute_metric(table, "accuracy") == pytest.approx(metrics.accuracy_score(truth, predicted))
+    assert macro_f1(truth, predicted) == compute_metric(table, "f1")
 
 
 def test_by_hand() -> None:
@@ -57,16 +57,18 @@ def test_tables_are_measured_together() -> None:
     rng = np.random.default_rng(1)
     tables = rng.integers(0, 9, (5, 3, 3))
     for metric in ("accuracy", "precision", "recall", "f1"):
-        assert measured(tables, metric) == pytest.approx([float(measured(table, metric)) for table in tables])
+        assert compute_metric(tables, metric) == pytest.approx(
+            [float(compute_metric(table, metric)) for table in tables]
+        )
 
 
 def test_groups_are_drawn_whole() -> None:
     """Ten groups of forty rows of one fate are ten answers, not 400: the interval is √40 times as wide."""
     predicted = np.repeat([1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 40)
     truth, groups = np.ones(400, int), np.repeat(np.arange(10), 40)
-    rows, whole = (interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
+    rows, whole = (estimate_interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
     assert (whole.high - whole.low) / (rows.high - rows.low) == pytest.approx(np.sqrt(40), rel=0.15)
-    single = interval(truth, predicted, "accuracy", groups=np.arange(400))
+    single = estimate_interval(truth, predicted, "accuracy", groups=np.arange(400))
     assert single == pytest.approx(rows, abs=0.01)
 
 
@@ -76,13 +78,13 @@ def test_paired_bootstrap() -> None:
     worse, better = truth.copy(), truth.copy()
     worse[:60] = 1 - worse[:60]
     better[:30] = 1 - better[:30]
-    assert paired(truth, worse, worse) == (0.0, 0.0, 0.0, 1.0)
-    found = paired(truth, better, worse, "accuracy")
+    assert compare(truth, worse, worse) == (0.0, 0.0, 0.0, 1.0)
+    found = compare(truth, better, worse, "accuracy")
     assert found.difference == pytest.approx(0.15)
     assert found.low > 0.09
     assert found.p == pytest.approx(2 / 2001)
-    assert paired(truth, worse, better, "accuracy").difference == pytest.approx(-0.15)
-    assert paired(truth, worse, better, "accuracy").p == found.p
+    assert compare(truth, worse, better, "accuracy").difference == pytest.approx(-0.15)
+    assert compare(truth, worse, better, "accuracy").p == found.p
 
 
 def test_mcnemar() -> None:

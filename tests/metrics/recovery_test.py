@@ -10,12 +10,12 @@ from scipy import stats
 
 from pipeline.examples.subtext import recovery as examples
 from pipeline.metrics.recovery import (
-    choice_accuracy,
-    choice_baselines,
-    overlap,
-    overlap_baselines,
+    measure_choice_baselines,
+    measure_choices,
+    measure_overlap,
+    measure_overlap_baselines,
     rouge_l,
-    units,
+    split_units,
 )
 
 # computed by sacrebleu 2.6.0 (BLEU with lowercase, and effective_order for rows; tokenize zh, and 13a for English; chrF
@@ -50,7 +50,7 @@ QUESTIONS = pl.DataFrame(
 
 def test_units() -> None:
     """Chinese by character, other writing by word in lower case, marks by themselves; nothing but blanks is lost."""
-    assert units("他的iPhone很OK， don't！[doge]") == [
+    assert split_units("他的iPhone很OK， don't！[doge]") == [
         *"他的", "iphone", *"很", "ok", "，", "don't", "！", "[", "doge", "]",
     ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_units() -> None:
 @pytest.mark.parametrize(("rows", "lang"), [(ZH, "zh"), (EN, "en")])
 def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple[float, ...]]], lang: str) -> None:
     """Each row and the corpus come to what the packages compute, several references and short texts among them."""
-    found = overlap([answer for answer, *_ in rows], [kept for _, kept, _ in rows])
+    found = measure_overlap([answer for answer, *_ in rows], [kept for _, kept, _ in rows])
     for values, (_, _, expected) in zip(found.rows.iter_rows(), rows, strict=True):
         assert values == pytest.approx(expected, abs=1e-6)
     assert (*found.corpus.values(),) == pytest.approx(CORPUS[lang], abs=1e-6)
@@ -68,20 +68,20 @@ def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple
 def test_no_answer_counts_as_an_empty_one() -> None:
     """A null answer overlaps with nothing, weighs in the corpus like an empty one, and is counted."""
     kept = [["他迟到了"], ["他不想来"]]
-    found = overlap([None, "他不想来"], kept)
+    found = measure_overlap([None, "他不想来"], kept)
     assert found.rows.row(0) == (0, 0, 0)
     assert (found.row_count, found.null_count) == (2, 1)
-    assert found.corpus == overlap(["", "他不想来"], kept).corpus
+    assert found.corpus == measure_overlap(["", "他不想来"], kept).corpus
     assert found.corpus["rouge_l"] == 0.5
-    assert overlap([None], [["他"]]).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+    assert measure_overlap([None], [["他"]]).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
 
 
 def test_answers_need_references() -> None:
     """A row without references, and lists of different lengths, are errors; no rows at all are none."""
     for answers, kept in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
         with pytest.raises(ValueError, match="expected references"):
-            overlap(answers, kept)
-    assert overlap([], []).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+            measure_overlap(answers, kept)
+    assert measure_overlap([], []).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
 
 
 texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
@@ -91,19 +91,19 @@ texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
 @given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=3))
 def test_overlap_is_a_share(answers: list[str], kept: list[str]) -> None:
     """Every value is in [0, 1], one more reference lowers no row's ROUGE-L or chrF, and rows stand for themselves."""
-    one, more = overlap(answers, [kept[:1]] * len(answers)), overlap(answers, [kept] * len(answers))
+    one, more = measure_overlap(answers, [kept[:1]] * len(answers)), measure_overlap(answers, [kept] * len(answers))
     for row, other in zip(one.rows.iter_rows(named=True), more.rows.iter_rows(named=True), strict=True):
         assert all(0 <= value <= 1 + 1e-9 for value in (*row.values(), *other.values()))
         assert other["rouge_l"] >= row["rouge_l"]
         assert other["chrf"] >= row["chrf"]
-    assert overlap(answers[:1], [kept]).rows.row(0) == more.rows.row(0)
+    assert measure_overlap(answers[:1], [kept]).rows.row(0) == more.rows.row(0)
     assert all(0 <= value <= 1 + 1e-9 for value in more.corpus.values())
 
 
 @given(st.text(st.sampled_from("他不想来ab"), min_size=1, max_size=9))
 def test_a_reference_overlaps_fully_with_itself(text: str) -> None:
     """What is word for word the reference has 1 by every measure."""
-    assert overlap([text], [[text]]).rows.row(0) == pytest.approx((1, 1, 1))
+    assert measure_overlap([text], [[text]]).rows.row(0) == pytest.approx((1, 1, 1))
 
 
 def subsequence(one: str, other: str) -> int:
@@ -128,7 +128,7 @@ def test_baselines_of_overlap() -> None:
     rows = pl.DataFrame({
         "text": ["他来了", "好"], "context": ["他不想来", None], "meanings": [["他不想来", "他很烦"], ["不好"]],
     })  # fmt: skip
-    found = {row["baseline"]: row for row in overlap_baselines(rows).iter_rows(named=True)}
+    found = {row["baseline"]: row for row in measure_overlap_baselines(rows).iter_rows(named=True)}
     assert found["text"]["rouge_l"] == pytest.approx((4 / 7 + 2 / 3) / 2)
     assert found["context"]["rouge_l"] == 0.5
     assert found["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
@@ -137,29 +137,29 @@ def test_baselines_of_overlap() -> None:
 
 def test_choices_right_wrong_and_none() -> None:
     """Any right option will do; none is wrong and counted; chance is the mean share of right options."""
-    found = choice_accuracy(QUESTIONS, [0, None, 2])
+    found = measure_choices(QUESTIONS, [0, None, 2])
     assert found.accuracy == pytest.approx(2 / 3)
     interval = stats.binomtest(2, 3).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
     assert found.chance == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
     assert (found.row_count, found.null_count) == (3, 1)
-    assert choice_accuracy(QUESTIONS, [None] * 3).accuracy == 0
-    assert choice_accuracy(QUESTIONS, [1, 0, 9]).accuracy == 0
+    assert measure_choices(QUESTIONS, [None] * 3).accuracy == 0
+    assert measure_choices(QUESTIONS, [1, 0, 9]).accuracy == 0
 
 
 def test_choices_that_cannot_be_counted() -> None:
     """Lengths that differ, and no rows, are errors."""
     with pytest.raises(ValueError, match="expected a choice for each of 3 rows, got 2"):
-        choice_accuracy(QUESTIONS, [0, 1])
+        measure_choices(QUESTIONS, [0, 1])
     with pytest.raises(ValueError, match="at least one row"):
-        choice_accuracy(QUESTIONS.clear(), [])
+        measure_choices(QUESTIONS.clear(), [])
     with pytest.raises(ValueError, match="at least one row"):
-        choice_baselines(QUESTIONS.clear())
+        measure_choice_baselines(QUESTIONS.clear())
 
 
 def test_baselines_of_choices() -> None:
     """Length, overlap and place, by hand; where two options tie, their share that is right counts."""
-    found = dict(choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
+    found = dict(measure_choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
     assert found == pytest.approx({
         "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
         "shortest": 1 / 3,  # 不; 饭很香; 雨很大
@@ -168,7 +168,9 @@ def test_baselines_of_choices() -> None:
         "position": 2 / 3,  # the first
     })  # fmt: skip
     tied = QUESTIONS.head(1).with_columns(options=pl.Series([["甲", "乙", "丙"]]))
-    assert dict(choice_baselines(tied).select("baseline", "accuracy").iter_rows())["longest"] == pytest.approx(1 / 3)
+    assert dict(measure_choice_baselines(tied).select("baseline", "accuracy").iter_rows())["longest"] == pytest.approx(
+        1 / 3
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -176,7 +178,7 @@ def test_baselines_of_choices() -> None:
 def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
     """The right option chosen gives 1, and its interval holds 1; chance is one in four."""
     rows = pl.DataFrame({"options": [["甲", "乙", "丙", "丁"]] * len(right), "answers": [[place] for place in right]})
-    found = choice_accuracy(rows, right)
+    found = measure_choices(rows, right)
     assert (found.accuracy, found.chance) == (1, 0.25)
     assert found.low < found.high == pytest.approx(1)
 
@@ -184,9 +186,9 @@ def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
 def test_what_the_published_choices_give_away(data: Path) -> None:
     """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten (errata E23)."""
     choices = examples.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
-    found = dict(choice_baselines(choices).select("baseline", "accuracy").iter_rows())
+    found = dict(measure_choice_baselines(choices).select("baseline", "accuracy").iter_rows())
     assert found["position"] == pytest.approx(1250 / 1251)
     assert found["longest"] == pytest.approx(0.9033, abs=5e-4)  # counted when this was written
-    dealt = dict(choice_baselines(examples.shuffled(choices)).select("baseline", "accuracy").iter_rows())
+    dealt = dict(measure_choice_baselines(examples.shuffled(choices)).select("baseline", "accuracy").iter_rows())
     assert dealt["position"] < 0.55
     assert dealt["longest"] == pytest.approx(found["longest"])

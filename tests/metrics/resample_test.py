@@ -12,13 +12,13 @@ from pipeline.metrics.resample import (
     bounds,
     draw_counts,
     draw_picks,
+    iterate_counts,
     number_units,
     p_value,
     sum_samples,
     sum_units,
-    tails,
+    tail_shares,
     wilson,
-    with_whole,
 )
 
 # Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3: the score interval
@@ -33,7 +33,7 @@ def test_the_interval_of_a_share_is_the_binomial_one(draw) -> None:
     shares = sum_samples(values, draw(400, 4000, 42)) / 400
     half = stats.norm.ppf(0.975) * np.sqrt(0.25 * 0.75 / 400)
     assert bounds(shares) == pytest.approx((0.25 - half, 0.25 + half), abs=0.005)
-    low, high = bounds(shares, tails(0.5))
+    low, high = bounds(shares, tail_shares(0.5))
     assert bounds(shares)[0] < low < 0.25 < high < bounds(shares)[1]
     assert (sum_samples(values, draw(400, 4000, 7)) != shares * 400).any()
 
@@ -53,7 +53,7 @@ def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.Mo
     blocks = [*draw(30, 50, 3)]
     assert len(blocks) > 10
     assert (np.concatenate(blocks) == whole).all()
-    first, *drawn = with_whole(30, 50, 3)
+    first, *drawn = iterate_counts(30, 50, 3)
     assert (first == 1).all()
     assert (np.stack(drawn) == np.concatenate([*draw_counts(30, 50, 3)])).all()
 
@@ -89,7 +89,7 @@ def test_p_counts_the_rarer_side() -> None:
 def test_a_confidence_is_a_share(confidence: float) -> None:
     """It lies between 0 and 1; and there is at least one draw."""
     with pytest.raises(ValueError, match="between 0 and 1"):
-        tails(confidence)
+        tail_shares(confidence)
     with pytest.raises(ValueError, match="draws should be at least 1"):
         sum_samples(np.ones(3), draw_counts(3, 0, 42))
 

@@ -13,7 +13,7 @@ from pipeline.errors import BadInput
 from pipeline.models import characters
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
-from pipeline.score.implicitness import Head, distances, implicitness
+from pipeline.score.implicitness import Head, implicitness, measure_distances
 from pipeline.tasks.impscore.train import shipped_groups
 from pipeline.training.impscore.embedding import Tuned
 
@@ -115,7 +115,7 @@ def test_scores_are_finite(encoder: Encoder) -> None:
     assert np.isfinite(scores).all()
     assert ((scores >= 0) & (scores <= 2)).all()
     assert len(set(scores[:4])) == 4
-    assert np.isfinite(distances(texts, texts[::-1], head)).all()
+    assert np.isfinite(measure_distances(texts, texts[::-1], head)).all()
 
 
 @pytest.mark.parametrize("how", ["adapter", "full"])

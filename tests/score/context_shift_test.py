@@ -14,7 +14,7 @@ from scipy import stats
 from pipeline.errors import BadInput
 from pipeline.models.ndd.count_lm import CountLM, fit, with_cache
 from pipeline.score import context_shift as shift
-from pipeline.score.context_shift import by_word, context_shift, related
+from pipeline.score.context_shift import context_shift, correlate_shift, measure_words
 
 CORPUS = [["nice", "hat", "again"], ["the", "soup", "is", "cold"], ["汤", "又", "凉", "了"], ["nice", "soup"]]
 letters = st.sampled_from(["nice", "hat", "soup", "cold", "汤", "x"])
@@ -57,7 +57,7 @@ def test_by_hand() -> None:
     """Of "a c b" behind "c" the first two words expect something else, and b, behind its own c, the same."""
     apart = np.sqrt(((np.sqrt(0.9) - np.sqrt(0.5)) ** 2 + (np.sqrt(0.5) - np.sqrt(0.1)) ** 2) / 2)
     comments, contexts = [["a", "c", "b"], ["a", "b"]], [["c"], ["d"]]
-    found = by_word(Stub(), comments, contexts)
+    found = measure_words(Stub(), comments, contexts)
     assert found[0] == pytest.approx([apart, apart, 0], abs=1e-6)
     assert found[1].tolist() == [0, 0]
     assert context_shift(Stub(), comments, contexts) == pytest.approx([2 * apart / 3, 0], abs=1e-6)
@@ -77,7 +77,7 @@ def test_no_context_no_words(model: CountLM) -> None:
     assert found[0] == 0
     assert np.isnan(found[1:]).all()
     assert context_shift(model, [], []).shape == (0,)
-    assert [len(each) for each in by_word(model, [["nice", "hat"], []], [[], ["soup"]])] == [2, 0]
+    assert [len(each) for each in measure_words(model, [["nice", "hat"], []], [[], ["soup"]])] == [2, 0]
 
 
 @settings(max_examples=30)
@@ -91,7 +91,7 @@ def test_within_bounds(model: CountLM, rows: list[tuple[list[str], list[str]]]) 
     there = found[~np.isnan(found)]
     assert ((there >= 0) & (there <= 1)).all()
     assert total == pytest.approx(found * [len(comment) for comment in comments], nan_ok=True)
-    words = by_word(model, comments, contexts)
+    words = measure_words(model, comments, contexts)
     assert [each.mean() if len(each) else np.nan for each in words] == pytest.approx(found, nan_ok=True)
 
 
@@ -103,7 +103,7 @@ def test_a_batch_equals_single_ones(model: CountLM, rows: list[tuple[list[str], 
     whole = context_shift(model, comments, contexts)
     alone = [context_shift(model, [comment], [context])[0] for comment, context in rows]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shift, "_ASKS", asks)
+        patch.setattr(shift, "_BLOCK_WORDS", asks)
         blocks = context_shift(model, comments, contexts)
     assert np.array_equal(whole, alone, equal_nan=True)
     assert np.array_equal(whole, blocks, equal_nan=True)
@@ -121,8 +121,8 @@ def test_only_the_last_words_of_a_context_count() -> None:
 def test_a_context_that_is_repeated_counts_more(model: CountLM) -> None:
     """With a cache, by a model of counts, each word shifts; without one only the word next to the context."""
     comment, context = ["hat", "the", "soup"], ["汤", "又", "凉"]
-    assert (by_word(model, [comment], [context])[0] > 0).all()
-    assert (by_word(with_cache(model, 0), [comment], [context])[0] > 0).tolist() == [True, False, False]
+    assert (measure_words(model, [comment], [context])[0] > 0).all()
+    assert (measure_words(with_cache(model, 0), [comment], [context])[0] > 0).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def frame(count: int = 300) -> pl.DataFrame:
 def test_at_equal_length() -> None:
     """The partial correlation is that of the three plain ones, and parts what goes with length from what does not."""
     rows = frame().with_columns(letters=-2 * pl.col("word_count"))
-    found = related(rows, ["implicitness", "terseness", "subtext", "word_count", "letters"], draws=200)
+    found = correlate_shift(rows, ["implicitness", "terseness", "subtext", "word_count", "letters"], draws=200)
     assert found["metric"].to_list() == ["implicitness", "terseness", "subtext", "word_count", "letters"]
     for metric, plain, partial in found.select("metric", "spearman", "partial").head(3).iter_rows():
         xy, xz, yz = (
@@ -180,7 +180,7 @@ def test_whole_groups_are_drawn() -> None:
     once = frame(60).with_columns(post=pl.int_range(60).cast(pl.String))
     many = pl.concat([once] * 10)
     single, copied, grouped = (
-        related(rows, ["implicitness"], group=group, draws=300)
+        correlate_shift(rows, ["implicitness"], group=group, draws=300)
         for rows, group in ((once, None), (many, None), (many, "post"))
     )
     wide = [(each["high"] - each["low"])[0] for each in (single, copied, grouped)]
@@ -194,13 +194,13 @@ def test_rows_without_a_value_are_left_out() -> None:
         context_shift=pl.when(pl.int_range(pl.len()) == 0).then(float("nan")).otherwise("context_shift"),
         subtext=pl.when(pl.int_range(pl.len()) > 2).then("subtext"), constant=1,
     )  # fmt: skip
-    found = related(rows, ["implicitness", "subtext", "constant"], draws=20)
+    found = correlate_shift(rows, ["implicitness", "subtext", "constant"], draws=20)
     assert found["n"].to_list() == [19, 17, 19]
     assert found.row(2)[1:7] == (None,) * 6
     grouped = rows.with_columns(post=pl.when(pl.int_range(pl.len()) != 5).then("post"))
-    assert related(grouped, ["implicitness"], group="post", draws=20)["n"].to_list() == [18]
-    short = related(rows.head(3), ["implicitness"], draws=20)
+    assert correlate_shift(grouped, ["implicitness"], group="post", draws=20)["n"].to_list() == [18]
+    short = correlate_shift(rows.head(3), ["implicitness"], draws=20)
     assert short.row(0)[1:] == (*(None,) * 6, 2)
-    assert related(rows, [], draws=20).is_empty()
+    assert correlate_shift(rows, [], draws=20).is_empty()
     with pytest.raises(BadInput, match="expected columns dread; there are context_shift"):
-        related(rows, ["dread"])
+        correlate_shift(rows, ["dread"])

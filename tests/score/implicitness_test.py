@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
-from pipeline.score.implicitness import Head, distances, heads_from, implicitness, meanings, triples
+from pipeline.score.implicitness import (
+    Head,
+    compute_meanings,
+    implicitness,
+    load_heads,
+    measure_distances,
+    score_triples,
+)
 
 TEXTS = [
     "Nice hat.",
@@ -70,7 +77,7 @@ def test_rounded_to_six_decimals(head: Head) -> None:
 def test_no_texts(head: Head) -> None:
     """No text, no score and no distance."""
     assert implicitness([], head).shape == (0,)
-    assert distances([], [], head).shape == (0,)
+    assert measure_distances([], [], head).shape == (0,)
 
 
 def test_rounding_stays_in_range(encoder: Encoder) -> None:
@@ -108,7 +115,7 @@ def test_distances_agree_with_equation_6(head: Head) -> None:
     one, other = TEXTS, TEXTS[::-1]
     w = head.model.pragmatic.detach().numpy()
     expected = np.linalg.norm((encode(head.encoder, one) - encode(head.encoder, other)) @ w, axis=1)
-    assert distances(one, other, head) == pytest.approx(expected, abs=2e-6)
+    assert measure_distances(one, other, head) == pytest.approx(expected, abs=2e-6)
 
 
 @settings(deadline=None, max_examples=12)
@@ -117,8 +124,8 @@ def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
     """From a text to itself it is 0, it is symmetric, and no way round is shorter (IMP-08)."""
     head = Head(tiny, ImpScore(tiny.dim, 8, torch.Generator().manual_seed(3)).eval())
     a, b, c = texts
-    there = distances([a, b, a, a], [b, c, c, a], head)
-    back = distances([b, c, c, a], [a, b, a, a], head)
+    there = measure_distances([a, b, a, a], [b, c, c, a], head)
+    back = measure_distances([b, c, c, a], [a, b, a, a], head)
     assert there == pytest.approx(back, abs=2e-6)
     assert there[3] == 0.0
     assert there[2] <= there[0] + there[1] + 3e-6
@@ -127,52 +134,52 @@ def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
 def test_numbers_of_pairs(head: Head) -> None:
     """A row of pairs has I of its three sentences and both distances, as each function says by itself."""
     rows = pl.DataFrame({"implicit": TEXTS[:2], "explicit": TEXTS[2:4], "negative": TEXTS[4:]})
-    found = triples(rows, head)
+    found = score_triples(rows, head)
     assert found.columns == ["i1", "i2", "i3", "near", "far"]
     for name, side in (("i1", "implicit"), ("i2", "explicit"), ("i3", "negative")):
         assert found[name].to_list() == pytest.approx(implicitness(rows[side].to_list(), head), abs=2e-6)
     for name, side in (("near", "explicit"), ("far", "negative")):
-        apart = distances(rows["implicit"].to_list(), rows[side].to_list(), head)
+        apart = measure_distances(rows["implicit"].to_list(), rows[side].to_list(), head)
         assert found[name].to_list() == pytest.approx(apart, abs=2e-6)
 
 
 def test_heads_of_a_model(tiny: Encoder) -> None:
     """A model's heads come by language, each with its own weights; one head may serve any language."""
     tensors = {**weights(tiny, "en", 1), **weights(tiny, "zh", 2)}
-    found = heads_from(tensors, config(tiny, "en", "zh"), lambda _: tiny)
+    found = load_heads(tensors, config(tiny, "en", "zh"), lambda _: tiny)
     assert list(found) == ["en", "zh"]
     for name in found:
         assert torch.equal(found[name].model.semantic, tensors[f"{name}.semantic"])
     assert implicitness(["nice hat"], found["en"]) != implicitness(["nice hat"], found["zh"])
-    assert list(heads_from(weights(tiny, "any", 1), config(tiny, "any"), lambda _: tiny)) == ["any"]
+    assert list(load_heads(weights(tiny, "any", 1), config(tiny, "any"), lambda _: tiny)) == ["any"]
 
 
 def test_half_precision_weights_are_widened(tiny: Encoder) -> None:
     """Weights kept in half precision, as shipped ones may be, compute in single."""
     tensors = {name: value.half() for name, value in weights(tiny, "any", 1).items()}
-    found = heads_from(tensors, config(tiny, "any"), lambda _: tiny)["any"]
-    assert meanings(["nice hat"], found).implicitness.dtype == torch.float32
+    found = load_heads(tensors, config(tiny, "any"), lambda _: tiny)["any"]
+    assert compute_meanings(["nice hat"], found).implicitness.dtype == torch.float32
 
 
 def test_model_belongs_to_its_encoder(head: Head) -> None:
     """A model trained on another encoder's revision is refused; on its own it gives the same scores."""
     encoder = head.encoder
     tensors = {f"any.{name}": value for name, value in head.model.state_dict().items()}
-    same = heads_from(tensors, config(encoder, "any"), lambda _: encoder)["any"]
+    same = load_heads(tensors, config(encoder, "any"), lambda _: encoder)["any"]
     assert np.array_equal(implicitness(TEXTS, same), implicitness(TEXTS, head))
     other = config(encoder, "any")
     other["heads"]["any"] |= {"encoder": "other", "encoder_revision": "f" * 40}
     with pytest.raises(BadInput, match=f"trained on encoder other at {'f' * 12}, not on embedded at"):
-        heads_from(tensors, other, lambda _: encoder)
+        load_heads(tensors, other, lambda _: encoder)
 
 
 def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     """A model of Euclidean implicitness has no bound, so it is for comparison only and refused; pragmatics may be."""
     with pytest.raises(BadInput, match="Euclidean distance, for comparison only; it has no bound"):
-        heads_from(weights(tiny, "any", 1), config(tiny, "any", implicitness="euclidean"), lambda _: tiny)
-    cosine = heads_from(weights(tiny, "any", 1), config(tiny, "any", pragmatics="cosine"), lambda _: tiny)["any"]
+        load_heads(weights(tiny, "any", 1), config(tiny, "any", implicitness="euclidean"), lambda _: tiny)
+    cosine = load_heads(weights(tiny, "any", 1), config(tiny, "any", pragmatics="cosine"), lambda _: tiny)["any"]
     assert cosine.model.design.pragmatics == "cosine"
-    assert distances(["nice hat"], ["cold day"], cosine)[0] <= 2
+    assert measure_distances(["nice hat"], ["cold day"], cosine)[0] <= 2
 
 
 @pytest.mark.parametrize(
@@ -182,11 +189,11 @@ def test_a_configuration_that_is_none_of_ours(tiny: Encoder, change: dict[str, A
     """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
     for about in ({**config(tiny, "any"), **change}, {"architectures": ["Bert"]}, {}):
         with pytest.raises(BadInput, match=r"no ImpScore model of ours: config\.json names no heads"):
-            heads_from(weights(tiny, "any", 1), about, lambda _: tiny)
+            load_heads(weights(tiny, "any", 1), about, lambda _: tiny)
 
 
 def test_weights_that_do_not_fit(tiny: Encoder) -> None:
     """Weights of another size than the configuration says, of another depth or of another head are BadInput."""
     for other in (config(tiny, "any", features=3), config(tiny, "any", hidden=4), config(tiny, "en")):
         with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
-            heads_from(weights(tiny, "any", 1), other, lambda _: tiny)
+            load_heads(weights(tiny, "any", 1), other, lambda _: tiny)

@@ -8,7 +8,7 @@ import pytest
 from pipeline import sample
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.models.encoder import load
-from pipeline.score.implicitness import Head, distances, heads_from, implicitness
+from pipeline.score.implicitness import Head, implicitness, load_heads, measure_distances
 from pipeline.tasks.impscore.in_force import KIND, SHIPPED
 from pipeline.tasks.impscore.rank import choose, rank
 from pipeline.tasks.impscore.train import PROFILE, shipped_groups
@@ -22,7 +22,7 @@ SOURCES = {"undertone-sample"}  # written for Undertone
 def heads() -> dict[str, Head]:
     """Its heads by language."""
     model = registry.read(SHIPPED)
-    return heads_from(
+    return load_heads(
         model.tensors(), model.config, lambda about: load(about["encoder"], pooling=about["recipe"]["pooling"])
     )
 
@@ -49,7 +49,7 @@ def test_scores_of_every_script(heads: dict[str, Head]) -> None:
     for head in heads.values():
         scores = implicitness(texts, head)
         assert ((scores >= 0) & (scores <= 2)).all()
-        assert distances(texts[:2], texts[:2], head).tolist() == [0.0, 0.0]
+        assert measure_distances(texts[:2], texts[:2], head).tolist() == [0.0, 0.0]
 
 
 @pytest.fixture(scope="module")

@@ -31,4 +31,4 @@ def test_signature(lang: str, scope: str) -> None:
 )
 def test_head_of_a_language(lang: str, names: list[str], expected: str) -> None:
     """A language is scored by its own head, else by the one for any, else by the English one, else by the first."""
-    assert signature.head_for(lang, names) == expected
+    assert signature.choose_head(lang, names) == expected

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.metrics.overlap.segments import Batch, batches
+from pipeline.metrics.overlap.segments import Batch, read_batches
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -33,5 +33,5 @@ def drawn(seed: int, count: int = 100, kinds: int = 5, shortest: int = 0, low: f
 
 def whole(case: Case, low: float = 0.0, *, weighted: bool = True) -> Batch:
     """All segments in one batch."""
-    (batch,) = batches(case.candidates, case.references, case.weights if weighted else None, size=1 << 20, low=low)
+    (batch,) = read_batches(case.candidates, case.references, case.weights if weighted else None, size=1 << 20, low=low)
     return batch

@@ -70,7 +70,7 @@ def ndd(
     first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
     if not first or not second:
         raise BadInput("expected two sentences with a word each")
-    rows = distance.explained(found.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
+    rows = distance.explain(found.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
     beside = work.distances([first], [second], found)
     told: dict[str, object] = {
         "ndd": float(rows["share"].sum()), "delta_perplexity": float(beside["perplexity"][0]),

@@ -64,28 +64,36 @@ def correlate(
     Raises:
         ValueError: lengths that differ, or a value that is not finite.
     """
-    values, grade, unit = _checked([scores], grades, groups)
-    return _measured(values[0], grade, _resampled(values, grade, unit, draws, seed)[:, 0])
+    score_arrays, grade_values, units = _check_inputs([scores], grades, groups)
+    return _build_correlation(
+        score_arrays[0], grade_values, _resample(score_arrays, grade_values, units, draws, seed)[:, 0]
+    )
 
 
-def difference(
-    one: Numbers, other: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
+def compare(
+    first: Numbers,
+    second: Numbers,
+    grades: Numbers,
+    groups: Names | None = None,
+    *,
+    draws: int = DRAWS,
+    seed: int = SEED,
 ) -> Correlation:
-    """How much more `one` correlates with the grades than `other`, such as a weighted metric than the plain one.
+    """How much more `first` correlates with the grades than `second`, such as a weighted metric than the plain one.
 
     By a paired bootstrap: both are measured on the same samples, and p is that of `resample.p_value`. Arguments and
     errors as of `correlate`.
     """
-    values, grade, unit = _checked([one, other], grades, groups)
-    drawn = _resampled(values, grade, unit, draws, seed)
+    score_arrays, grade_values, units = _check_inputs([first, second], grades, groups)
+    samples = _resample(score_arrays, grade_values, units, draws, seed)
     fields: list[float | None] = []
-    for coefficient, gaps in zip((_spearman, _pearson), (drawn[:, 0] - drawn[:, 1]).T, strict=True):
-        (ours, _), (theirs, _) = (coefficient(each, grade) for each in values)
-        if ours is None or theirs is None:
+    for coefficient, differences in zip((_spearman, _pearson), (samples[:, 0] - samples[:, 1]).T, strict=True):
+        (first_value, _), (second_value, _) = (coefficient(score_values, grade_values) for score_values in score_arrays)
+        if first_value is None or second_value is None:
             fields += [None] * 4
             continue
-        fields += [ours - theirs, p_value(gaps), *_defined_bounds(gaps)]
-    return Correlation._make([*fields, len(grade)])
+        fields += [first_value - second_value, p_value(differences), *_bounds_or_none(differences)]
+    return Correlation._make([*fields, len(grade_values)])
 
 
 def split_half(
@@ -111,16 +119,16 @@ def split_half(
         raise ValueError("expected item_id, rater_id and grade in every row")
     if rows.select("item_id", "rater_id").is_duplicated().any():
         raise ValueError("expected a rater to grade an item once")
-    counted = rows.with_columns(count=pl.len().over("item_id")).sort("item_id", "rater_id")
-    left_out = counted.filter(pl.col("count") < 2).height
-    kept = counted.filter(pl.col("count") > 1)
-    sizes = kept.group_by("item_id", maintain_order=True).len()["len"].cast(pl.Int64).to_numpy()
-    found = _divided(kept["grade"].to_numpy(), sizes, draws, seed)
-    spearman, pearson = (_mean(column, spearman_brown=spearman_brown) for column in found.T)
+    sized = rows.with_columns(count=pl.len().over("item_id")).sort("item_id", "rater_id")
+    left_out = sized.filter(pl.col("count") < 2).height
+    regraded = sized.filter(pl.col("count") > 1)
+    sizes = regraded.group_by("item_id", maintain_order=True).len()["len"].cast(pl.Int64).to_numpy()
+    coefficients = _correlate_halves(regraded["grade"].to_numpy(), sizes, draws, seed)
+    spearman, pearson = (_average_draws(column, spearman_brown=spearman_brown) for column in coefficients.T)
     return SplitHalf(spearman, pearson, len(sizes), left_out)
 
 
-def normalised(scores: Numbers, grades: Numbers, low: float = 1, high: float = 5) -> Floats:
+def normalise_scores(scores: Numbers, grades: Numbers, low: float = 1, high: float = 5) -> Floats:
     """Scores moved and stretched to the grades' mean and variance, then clipped (tables 5 and 6; AAC-29): [n].
 
     Constant scores all become the mean. Only what is normalised against the same grades may be compared.
@@ -128,15 +136,15 @@ def normalised(scores: Numbers, grades: Numbers, low: float = 1, high: float = 5
     Raises:
         ValueError: nothing at all, lengths that differ, or a value that is not finite.
     """
-    (score,), grade, _ = _checked([scores], grades, None)
+    (score,), grade_values, _ = _check_inputs([scores], grades, None)
     if not len(score):
         raise ValueError("expected at least one score")
-    spread = 0.0 if _is_constant(score) else grade.std() / score.std()
-    found: Floats = np.clip(grade.mean() + (score - score.mean()) * spread, low, high)
-    return found
+    spread = 0.0 if _is_constant(score) else grade_values.std() / score.std()
+    clipped: Floats = np.clip(grade_values.mean() + (score - score.mean()) * spread, low, high)
+    return clipped
 
 
-def table(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Tables 3 and 4 with intervals: how far each metric correlates with the grades of the same items.
 
     Args:
@@ -165,16 +173,22 @@ def table(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Dat
         rows.filter(pl.col("metric") == metric).join(items, on="item_id", maintain_order="right")["value"]
         for metric in metrics
     ]
-    numbers, grade, unit = _checked(values, items["grade"], items["group"])
-    drawn = _resampled(numbers, grade, unit, draws, seed)
-    found = [_measured(value, grade, drawn[:, i])._asdict() for i, value in enumerate(numbers)]
+    score_arrays, grade_values, units = _check_inputs(values, items["grade"], items["group"])
+    samples = _resample(score_arrays, grade_values, units, draws, seed)
+    correlations = [
+        _build_correlation(value, grade_values, samples[:, i])._asdict() for i, value in enumerate(score_arrays)
+    ]
     schema = dict.fromkeys(Correlation._fields[:-1], pl.Float64) | {"n": pl.Int64}
-    return pl.DataFrame(found, schema=schema).insert_column(0, pl.Series("metric", metrics, rows["metric"].dtype))
+    return pl.DataFrame(correlations, schema=schema).insert_column(
+        0, pl.Series("metric", metrics, rows["metric"].dtype)
+    )
 
 
-def _checked(scores: Sequence[Numbers], grades: Numbers, groups: Names | None) -> tuple[list[Floats], Floats, Ints]:
+def _check_inputs(
+    scores: Sequence[Numbers], grades: Numbers, groups: Names | None
+) -> tuple[list[Floats], Floats, Ints]:
     """All as numbers, groups as well."""
-    arrays = [np.array(pl.Series(each, dtype=pl.Float64, strict=False).to_numpy()) for each in (*scores, grades)]
+    arrays = [np.array(pl.Series(column, dtype=pl.Float64, strict=False).to_numpy()) for column in (*scores, grades)]
     if len({len(array) for array in arrays}) > 1:
         raise ValueError(f"expected as many scores as grades, got {', '.join(str(len(array)) for array in arrays)}")
     if not all(np.isfinite(array).all() for array in arrays):
@@ -194,37 +208,37 @@ def _is_constant(values: Floats) -> bool:
 
 def _spearman(scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
     """The coefficient and its p; null where it is not defined."""
-    return _defined(stats.spearmanr, scores, grades)
+    return _correlate_or_none(stats.spearmanr, scores, grades)
 
 
 def _pearson(scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
-    return _defined(stats.pearsonr, scores, grades)
+    return _correlate_or_none(stats.pearsonr, scores, grades)
 
 
-def _defined(
+def _correlate_or_none(
     coefficient: Callable[[Floats, Floats], Any], scores: Floats, grades: Floats
 ) -> tuple[float | None, float | None]:
     if len(scores) < 3 or _is_constant(scores) or _is_constant(grades):
         return None, None
-    found = coefficient(scores, grades)
-    return float(found.statistic), float(found.pvalue)
+    result = coefficient(scores, grades)
+    return float(result.statistic), float(result.pvalue)
 
 
-def _measured(scores: Floats, grades: Floats, drawn: Floats) -> Correlation:
+def _build_correlation(scores: Floats, grades: Floats, samples: Floats) -> Correlation:
     """Coefficients with the bounds of their samples, [draws, 2]."""
     spearman, pearson = _spearman(scores, grades), _pearson(scores, grades)
     if spearman[0] is None:
         return Correlation._make([*[None] * 8, len(grades)])
-    of_spearman, of_pearson = (_defined_bounds(column) for column in drawn.T)
-    return Correlation(*spearman, *of_spearman, *pearson, *of_pearson, len(grades))
+    spearman_bounds, pearson_bounds = (_bounds_or_none(column) for column in samples.T)
+    return Correlation(*spearman, *spearman_bounds, *pearson, *pearson_bounds, len(grades))
 
 
-def _defined_bounds(samples: Floats) -> tuple[float | None, float | None]:
+def _bounds_or_none(samples: Floats) -> tuple[float | None, float | None]:
     low, high = bounds(samples)
     return (None, None) if np.isnan(low) else (low, high)
 
 
-def _resampled(scores: Sequence[Floats], grades: Floats, unit: Ints, draws: int, seed: int) -> Floats:
+def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int, seed: int) -> Floats:
     """Spearman and Pearson of each metric in samples of groups: [draws, metrics, 2], NaN where not defined.
 
     A sample is how often each group, hence each item is drawn. The mean rank of a value in it follows from how many
@@ -233,81 +247,89 @@ def _resampled(scores: Sequence[Floats], grades: Floats, unit: Ints, draws: int,
     if len(grades) < 3:
         return np.full((draws, len(scores), 2), np.nan)
     blocks = [np.empty((0, len(scores), 2))]
-    grade, grade_levels = grades - grades.mean(), _levels(grades)
-    metrics = [(each - each.mean(), _levels(each)) for each in scores]
-    for counts in draw_picks(int(unit.max()) + 1, draws, seed, width=len(grades)):
-        times = counts[:, unit].astype(np.float64)
-        block = np.full((len(times), len(scores), 2), np.nan)
-        grade_ranks, is_graded = _ranks(times, *grade_levels)
+    centred_grades, grade_levels = grades - grades.mean(), _index_levels(grades)
+    metrics = [(score - score.mean(), _index_levels(score)) for score in scores]
+    for unit_counts in draw_picks(int(units.max()) + 1, draws, seed, width=len(grades)):
+        item_counts = unit_counts[:, units].astype(np.float64)
+        block = np.full((len(item_counts), len(scores), 2), np.nan)
+        grade_ranks, is_graded = _rank_samples(item_counts, *grade_levels)
         for i, (values, levels) in enumerate(metrics):
-            ranks, is_varied = _ranks(times, *levels)
-            both = np.column_stack([_weighted(times, ranks, grade_ranks), _weighted(times, values, grade)])
-            block[:, i] = np.where((is_varied & is_graded)[:, None], both, np.nan)
+            ranks, is_varied = _rank_samples(item_counts, *levels)
+            coefficients = np.column_stack(
+                [
+                    _weighted_pearson(item_counts, ranks, grade_ranks),
+                    _weighted_pearson(item_counts, values, centred_grades),
+                ]
+            )
+            block[:, i] = np.where((is_varied & is_graded)[:, None], coefficients, np.nan)
         blocks.append(block)
     return np.concatenate(blocks)
 
 
-def _levels(values: Floats) -> tuple[Ints, Ints, Ints]:
+def _index_levels(values: Floats) -> tuple[Ints, Ints, Ints]:
     """The order of items by value, where in it each value starts, and the number of each item's value."""
     order = np.argsort(values, kind="stable")
     _, starts, level = np.unique(values[order], return_index=True, return_inverse=True)
-    back = np.empty_like(order)
-    back[order] = level
-    return order, starts, back
+    levels = np.empty_like(order)
+    levels[order] = level
+    return order, starts, levels
 
 
-def _ranks(times: Floats, order: Ints, starts: Ints, level: Ints) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _rank_samples(item_counts: Floats, order: Ints, starts: Ints, levels: Ints) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Mean rank of each item in each sample less the mean of all ranks, [draws, n]; whether ranks differ, [draws]."""
-    count = np.add.reduceat(times[:, order], starts, axis=1)
+    count = np.add.reduceat(item_counts[:, order], starts, axis=1)
     ranks = np.cumsum(count, axis=1) - count / 2
-    return (ranks - times.sum(axis=1, keepdims=True) / 2)[:, level], (count > 0).sum(axis=1) > 1
+    return (ranks - item_counts.sum(axis=1, keepdims=True) / 2)[:, levels], (count > 0).sum(axis=1) > 1
 
 
-def _weighted(times: Floats, one: Floats, other: Floats) -> Floats:
+def _weighted_pearson(weights: Floats, first: Floats, second: Floats) -> Floats:
     """Pearson's coefficient of each sample: [draws, n] and twice [draws, n] or [n] -> [draws]."""
-    total = times.sum(axis=1)
-    mean_one, mean_other, squares_one, squares_other, products = (
-        (times * each).sum(axis=1) / total for each in (one, other, one * one, other * other, one * other)
+    total = weights.sum(axis=1)
+    mean_first, mean_second, squares_first, squares_second, products = (
+        (weights * values).sum(axis=1) / total
+        for values in (first, second, first * first, second * second, first * second)
     )
-    spread = np.sqrt((squares_one - mean_one**2).clip(0) * (squares_other - mean_other**2).clip(0))
-    found: Floats = np.full(len(total), np.nan)
-    np.divide(products - mean_one * mean_other, spread, out=found, where=spread > 0)
-    return found
+    spread = np.sqrt((squares_first - mean_first**2).clip(0) * (squares_second - mean_second**2).clip(0))
+    coefficients: Floats = np.full(len(total), np.nan)
+    np.divide(products - mean_first * mean_second, spread, out=coefficients, where=spread > 0)
+    return coefficients
 
 
-def _mean(coefficients: Floats, *, spearman_brown: bool) -> float | None:
+def _average_draws(coefficients: Floats, *, spearman_brown: bool) -> float | None:
     """Of the draws in which there is one."""
-    there = coefficients[np.isfinite(coefficients)]
-    if not len(there):
+    defined = coefficients[np.isfinite(coefficients)]
+    if not len(defined):
         return None
-    mean = float(there.mean())
+    mean = float(defined.mean())
     if not spearman_brown:
         return mean
     return 2 * mean / (1 + mean) if mean > -1 else None
 
 
-def _divided(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
+def _correlate_halves(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
     """Spearman and Pearson between halves of grades that stand by items: [draws, 2], NaN where not defined."""
     if len(sizes) < 3:
         return np.full((draws, 2), np.nan)
     blocks = [np.empty((0, 2))]
     rng, starts = np.random.default_rng(seed), np.cumsum(sizes) - sizes
-    item = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(item)) - starts[item]
-    for rows in block_sizes(draws, len(item)):
-        order = np.argsort(item + rng.random((rows, len(item))), axis=1)  # within items
+    item_index = np.repeat(np.arange(len(sizes)), sizes)
+    position = np.arange(len(item_index)) - starts[item_index]
+    for rows in block_sizes(draws, len(item_index)):
+        order = np.argsort(item_index + rng.random((rows, len(item_index))), axis=1)  # within items
         # every other one, from the first or the second on
-        is_first = (place + rng.integers(2, size=(rows, len(sizes)))[:, item]) % 2 == 0
+        is_first = (position + rng.integers(2, size=(rows, len(sizes)))[:, item_index]) % 2 == 0
         halves = [
             np.add.reduceat(grades[order] * half, starts, axis=1)
             / np.add.reduceat(half, starts, axis=1, dtype=np.int64)
             for half in (is_first, ~is_first)
         ]
-        one, other = (half.round(12) for half in halves)  # equal means are equal, however they were added up
-        ones = np.ones_like(one)
-        is_varied = (np.ptp(one, axis=1) > 0) & (np.ptp(other, axis=1) > 0)
-        ranked = (stats.rankdata(half, axis=1) - (len(sizes) + 1) / 2 for half in (one, other))
-        centred = (half - half.mean(axis=1, keepdims=True) for half in (one, other))
-        both = np.column_stack([_weighted(ones, *ranked), _weighted(ones, *centred)])
-        blocks.append(np.where(is_varied[:, None], both, np.nan))
+        first_means, second_means = (
+            half.round(12) for half in halves
+        )  # equal means are equal, however they were added up
+        weights = np.ones_like(first_means)
+        is_varied = (np.ptp(first_means, axis=1) > 0) & (np.ptp(second_means, axis=1) > 0)
+        ranked = (stats.rankdata(half, axis=1) - (len(sizes) + 1) / 2 for half in (first_means, second_means))
+        centred = (half - half.mean(axis=1, keepdims=True) for half in (first_means, second_means))
+        coefficients = np.column_stack([_weighted_pearson(weights, *ranked), _weighted_pearson(weights, *centred)])
+        blocks.append(np.where(is_varied[:, None], coefficients, np.nan))
     return np.concatenate(blocks)

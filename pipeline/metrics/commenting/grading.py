@@ -2,7 +2,7 @@
 
 In: rows with `article_id`, `target` (a grade, or log(1 + likes)) and `score`. Out: a row a number, with the interval of
 a bootstrap over articles, as comments of one article are not independent. Longer comments get better grades, so beside
-every scorer stand baselines (`baselines`), and pairs of comments of about the same length.
+every scorer stand baselines (`report_baselines`), and pairs of comments of about the same length.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.resample import bounds, with_whole
+from pipeline.metrics.resample import bounds, iterate_counts
 
 DRAWS = 1000
 SEED = 42
@@ -29,14 +29,14 @@ Floats = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Pairs of comments of one article with different grades, counted by article."""
 
     right: Floats  # [articles] that the score orders as the grades do, a tie of scores half
     total: IndexArray  # [articles]
 
 
-def pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None) -> Pairs:
+def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None) -> PairCounts:
     """Which pairs within an article are ordered rightly.
 
     Args:
@@ -47,20 +47,24 @@ def pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | N
     """
     count = int(groups.max()) + 1 if len(groups) else 0
     right, total = np.zeros(count), np.zeros(count, np.int64)
-    for group, at in enumerate(np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])):
-        for one in np.array_split(at, math.ceil(len(at) ** 2 / _BLOCK) or 1):  # a block of rows against the article
-            rises = np.sign(np.subtract.outer(target[one], target[at]))
-            counted = rises > 0  # each pair once: from its better comment
+    for group, article_rows in enumerate(
+        np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    ):
+        for block in np.array_split(
+            article_rows, math.ceil(len(article_rows) ** 2 / _BLOCK) or 1
+        ):  # a block of rows against the article
+            grade_signs = np.sign(np.subtract.outer(target[block], target[article_rows]))
+            is_counted = grade_signs > 0  # each pair once: from its better comment
             if lengths is not None:
-                ratio = (lengths[one] + 1)[:, None] / (lengths[at] + 1)[None]
-                counted &= (ratio <= NEAR) & (ratio >= 1 / NEAR)
-            said = np.sign(np.subtract.outer(score[one], score[at]))[counted]
-            right[group] += float((said + 1).sum()) / 2
-            total[group] += len(said)
-    return Pairs(right, total)
+                ratio = (lengths[block] + 1)[:, None] / (lengths[article_rows] + 1)[None]
+                is_counted &= (ratio <= NEAR) & (ratio >= 1 / NEAR)
+            score_signs = np.sign(np.subtract.outer(score[block], score[article_rows]))[is_counted]
+            right[group] += float((score_signs + 1).sum()) / 2
+            total[group] += len(score_signs)
+    return PairCounts(right, total)
 
 
-def report(rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def report(rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """All numbers of a scorer with their percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
@@ -69,8 +73,8 @@ def report(rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, see
 
     Args:
         rows: article_id, target, score; text for pairs of one length. A null article_id is an article of its own.
-        at: k of NDCG@k, the mean over articles with two or more comments and a grade above 0 (gain the grade); none by
-            default.
+        cutoff: k of NDCG@k, the mean over articles with two or more comments and a grade above 0 (the gain is the
+            grade); none by default.
         draws: samples drawn with replacement; with 0 no interval, null.
         seed: of the draws.
 
@@ -81,46 +85,49 @@ def report(rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, see
     Raises:
         BadInput: a column is missing, there are no rows, or a target or score is no number.
     """
-    groups, target, score = _columns(rows)
+    groups, target, score = _read_columns(rows)
     lengths = rows["text"].str.len_chars().to_numpy().astype(np.float64) if "text" in rows.columns else None
-    ranked = _Ranks(target), _Ranks(score)
+    ranks = _Ranks(target), _Ranks(score)
     error = np.bincount(groups, np.abs(target - score)).astype(np.float64)
     sizes = np.bincount(groups).astype(np.int64)
-    measured: dict[str, tuple[Callable[[Floats], float], int]] = {
-        "spearman": (lambda times: _spearman(*ranked, times[groups]), len(target)),
-        "pearson": (lambda times: _correlation(target, score, times[groups]), len(target)),
-        "mae": (_ratio(error, sizes), len(target)),
+    measures: dict[str, tuple[Callable[[Floats], float], int]] = {
+        "spearman": (lambda times: _spearman(*ranks, times[groups]), len(target)),
+        "pearson": (lambda times: _weighted_pearson(target, score, times[groups]), len(target)),
+        "mae": (_build_ratio(error, sizes), len(target)),
     }
-    for name, by in (("pairwise_accuracy", None), ("pairwise_accuracy_near", lengths)):
-        if by is not None or name == "pairwise_accuracy":
-            right, count = pairs(groups, target, score, by)
-            measured[name] = _ratio(right, count), int(count.sum())
-    if at is not None:
-        gains = ndcg(groups, target, score, at)
-        known = ~np.isnan(gains)
-        measured[f"ndcg@{at}"] = _ratio(np.nan_to_num(gains), known.astype(np.int64)), int(known.sum())
-    samples = with_whole(int(groups.max()) + 1, draws, seed)
-    values = np.array([[measure(times) for measure, _ in measured.values()] for times in samples])
-    found = [
+    for name, pair_lengths in (("pairwise_accuracy", None), ("pairwise_accuracy_near", lengths)):
+        if pair_lengths is not None or name == "pairwise_accuracy":
+            right, count = count_pairs(groups, target, score, pair_lengths)
+            measures[name] = _build_ratio(right, count), int(count.sum())
+    if cutoff is not None:
+        gains = ndcg(groups, target, score, cutoff)
+        is_defined = ~np.isnan(gains)
+        measures[f"ndcg@{cutoff}"] = (
+            _build_ratio(np.nan_to_num(gains), is_defined.astype(np.int64)),
+            int(is_defined.sum()),
+        )
+    samples = iterate_counts(int(groups.max()) + 1, draws, seed)
+    values = np.array([[measure(weights) for measure, _ in measures.values()] for weights in samples])
+    metric_rows = [
         (name, column[0], *bounds(column[1:]), count)
-        for (name, (_, count)), column in zip(measured.items(), values.T, strict=True)
+        for (name, (_, count)), column in zip(measures.items(), values.T, strict=True)
     ]
-    return pl.DataFrame(found, schema=SCHEMA, orient="row").fill_nan(None)
+    return pl.DataFrame(metric_rows, schema=SCHEMA, orient="row").fill_nan(None)
 
 
-def _columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
+def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
     """Articles by number, targets and scores."""
     if absent := [name for name in ("article_id", "target", "score") if name not in rows.columns]:
         raise BadInput(f"expected columns article_id, target and score; missing {', '.join(absent)}")
     if not rows.height:
         raise BadInput("there are no rows: expected comments with a target and a score")
     for name in ("target", "score"):
-        wrong = ~rows[name].cast(pl.Float64).is_finite().fill_null(value=False)
-        if wrong.any():
-            row = int(wrong.arg_true()[0])
+        is_wrong = ~rows[name].cast(pl.Float64).is_finite().fill_null(value=False)
+        if is_wrong.any():
+            row = int(is_wrong.arg_true()[0])
             raise BadInput(f"row {row + 1}: field {name!r} is {rows[name][row]!r}; expected a number")
-    alone = pl.format("\0{}", pl.int_range(pl.len()))
-    names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), alone))["article_id"]
+    row_names = pl.format("\0{}", pl.int_range(pl.len()))
+    names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), row_names))["article_id"]
     target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
     return names.rank("dense").to_numpy().astype(np.int64) - 1, target, score
 
@@ -131,26 +138,26 @@ class _Ranks:
     def __init__(self, values: Floats) -> None:
         _, self.place = np.unique(values, return_inverse=True)
 
-    def __call__(self, times: Floats) -> Floats:
+    def __call__(self, weights: Floats) -> Floats:
         """Mean rank of the equal values, as `scipy.stats.rankdata` has it of the repeated values: [n]."""
-        equal = np.bincount(self.place, times)
-        found: Floats = (np.cumsum(equal) - (equal - 1) / 2)[self.place]
-        return found
+        equal = np.bincount(self.place, weights)
+        ranks: Floats = (np.cumsum(equal) - (equal - 1) / 2)[self.place]
+        return ranks
 
 
-def _spearman(one: _Ranks, other: _Ranks, times: Floats) -> float:
-    return _correlation(one(times), other(times), times)
+def _spearman(first: _Ranks, second: _Ranks, weights: Floats) -> float:
+    return _weighted_pearson(first(weights), second(weights), weights)
 
 
-def _correlation(one: Floats, other: Floats, times: Floats) -> float:
+def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
     """Pearson's r of values that stand some times each; NaN where one side is constant."""
-    total = times.sum()
-    left, right = one - times @ one / total, other - times @ other / total
-    spread = math.sqrt((times @ left**2) * (times @ right**2))
-    return float((times * left) @ right / spread) if spread > 1e-12 * total else math.nan
+    total = weights.sum()
+    first_centred, second_centred = first - weights @ first / total, second - weights @ second / total
+    spread = math.sqrt((weights @ first_centred**2) * (weights @ second_centred**2))
+    return float((weights * first_centred) @ second_centred / spread) if spread > 1e-12 * total else math.nan
 
 
-def _ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
+def _build_ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
     """A mean of what is summed and counted by article."""
 
     def measure(times: Floats) -> float:
@@ -160,26 +167,26 @@ def _ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
     return measure
 
 
-def ndcg(groups: IndexArray, target: Floats, score: Floats, at: int) -> Floats:
-    """Normalised discounted cumulative gain of the first `at` comments of each article: [articles].
+def ndcg(groups: IndexArray, target: Floats, score: Floats, cutoff: int) -> Floats:
+    """Normalised discounted cumulative gain of the first `cutoff` comments of each article: [articles].
 
     The gain of a comment is its grade; ties of scores are averaged over (scikit-learn's `ndcg_score`). NaN where an
     article has one comment, no grade above 0, or one below.
     """
     from sklearn.metrics import ndcg_score
 
-    if at < 1:
-        raise ValueError(f"expected k of 1 or more, got {at}")
+    if cutoff < 1:
+        raise ValueError(f"expected k of 1 or more, got {cutoff}")
     parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    found = np.full(len(parts), np.nan)
+    gains = np.full(len(parts), np.nan)
     for group, rows in enumerate(parts):
         if len(rows) > 1 and target[rows].max() > 0 and target[rows].min() >= 0:
-            found[group] = ndcg_score(target[rows][None], score[rows][None], k=at)
-    return found
+            gains[group] = ndcg_score(target[rows][None], score[rows][None], k=cutoff)
+    return gains
 
 
-def baselines(
-    rows: pl.DataFrame, *, at: int | None = None, draws: int = DRAWS, seed: int = SEED,
+def report_baselines(
+    rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED,
 ) -> pl.DataFrame:  # fmt: skip
     """What a scorer has to beat: the constant mean, length, its logarithm, the surface alone, and a bag of words alone.
 
@@ -187,7 +194,7 @@ def baselines(
 
     Args:
         rows: text, article_id, target, split.
-        at: as of `report`.
+        cutoff: as of `report`.
         draws: as of `report`.
         seed: as of `report`.
 
@@ -197,30 +204,30 @@ def baselines(
     Raises:
         BadInput: as of `report`, or one of the two parts is empty.
     """
-    train, test = _split(rows)
-    found = [
-        report(test.with_columns(score=pl.Series(said, dtype=pl.Float64)), at=at, draws=draws, seed=seed).select(
-            pl.lit(name).alias("baseline"), pl.all()
-        )
-        for name, said in _said(train, test).items()
+    train, test = _split_rows(rows)
+    reports = [
+        report(
+            test.with_columns(score=pl.Series(predictions, dtype=pl.Float64)), cutoff=cutoff, draws=draws, seed=seed
+        ).select(pl.lit(name).alias("baseline"), pl.all())
+        for name, predictions in _predict_baselines(train, test).items()
     ]
-    return pl.concat(found)
+    return pl.concat(reports)
 
 
-def _split(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _split_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     if absent := [name for name in ("text", "article_id", "target", "split") if name not in rows.columns]:
         raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
-    known = pl.col("target").cast(pl.Float64).is_finite() & pl.col("text").is_not_null()
-    wrong = rows.select(wrong=~known.fill_null(value=False) & pl.col("split").is_in(["train", "test"]))["wrong"]
-    if wrong.any():
-        raise BadInput(f"row {int(wrong.arg_true()[0]) + 1}: expected a text and a number as its target")
+    is_usable = pl.col("target").cast(pl.Float64).is_finite() & pl.col("text").is_not_null()
+    is_wrong = rows.select(wrong=~is_usable.fill_null(value=False) & pl.col("split").is_in(["train", "test"]))["wrong"]
+    if is_wrong.any():
+        raise BadInput(f"row {int(is_wrong.arg_true()[0]) + 1}: expected a text and a number as its target")
     train, test = (rows.filter(pl.col("split") == name) for name in ("train", "test"))
     if not train.height or not test.height:
         raise BadInput(f"expected rows of the splits train and test, found {train.height} and {test.height}")
     return train, test
 
 
-def _said(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
+def _predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
     """What each baseline says of the test part."""
     from sklearn.dummy import DummyRegressor
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -230,30 +237,30 @@ def _said(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
 
     words = TfidfVectorizer(token_pattern=_WORD, sublinear_tf=True, max_features=50_000)
     models: dict[str, Any] = {
-        "mean": make_pipeline(FunctionTransformer(_length), DummyRegressor()),
-        "length": make_pipeline(FunctionTransformer(_length), StandardScaler(), Ridge(1e-6)),
-        "log_length": make_pipeline(FunctionTransformer(_log_length), StandardScaler(), Ridge(1e-6)),
-        "surface": make_pipeline(FunctionTransformer(_surface), StandardScaler(), Ridge()),
+        "mean": make_pipeline(FunctionTransformer(_measure_length), DummyRegressor()),
+        "length": make_pipeline(FunctionTransformer(_measure_length), StandardScaler(), Ridge(1e-6)),
+        "log_length": make_pipeline(FunctionTransformer(_measure_log_length), StandardScaler(), Ridge(1e-6)),
+        "surface": make_pipeline(FunctionTransformer(_measure_surface), StandardScaler(), Ridge()),
         "words": make_pipeline(words, Ridge(solver="sparse_cg")),
     }
-    texts, target, others = train["text"].to_list(), train["target"].to_numpy(), test["text"].to_list()
-    return {name: np.asarray(model.fit(texts, target).predict(others)) for name, model in models.items()}
+    texts, target, test_texts = train["text"].to_list(), train["target"].to_numpy(), test["text"].to_list()
+    return {name: np.asarray(model.fit(texts, target).predict(test_texts)) for name, model in models.items()}
 
 
-def _length(texts: Sequence[str]) -> Floats:
+def _measure_length(texts: Sequence[str]) -> Floats:
     """Characters: [n, 1]."""
     return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
 
 
-def _log_length(texts: Sequence[str]) -> Floats:
-    return np.log1p(_length(texts))
+def _measure_log_length(texts: Sequence[str]) -> Floats:
+    return np.log1p(_measure_length(texts))
 
 
-def _surface(texts: Sequence[str]) -> Floats:
+def _measure_surface(texts: Sequence[str]) -> Floats:
     """Length, its logarithm, words, and how often each mark, digits and capitals stand: [n, d]."""
     counts = [
         [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
         for text in texts
     ]
-    rest = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
-    return np.hstack([_length(texts), _log_length(texts), rest])
+    log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
+    return np.hstack([_measure_length(texts), _measure_log_length(texts), log_counts])

@@ -17,7 +17,7 @@ LABELS = tuple(f"{low:.2f}-{low + WIDTH:.2f}" for low in BINS[:-1])
 _SLACK = 1e-5  # 1 - cos in single precision may leave [0, 2] by a rounding
 
 
-def bin_of(values: pl.Series | Sequence[float]) -> pl.Series:
+def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
     """Label of each value's bin, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last holds 2 as well.
 
     Raises:
@@ -31,7 +31,7 @@ def bin_of(values: pl.Series | Sequence[float]) -> pl.Series:
     return place.replace_strict(dict(enumerate(LABELS)), return_dtype=pl.String)
 
 
-def by_bin(rows: pl.DataFrame) -> pl.DataFrame:
+def measure_bins(rows: pl.DataFrame) -> pl.DataFrame:
     """Accuracy of one detector in each bin, the empty ones too.
 
     Accuracy is the share of all rows that are detected, as in the paper. Its 95 % interval is Wilson's on the
@@ -45,8 +45,8 @@ def by_bin(rows: pl.DataFrame) -> pl.DataFrame:
         Eight rows in order: subset (label of the bin), accuracy, low, high (all null in an empty bin), row_count,
         effective_count, other_count.
     """
-    found = (
-        rows.with_columns(subset=bin_of(rows["implicitness"]))
+    bin_counts = (
+        rows.with_columns(subset=label_bins(rows["implicitness"]))
         .group_by("subset")
         .agg(
             accuracy=pl.col("is_detected").cast(pl.Boolean).fill_null(value=False).mean(),
@@ -56,10 +56,10 @@ def by_bin(rows: pl.DataFrame) -> pl.DataFrame:
         )
     )
     counts = pl.col("row_count", "effective_count", "other_count")
-    every = pl.DataFrame({"subset": LABELS}).join(found, on="subset", how="left", maintain_order="left")
-    every = every.with_columns(counts.fill_null(0))
-    low, high = wilson(every["accuracy"].cast(pl.Float64).to_numpy(), every["effective_count"].to_numpy())
-    return every.select(
+    bins = pl.DataFrame({"subset": LABELS}).join(bin_counts, on="subset", how="left", maintain_order="left")
+    bins = bins.with_columns(counts.fill_null(0))
+    low, high = wilson(bins["accuracy"].cast(pl.Float64).to_numpy(), bins["effective_count"].to_numpy())
+    return bins.select(
         "subset",
         pl.col("accuracy").round(6),
         low=pl.Series(low).fill_nan(None).round(6),

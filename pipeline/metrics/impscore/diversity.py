@@ -11,14 +11,14 @@ Ints = npt.NDArray[np.int64]
 PAIRS = 2000
 
 
-def sample_pairs(count_of_texts: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
+def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
     """Distinct unordered pairs of distinct rows, each set of so many pairs equally likely.
 
     Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost
     no more than 100.
 
     Args:
-        count_of_texts: n, rows to choose from.
+        text_count: n, rows to choose from.
         pairs: how many.
         seed: the same seed gives the same pairs.
 
@@ -28,15 +28,15 @@ def sample_pairs(count_of_texts: int, pairs: int = PAIRS, seed: int = SEED) -> I
     Raises:
         BadInput: n texts have fewer pairs than that.
     """
-    possible = count_of_texts * (count_of_texts - 1) // 2
+    possible = text_count * (text_count - 1) // 2
     if not 0 <= pairs <= possible:
-        raise BadInput(f"{count_of_texts} texts have {possible} distinct pairs; {pairs} were asked for")
-    number = np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64)
-    return _pairs_of(number)
+        raise BadInput(f"{text_count} texts have {possible} distinct pairs; {pairs} were asked for")
+    pair_numbers = np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64)
+    return _decode_pairs(pair_numbers)
 
 
-def _pairs_of(number: Ints) -> Ints:
+def _decode_pairs(pair_numbers: Ints) -> Ints:
     """The pairs of such numbers: [n, 2]."""
-    upper = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
-    upper -= upper * (upper - 1) // 2 > number  # at the end of a row of great numbers the root is rounded up
-    return np.stack([number - upper * (upper - 1) // 2, upper], axis=1)
+    upper = ((1 + np.sqrt(1 + 8 * pair_numbers.astype(np.float64))) / 2).astype(np.int64)
+    upper -= upper * (upper - 1) // 2 > pair_numbers  # at the end of a row of great numbers the root is rounded up
+    return np.stack([pair_numbers - upper * (upper - 1) // 2, upper], axis=1)

@@ -38,14 +38,14 @@ class Correlations(NamedTuple):
     group_count: int
 
 
-def mean_correlations(groups: pl.DataFrame) -> Correlations:
+def average_correlations(groups: pl.DataFrame) -> Correlations:
     """Kendall tau and Spearman rho of value with level, each taken within a group and averaged over groups.
 
     Args:
         groups: rows with group, level, value.
     """
     lists = [(part["level"].to_list(), part["value"].to_list()) for part in groups.partition_by("group")]
-    taus, rhos = ([measure(*both) for both in lists] for measure in (kendall_tau, spearman_rho))
+    taus, rhos = ([measure(*pair) for pair in lists] for measure in (kendall_tau, spearman_rho))
     count = max(len(lists), 1)
     return Correlations(round(sum(taus) / count, 6), round(sum(rhos) / count, 6), len(lists))
 
@@ -64,9 +64,11 @@ def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall"
         raise ValueError(f"measure should be kendall or spearman, not {measure!r}")
     raters, groups, _ = ratings.shape
     correlate = kendall_tau if measure == "kendall" else spearman_rho
-    found = np.empty((raters, raters))
-    for one in range(raters):
-        for other in range(one, raters):
-            values = [correlate(ratings[one, g].tolist(), ratings[other, g].tolist()) for g in range(groups)]
-            found[one, other] = found[other, one] = np.mean(values)
-    return found
+    matrix = np.empty((raters, raters))
+    for first in range(raters):
+        for second in range(first, raters):
+            values = [
+                correlate(ratings[first, group].tolist(), ratings[second, group].tolist()) for group in range(groups)
+            ]
+            matrix[first, second] = matrix[second, first] = np.mean(values)
+    return matrix

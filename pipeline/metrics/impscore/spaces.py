@@ -38,14 +38,16 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
     from sklearn.metrics import silhouette_score
 
     _, label = np.unique(np.array([str(group) for group in groups]), return_inverse=True)
-    kinds = int(label.max(initial=-1)) + 1
-    if not 2 <= kinds < len(label):
-        raise BadInput(f"a silhouette needs at least two groups, one with two sentences; got {len(label)} in {kinds}")
+    group_count = int(label.max(initial=-1)) + 1
+    if not 2 <= group_count < len(label):
+        raise BadInput(
+            f"a silhouette needs at least two groups, one with two sentences; got {len(label)} in {group_count}"
+        )
     scores = (silhouette_score(np.asarray(space, np.float64), label) for space in (pragmatic, semantic))
     return Silhouettes(*(round(float(score), 6) for score in scores))
 
 
-def flattened(features: Floats, seed: int = SEED) -> Doubles:
+def lay_out(features: Floats, seed: int = SEED) -> Doubles:
     """The points laid out in the plane by t-SNE, for drawing: near ones stay near, other distances mean nothing.
 
     The same features give the same points. Points that are all one, or fewer than three, are laid in a row.
@@ -64,5 +66,7 @@ def flattened(features: Floats, seed: int = SEED) -> Doubles:
         return np.column_stack((np.arange(len(points), dtype=np.float64), np.zeros(len(points))))
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
     init = "pca" if points.shape[1] > 1 else "random"
-    laid: Doubles = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points).astype(np.float64)
-    return laid
+    positions: Doubles = (
+        TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points).astype(np.float64)
+    )
+    return positions

@@ -19,14 +19,14 @@ from pipeline.metrics.labelling.measures import (
     MISSING,
     Codes,
     Floats,
-    agr_rad,
     check_codes,
+    combine_ratios,
+    compute_ratios,
     count_classes,
     count_patterns,
-    tae_of,
-    take_apart,
+    decompose,
 )
-from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tails
+from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tail_shares
 
 RESAMPLES = 1000
 SEED = 42
@@ -41,7 +41,7 @@ def fleiss_kappa(codes: Codes) -> float:
     Returns:
         NaN where it is undefined: no item counts, or all labels are of one class, so that chance explains everything.
     """
-    return _measured("fleiss_kappa", codes)
+    return _compute_measure("fleiss_kappa", codes)
 
 
 def cohen_kappa(codes: Codes) -> float:
@@ -53,7 +53,7 @@ def cohen_kappa(codes: Codes) -> float:
     Returns:
         NaN where it is undefined for a pair: no item in common, or both gave one and the same class throughout.
     """
-    return _measured("cohen_kappa", codes)
+    return _compute_measure("cohen_kappa", codes)
 
 
 def weighted_kappa(codes: Codes, weights: str = "quadratic") -> float:
@@ -73,7 +73,7 @@ def weighted_kappa(codes: Codes, weights: str = "quadratic") -> float:
     Returns:
         NaN where it is undefined: no item with two grades, or all raters gave one and the same grade throughout.
     """
-    return _measured(f"weighted_kappa_{weights}", codes)
+    return _compute_measure(f"weighted_kappa_{weights}", codes)
 
 
 def krippendorff_alpha(codes: Codes, level: str = "nominal") -> float:
@@ -86,7 +86,7 @@ def krippendorff_alpha(codes: Codes, level: str = "nominal") -> float:
     Returns:
         NaN where it is undefined: no item counts, or all labels are of one class.
     """
-    return _measured(f"alpha_{level}", codes)
+    return _compute_measure(f"alpha_{level}", codes)
 
 
 def tae(first: Codes, second: Codes) -> float:
@@ -101,12 +101,12 @@ def tae(first: Codes, second: Codes) -> float:
     Returns:
         1 where all agree, in one class too; NaN where no item counts.
     """
-    return _measured("tae", np.column_stack([first, second]))
+    return _compute_measure("tae", np.column_stack([first, second]))
 
 
 def tae_mean_of_records(first: Codes, second: Codes) -> float:
     """The mean of the records' own TAE, as section 3.3 may be read; at least `tae`, exp being convex (CSD-20)."""
-    return _measured("tae_mean_of_records", np.column_stack([first, second]))
+    return _compute_measure("tae_mean_of_records", np.column_stack([first, second]))
 
 
 class Records(NamedTuple):
@@ -117,12 +117,12 @@ class Records(NamedTuple):
     tae: Floats  # equation 3 of the two
 
 
-def tae_records(first: Codes, second: Codes) -> Records:
+def measure_records(first: Codes, second: Codes) -> Records:
     """agr, rad and TAE of each item (CSD-18, CSD-19); arguments as for `tae`."""
     codes = check_codes(np.column_stack([first, second]))
-    agr, rad = agr_rad(codes, count_classes(codes))
+    agr, rad = compute_ratios(codes, count_classes(codes))
     agr, rad = (np.where((codes >= 0).all(axis=1), part, np.nan) for part in (agr, rad))
-    return Records(agr, rad, tae_of(agr, rad))
+    return Records(agr, rad, combine_ratios(agr, rad))
 
 
 class Bounds(NamedTuple):
@@ -144,9 +144,9 @@ def tae_bounds(raters: int, classes: int) -> Bounds:
     """
     if raters < 1 or classes < 1:
         raise ValueError(f"expected at least one rater and one class, got {raters} and {classes}")
-    others = min(raters, classes - 1)
+    other_count = min(raters, classes - 1)
     # with one class there is no other label to give: agr is 1
-    low = float(tae_of(np.array(0.0), np.array(others / (others + 1)))) if others else 1.0
+    low = float(combine_ratios(np.array(0.0), np.array(other_count / (other_count + 1)))) if other_count else 1.0
     return Bounds(low, 1.0)
 
 
@@ -159,7 +159,7 @@ class Interval(NamedTuple):
     undefined_count: int  # resamples in which the measure was undefined; the ends are taken over the others
 
 
-def interval(
+def estimate_interval(
     measure: str, codes: Codes, resamples: int = RESAMPLES, confidence: float = 0.95, seed: int = SEED
 ) -> Interval:
     """Percentile bootstrap over items: items are drawn with replacement, all labels of an item together.
@@ -175,15 +175,15 @@ def interval(
         seed: the same seed gives the same ends.
     """
     patterns, counts = count_patterns(check_codes(codes))
-    parts = take_apart(measure, patterns)
+    parts = decompose(measure, patterns)
     value = float(parts.value(counts @ parts.features))
     if np.isnan(value):
         return Interval(value, np.nan, np.nan, resamples)
     samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
-    return Interval(value, *bounds(samples, tails(confidence)), int(np.isnan(samples).sum()))
+    return Interval(value, *bounds(samples, tail_shares(confidence)), int(np.isnan(samples).sum()))
 
 
-def encoded(field: str, values: pl.Series, names: pl.Series | None = None) -> pl.Series:
+def encode_values(field: str, values: pl.Series, names: pl.Series | None = None) -> pl.Series:
     """Values of a field as their places in the schema, Int8; nulls stay.
 
     Args:
@@ -196,20 +196,20 @@ def encoded(field: str, values: pl.Series, names: pl.Series | None = None) -> pl
     """
     if field not in FIELDS:
         raise BadInput(f"no field {field!r}; there are {', '.join(FIELDS)}")
-    known = FIELDS[field].values
+    field_values = FIELDS[field].values
     codes = values.cast(pl.String).replace_strict(
-        dict(zip(known, range(len(known)), strict=True)), default=None, return_dtype=pl.Int8
+        dict(zip(field_values, range(len(field_values)), strict=True)), default=None, return_dtype=pl.Int8
     )
-    strange = (codes.is_null() & values.is_not_null()).arg_true()
-    if len(strange):
-        row = strange[0]
+    unknown_rows = (codes.is_null() & values.is_not_null()).arg_true()
+    if len(unknown_rows):
+        row = unknown_rows[0]
         name = f"row {row}" if names is None else names[row]
-        raise BadInput(f"{name}, {field}: expected one of {', '.join(known)}, found {str(values[row])[:40]!r}")
+        raise BadInput(f"{name}, {field}: expected one of {', '.join(field_values)}, found {str(values[row])[:40]!r}")
     return codes
 
 
 RATERS = ("a", "b", "c")
-_TOLD = {
+_TABLE_MEASURES = {
     "fleiss": ("fleiss_kappa", RATERS),
     "fleiss_four": ("fleiss_kappa", (*RATERS, "fourth")),
     "cohen": ("cohen_kappa", RATERS),
@@ -219,7 +219,7 @@ _TOLD = {
 }
 
 
-def table(labels: pl.DataFrame, resamples: int = RESAMPLES, seed: int = SEED) -> pl.DataFrame:
+def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES, seed: int = SEED) -> pl.DataFrame:
     """Every measure for every field, with 95% intervals (the paper's table 2, and what it leaves out).
 
     `fourth` is the label that stands, so where the three agreed and nobody was asked it is theirs (CSD-15, rule 1).
@@ -242,36 +242,39 @@ def table(labels: pl.DataFrame, resamples: int = RESAMPLES, seed: int = SEED) ->
     missing = [name for name in ("task_id", "field", *RATERS, "fourth") if name not in labels.columns]
     if missing:
         raise BadInput(f"labels: no column {', '.join(missing)}; found {', '.join(labels.columns)}")
-    twice = labels.filter(pl.struct("task_id", "field").is_duplicated())
-    if len(twice):
-        raise BadInput(
-            f"labels: expected one row a task and field, found {twice['task_id'][0]} {twice['field'][0]} twice"
-        )
+    duplicates = labels.filter(pl.struct("task_id", "field").is_duplicated())
+    if len(duplicates):
+        task_id, field = duplicates.select("task_id", "field").row(0)
+        raise BadInput(f"labels: expected one row for each task and field, found {task_id} {field} twice")
     unknown = labels.filter(~pl.col("field").is_in(list(FIELDS)).fill_null(value=False))["field"]
     if len(unknown):
         raise BadInput(f"labels: no field {unknown[0]!r}; there are {', '.join(FIELDS)}")
     fields = set(labels["field"])
-    rows = [_row(name, labels.filter(pl.col("field") == name), resamples, seed) for name in FIELDS if name in fields]
-    numbers = [name + end for name in _TOLD for end in ("", "_low", "_high")] + ["tae_min"]
+    rows = [
+        _measure_field(name, labels.filter(pl.col("field") == name), resamples, seed)
+        for name in FIELDS
+        if name in fields
+    ]
+    numbers = [name + end for name in _TABLE_MEASURES for end in ("", "_low", "_high")] + ["tae_min"]
     counts = ("n", "n_three", "n_four", "classes")
     schema = {"field": pl.String} | dict.fromkeys(counts, pl.Int64) | dict.fromkeys(numbers, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(numbers).fill_nan(None).round(6))
 
 
-def _row(field: str, labels: pl.DataFrame, resamples: int, seed: int) -> list[str | int | float]:
-    places = {name: encoded(field, labels[name], labels["task_id"]) for name in (*RATERS, "fourth")}
-    columns = {name: codes.fill_null(MISSING).to_numpy() for name, codes in places.items()}
-    three = np.all([columns[name] >= 0 for name in RATERS], axis=0)
+def _measure_field(field: str, labels: pl.DataFrame, resamples: int, seed: int) -> list[str | int | float]:
+    codes_by_rater = {name: encode_values(field, labels[name], labels["task_id"]) for name in (*RATERS, "fourth")}
+    columns = {name: codes.fill_null(MISSING).to_numpy() for name, codes in codes_by_rater.items()}
+    has_three = np.all([columns[name] >= 0 for name in RATERS], axis=0)
     classes = len(FIELDS[field].values)
-    found: list[str | int | float] = [field, labels.height, int(three.sum())]
-    found += [int((three & (columns["fourth"] >= 0)).sum()), classes]
-    for measure, names in _TOLD.values():
+    row: list[str | int | float] = [field, labels.height, int(has_three.sum())]
+    row += [int((has_three & (columns["fourth"] >= 0)).sum()), classes]
+    for measure, names in _TABLE_MEASURES.values():
         codes = np.column_stack([columns[name] for name in names])
-        found += interval(measure, codes, resamples, seed=seed)[:3]
-    return [*found, tae_bounds(len(RATERS), classes).low]
+        row += estimate_interval(measure, codes, resamples, seed=seed)[:3]
+    return [*row, tae_bounds(len(RATERS), classes).low]
 
 
-def _measured(measure: str, codes: Codes) -> float:
+def _compute_measure(measure: str, codes: Codes) -> float:
     patterns, counts = count_patterns(check_codes(codes))
-    parts = take_apart(measure, patterns)
+    parts = decompose(measure, patterns)
     return float(parts.value(counts @ parts.features))

@@ -49,9 +49,9 @@ def simulate(
     rng = np.random.default_rng(seed)
     truth = rng.choice(classes, items, p=class_shares(positive_rate, classes)).astype(np.int8)
     # a wrong label is the true one moved on by 1 to classes - 1 places, round and round
-    wrong = rng.random((items, raters)) >= accuracy
-    moved = wrong * rng.integers(1, classes, (items, raters), dtype=np.int8)
-    return Ratings(((truth[:, None] + moved) % classes).astype(np.int8), truth)
+    is_wrong = rng.random((items, raters)) >= accuracy
+    label_shifts = is_wrong * rng.integers(1, classes, (items, raters), dtype=np.int8)
+    return Ratings(((truth[:, None] + label_shifts) % classes).astype(np.int8), truth)
 
 
 def study(

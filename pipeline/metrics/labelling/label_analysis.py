@@ -12,7 +12,7 @@ from scipy import stats
 
 from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS, UNSURE, YES
-from pipeline.metrics.labelling.agreement import encoded
+from pipeline.metrics.labelling.agreement import encode_values
 
 
 def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
@@ -23,7 +23,7 @@ def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
         of a field sum to 1; they are null where it has no labels.
     """
     parts = []
-    for field, codes in _encoded(labels).items():
+    for field, codes in _encode_fields(labels).items():
         values = FIELDS[field].values
         count = np.bincount(codes.drop_nulls().to_numpy(), minlength=len(values))
         ratio = pl.Series("ratio", count / count.sum() if count.any() else [None] * len(values), pl.Float64)
@@ -41,17 +41,20 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
         a, b, both_count |A∩B|, a_count |A|, b_count |B|, overlap |A∩B|/|A|, jaccard |A∩B|/|A∪B|: a row for each
         ordered pair of fields, each with itself too; null where it would divide by 0.
     """
-    has = {field: _is_instance(field, codes) for field, codes in _encoded(labels).items()}
+    instances = {field: _is_instance(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = []
-    for a, b in itertools.product(has, has):
-        known = has[a].is_not_null() & has[b].is_not_null()
-        one, other = has[a].filter(known), has[b].filter(known)
-        rows.append((a, b, int((one & other).sum()), int(one.sum()), int(other.sum())))
+    for a, b in itertools.product(instances, instances):
+        has_both = instances[a].is_not_null() & instances[b].is_not_null()
+        first_labels, second_labels = instances[a].filter(has_both), instances[b].filter(has_both)
+        rows.append(
+            (a, b, int((first_labels & second_labels).sum()), int(first_labels.sum()), int(second_labels.sum()))
+        )
     counts = ("both_count", "a_count", "b_count")
     schema = {"a": pl.String, "b": pl.String} | dict.fromkeys(counts, pl.Int64)
-    both, of_a, of_b = pl.col(counts[0]), pl.col(counts[1]), pl.col(counts[2])
+    shared_count, a_count, b_count = pl.col(counts[0]), pl.col(counts[1]), pl.col(counts[2])
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
-        overlap=(both / of_a).fill_nan(None).round(6), jaccard=(both / (of_a + of_b - both)).fill_nan(None).round(6)
+        overlap=(shared_count / a_count).fill_nan(None).round(6),
+        jaccard=(shared_count / (a_count + b_count - shared_count)).fill_nan(None).round(6),
     )
 
 
@@ -64,24 +67,24 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
         a, b, spearman, n (comments with both): a row for each ordered pair of fields, each with itself too; null where
         a field is constant or fewer than two comments have both.
     """
-    ranked = {field: _ordinal(field, codes) for field, codes in _encoded(labels).items()}
+    ranks = {field: _rank_values(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = []
-    for a, b in itertools.product(ranked, ranked):
-        known = ranked[a].is_not_null() & ranked[b].is_not_null()
-        one, other = ranked[a].filter(known), ranked[b].filter(known)
-        varied = one.n_unique() > 1 and other.n_unique() > 1
-        rho = float(stats.spearmanr(one.to_numpy(), other.to_numpy()).statistic) if varied else None
-        rows.append((a, b, rho, len(one)))
+    for a, b in itertools.product(ranks, ranks):
+        has_both = ranks[a].is_not_null() & ranks[b].is_not_null()
+        first_ranks, second_ranks = ranks[a].filter(has_both), ranks[b].filter(has_both)
+        is_varied = first_ranks.n_unique() > 1 and second_ranks.n_unique() > 1
+        rho = float(stats.spearmanr(first_ranks.to_numpy(), second_ranks.to_numpy()).statistic) if is_varied else None
+        rows.append((a, b, rho, len(first_ranks)))
     schema = {"a": pl.String, "b": pl.String, "spearman": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("spearman").round(6))
 
 
-def _encoded(labels: pl.DataFrame) -> dict[str, pl.Series]:
+def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
     """The fields there are, in the schema's order, as places among their values."""
-    found = {field: encoded(field, labels[field]) for field in FIELDS if field in labels.columns}
-    if not found:
+    codes_by_field = {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
+    if not codes_by_field:
         raise BadInput(f"labels: expected a column of {', '.join(FIELDS)}; found {', '.join(labels.columns)}")
-    return found
+    return codes_by_field
 
 
 def _is_instance(field: str, codes: pl.Series) -> pl.Series:
@@ -91,7 +94,7 @@ def _is_instance(field: str, codes: pl.Series) -> pl.Series:
     return codes != values.index("None") if field == "emotion" else codes == values.index(YES)
 
 
-def _ordinal(field: str, codes: pl.Series) -> pl.Series:
+def _rank_values(field: str, codes: pl.Series) -> pl.Series:
     if field == "emotion":
         return _is_instance(field, codes).cast(pl.Int8) * 2 - 1
     return codes.replace_strict([*range(3)], [int(value) for value in FIELDS[field].values], return_dtype=pl.Int8)

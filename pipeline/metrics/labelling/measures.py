@@ -42,23 +42,23 @@ def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
     """The distinct rows, in a fixed order, and how often each occurs."""
     base = count_classes(codes) + 1
     if base ** codes.shape[1] >= 2**63:  # too many for one number a row
-        found, counts = np.unique(codes, axis=0, return_counts=True)
-        return found, counts
-    number = np.zeros(len(codes), np.int64)
+        patterns, counts = np.unique(codes, axis=0, return_counts=True)
+        return patterns, counts
+    row_numbers = np.zeros(len(codes), np.int64)
     for column in codes.T:
-        number = number * base + (column.astype(np.int64) + 1)
-    _, at, counts = np.unique(number, return_index=True, return_counts=True)
-    return codes[at], counts
+        row_numbers = row_numbers * base + (column.astype(np.int64) + 1)
+    _, first_rows, counts = np.unique(row_numbers, return_index=True, return_counts=True)
+    return codes[first_rows], counts
 
 
-def take_apart(measure: str, patterns: Codes) -> Parts:
+def decompose(measure: str, patterns: Codes) -> Parts:
     """A measure of `MEASURES` for labels of these patterns."""
     if measure not in MEASURES:
         raise ValueError(f"no measure {measure!r}; there are {', '.join(MEASURES)}")
     return MEASURES[measure](patterns, count_classes(patterns))
 
 
-def tae_of(agr: Floats, rad: Floats) -> Floats:
+def combine_ratios(agr: Floats, rad: Floats) -> Floats:
     """Equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
     return np.asarray((np.exp(agr - rad) - np.exp(-1)) / (np.e - np.exp(-1)))
 
@@ -71,31 +71,31 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
     def value(sums: Floats) -> Floats:
         items = sums[..., 0]
         shares = _divide(sums[..., 2:], raters * items[..., None])
-        return _beyond_chance(_divide(sums[..., 1], items), (shares**2).sum(axis=-1))
+        return _correct_chance(_divide(sums[..., 1], items), (shares**2).sum(axis=-1))
 
-    return Parts(np.column_stack([np.ones(len(codes)), alike, counts]) * _whole(codes), value)
+    return Parts(np.column_stack([np.ones(len(codes)), alike, counts]) * _is_complete(codes), value)
 
 
 def _cohen(codes: Codes, classes: int) -> Parts:
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
     features = []
     for i, j in pairs:
-        one, other = (codes[:, [at]] for at in (i, j))
-        gave = [one == np.arange(classes), other == np.arange(classes)]
-        features.append(np.hstack([np.ones_like(one), one == other, *gave]) * ((one >= 0) & (other >= 0)))
+        first, second = (codes[:, [rater]] for rater in (i, j))
+        is_class = [first == np.arange(classes), second == np.arange(classes)]
+        features.append(np.hstack([np.ones_like(first), first == second, *is_class]) * ((first >= 0) & (second >= 0)))
 
     def value(sums: Floats) -> Floats:
         by_pair = sums.reshape(*sums.shape[:-1], len(pairs), 2 + 2 * classes)
         items = by_pair[..., 0]
         shares = _divide(by_pair[..., 2:], items[..., None])
         expected = (shares[..., :classes] * shares[..., classes:]).sum(axis=-1)
-        kappas = _beyond_chance(_divide(by_pair[..., 1], items), expected)
+        kappas = _correct_chance(_divide(by_pair[..., 1], items), expected)
         return np.asarray(kappas.mean(axis=-1))
 
     return Parts(np.hstack(features).astype(np.float64), value)
 
 
-def _weighted(weights: str) -> Callable[[Codes, int], Parts]:
+def _build_weighted(weights: str) -> Callable[[Codes, int], Parts]:
     power = {"linear": 1, "quadratic": 2}[weights]
 
     def parts(codes: Codes, classes: int) -> Parts:
@@ -103,10 +103,10 @@ def _weighted(weights: str) -> Callable[[Codes, int], Parts]:
         first, second = np.triu_indices(raters, 1)
         grades = np.arange(float(classes))
         distance = np.abs(grades[:, None] - grades) ** power
-        both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-        apart = (np.where(both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
-        shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
-        gave = ((codes[:, :, None] == np.arange(classes)) & shared).reshape(len(codes), raters * classes)
+        has_both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
+        disagreement = (np.where(has_both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
+        is_shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
+        is_class = ((codes[:, :, None] == np.arange(classes)) & is_shared).reshape(len(codes), raters * classes)
 
         def value(sums: Floats) -> Floats:
             counts = sums[..., 1 + len(first) :].reshape(*sums.shape[:-1], raters, classes)
@@ -114,28 +114,32 @@ def _weighted(weights: str) -> Callable[[Codes, int], Parts]:
             chance = shares @ distance @ np.swapaxes(shares, -1, -2)
             return 1 - _divide(sums[..., 0], (sums[..., 1 : 1 + len(first)] * chance[..., first, second]).sum(axis=-1))
 
-        return Parts(np.column_stack([apart, both, gave]).astype(np.float64), value)
+        return Parts(np.column_stack([disagreement, has_both, is_class]).astype(np.float64), value)
 
     return parts
 
 
-def _alpha(level: str) -> Callable[[Codes, int], Parts]:
+def _build_alpha(level: str) -> Callable[[Codes, int], Parts]:
     def parts(codes: Codes, classes: int) -> Parts:
         counts = _count_raters(codes, classes)
-        given = counts.sum(axis=1)[:, None, None]
+        label_counts = counts.sum(axis=1)[:, None, None]
         pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(classes)
-        coincidences = np.where(given > 1, pairs / np.maximum(given - 1, 1), 0)
+        coincidences = np.where(label_counts > 1, pairs / np.maximum(label_counts - 1, 1), 0)
 
         def value(sums: Floats) -> Floats:
-            together = sums.reshape(*sums.shape[:-1], classes, classes)
-            each = together.sum(axis=-1)
+            matrix = sums.reshape(*sums.shape[:-1], classes, classes)
+            class_totals = matrix.sum(axis=-1)
             if level == "nominal":
                 distance = 1 - np.eye(classes)
             else:  # ordinal distances are differences of mid-ranks
-                place = np.cumsum(each, axis=-1) - each / 2 if level == "ordinal" else np.arange(float(classes))
+                place = (
+                    np.cumsum(class_totals, axis=-1) - class_totals / 2
+                    if level == "ordinal"
+                    else np.arange(float(classes))
+                )
                 distance = (place[..., :, None] - place[..., None, :]) ** 2
-            observed = (together * distance).sum(axis=(-2, -1)) * (each.sum(axis=-1) - 1)
-            expected = (each[..., :, None] * each[..., None, :] * distance).sum(axis=(-2, -1))
+            observed = (matrix * distance).sum(axis=(-2, -1)) * (class_totals.sum(axis=-1) - 1)
+            expected = (class_totals[..., :, None] * class_totals[..., None, :] * distance).sum(axis=(-2, -1))
             return 1 - _divide(observed, expected)
 
         return Parts(coincidences.reshape(len(codes), classes**2), value)
@@ -143,27 +147,27 @@ def _alpha(level: str) -> Callable[[Codes, int], Parts]:
     return parts
 
 
-def agr_rad(codes: Codes, classes: int) -> tuple[Floats, Floats]:
+def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
     """Both ratios of each row, the last column being the second round."""
     first, second = codes[:, :-1], codes[:, -1:]
-    gave = _count_raters(first, classes) > 0
-    others = (gave & (second != np.arange(classes))).sum(axis=1)
-    return (first == second).mean(axis=1), others / (others + 1)
+    is_given = _count_raters(first, classes) > 0
+    other_count = (is_given & (second != np.arange(classes))).sum(axis=1)
+    return (first == second).mean(axis=1), other_count / (other_count + 1)
 
 
 def _tae(codes: Codes, classes: int) -> Parts:
-    agr, rad = agr_rad(codes, classes)
+    agr, rad = compute_ratios(codes, classes)
 
     def value(sums: Floats) -> Floats:
-        return tae_of(_divide(sums[..., 1], sums[..., 0]), _divide(sums[..., 2], sums[..., 0]))
+        return combine_ratios(_divide(sums[..., 1], sums[..., 0]), _divide(sums[..., 2], sums[..., 0]))
 
-    return Parts(np.column_stack([np.ones(len(codes)), agr, rad]) * _whole(codes), value)
+    return Parts(np.column_stack([np.ones(len(codes)), agr, rad]) * _is_complete(codes), value)
 
 
 def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
-    each = tae_of(*agr_rad(codes, classes))
+    record_values = combine_ratios(*compute_ratios(codes, classes))
     return Parts(
-        np.column_stack([np.ones(len(codes)), each]) * _whole(codes),
+        np.column_stack([np.ones(len(codes)), record_values]) * _is_complete(codes),
         lambda sums: _divide(sums[..., 1], sums[..., 0]),
     )
 
@@ -171,11 +175,11 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
 MEASURES: dict[str, Callable[[Codes, int], Parts]] = {
     "fleiss_kappa": _fleiss,
     "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _weighted("linear"),
-    "weighted_kappa_quadratic": _weighted("quadratic"),
-    "alpha_nominal": _alpha("nominal"),
-    "alpha_ordinal": _alpha("ordinal"),
-    "alpha_interval": _alpha("interval"),
+    "weighted_kappa_linear": _build_weighted("linear"),
+    "weighted_kappa_quadratic": _build_weighted("quadratic"),
+    "alpha_nominal": _build_alpha("nominal"),
+    "alpha_ordinal": _build_alpha("ordinal"),
+    "alpha_interval": _build_alpha("interval"),
     "tae": _tae,
     "tae_mean_of_records": _tae_mean_of_records,
 }
@@ -190,16 +194,16 @@ def _count_raters(codes: Codes, classes: int) -> Floats:
     return counts
 
 
-def _whole(codes: Codes) -> Floats:
+def _is_complete(codes: Codes) -> Floats:
     """[patterns, 1]: 1 where no label is missing, else 0."""
     return np.asarray(np.all(codes >= 0, axis=1, keepdims=True), np.float64)
 
 
-def _divide(above: Floats, below: Floats) -> Floats:
-    """NaN where `below` is 0: there is nothing to measure."""
-    nothing = np.full(np.broadcast_shapes(np.shape(above), np.shape(below)), np.nan)
-    return np.asarray(np.divide(above, below, out=nothing, where=np.asarray(below) != 0))
+def _divide(numerator: Floats, denominator: Floats) -> Floats:
+    """NaN where `denominator` is 0: there is nothing to measure."""
+    undefined = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=np.asarray(denominator) != 0))
 
 
-def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
+def _correct_chance(observed: Floats, expected: Floats) -> Floats:
     return _divide(observed - expected, 1 - expected)

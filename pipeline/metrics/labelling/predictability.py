@@ -51,17 +51,17 @@ def svm_f1(
     if len(tokens) != len(labels):
         raise BadInput(f"expected a label for each text, found {len(tokens)} texts and {len(labels)} labels")
     members = Counter(labels)
-    kept = [row for row, label in enumerate(labels) if members[label] >= folds]
-    truth = np.array([labels[row] for row in kept], dtype=object).astype(str)
+    indices = [row for row, label in enumerate(labels) if members[label] >= folds]
+    truth = np.array([labels[row] for row in indices], dtype=object).astype(str)
     classes = sorted(set(truth.tolist()))
-    counts = len(kept), len(classes), len(labels) - len(kept)
+    counts = len(indices), len(classes), len(labels) - len(indices)
     if len(classes) < 2:
         return Predictability(None, None, *counts)
-    words = [_ngrams(tokens[row]) for row in kept]
+    words = [_ngrams(tokens[row]) for row in indices]
     if not any(words):
-        raise BadInput(f"expected words to learn from, found none in {len(kept)} texts")
-    ours, majority = _cross_validated(words, truth, classes, folds, seed)
-    return Predictability(round(ours, 6), round(majority, 6), *counts)
+        raise BadInput(f"expected words to learn from, found none in {len(indices)} texts")
+    svm, majority = _cross_validate(words, truth, classes, folds, seed)
+    return Predictability(round(svm, 6), round(majority, 6), *counts)
 
 
 def _ngrams(words: Sequence[str]) -> list[str]:
@@ -69,7 +69,7 @@ def _ngrams(words: Sequence[str]) -> list[str]:
     return [*words, *("\t".join(pair) for pair in pairwise(words))]
 
 
-def _cross_validated(
+def _cross_validate(
     words: list[list[str]], truth: np.ndarray, classes: list[str], folds: int, seed: int
 ) -> tuple[float, float]:
     from sklearn.dummy import DummyClassifier
@@ -85,15 +85,15 @@ def _cross_validated(
         make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=seed)),
         DummyClassifier(strategy="most_frequent"),
     )
-    found: tuple[list[float], list[float]] = ([], [])
+    fold_scores: tuple[list[float], list[float]] = ([], [])
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(texts, truth):
-        for model, scores in zip(models, found, strict=True):
-            said = model.fit(texts[train], truth[train]).predict(texts[test])
-            scores.append(f1_score(truth[test], said, labels=classes, average="macro", zero_division=0))
-    return float(np.mean(found[0])), float(np.mean(found[1]))
+        for model, scores in zip(models, fold_scores, strict=True):
+            predictions = model.fit(texts[train], truth[train]).predict(texts[test])
+            scores.append(f1_score(truth[test], predictions, labels=classes, average="macro", zero_division=0))
+    return float(np.mean(fold_scores[0])), float(np.mean(fold_scores[1]))
 
 
-def by_field(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
+def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
     """`svm_f1` of each field, over the comments that have a label for it.
 
     Args:
@@ -109,16 +109,16 @@ def by_field(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: int = 
     rows = []
     for field in FIELDS:
         if field in labels.columns:
-            known = labels[field].is_not_null().arg_true()
-            told = labels[field].gather(known).cast(pl.String).to_list()
-            rows.append((field, *svm_f1([tokens[row] for row in known], told, seed=seed)))
+            labelled_rows = labels[field].is_not_null().arg_true()
+            field_labels = labels[field].gather(labelled_rows).cast(pl.String).to_list()
+            rows.append((field, *svm_f1([tokens[row] for row in labelled_rows], field_labels, seed=seed)))
     numbers, counts = Predictability._fields[:2], Predictability._fields[2:]
     schema = {"field": pl.String} | dict.fromkeys(numbers, pl.Float64) | dict.fromkeys(counts, pl.Int64)
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def baselines(
-    texts: Sequence[str], labels: Sequence[str], asked: Sequence[str], seed: int = SEED
+def predict_baselines(
+    texts: Sequence[str], labels: Sequence[str], test_texts: Sequence[str], seed: int = SEED
 ) -> dict[str, list[str]]:
     """What a classifier is measured against: the class of each text asked about, by the majority and by a linear SVM.
 
@@ -128,7 +128,7 @@ def baselines(
     Args:
         texts: to learn from.
         labels: their classes.
-        asked: texts to classify.
+        test_texts: texts to classify.
         seed: of the solver.
 
     Returns:
@@ -138,11 +138,11 @@ def baselines(
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    most = Counter(labels).most_common()
-    majority = min(name for name, count in most if count == most[0][1])
+    class_counts = Counter(labels).most_common()
+    majority = min(name for name, count in class_counts if count == class_counts[0][1])
     model = make_pipeline(
         TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True),
         LinearSVC(class_weight="balanced", random_state=seed),
     )
     model.fit(list(texts), list(labels))
-    return {"majority": [majority] * len(asked), "svm": [str(label) for label in model.predict(list(asked))]}
+    return {"majority": [majority] * len(test_texts), "svm": [str(label) for label in model.predict(list(test_texts))]}

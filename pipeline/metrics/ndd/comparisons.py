@@ -30,24 +30,30 @@ def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFram
         log_perplexity, the mean of -log p in nats, and perplexity, its exponential: a row a sentence, null for one
         without words.
     """
-    found = [float(np.mean(each)) if len(each) else None for each in model.surprisals(sentences)]
-    told = pl.DataFrame({"log_perplexity": pl.Series(found, dtype=pl.Float64)})
-    return told.with_columns(perplexity=pl.col("log_perplexity").exp())
+    means = [float(np.mean(values)) if len(values) else None for values in model.surprisals(sentences)]
+    frame = pl.DataFrame({"log_perplexity": pl.Series(means, dtype=pl.Float64)})
+    return frame.with_columns(perplexity=pl.col("log_perplexity").exp())
 
 
-def perplexity_change(model: MaskedModel, ones: Sequence[Sentence], others: Sequence[Sentence]) -> Floats:
+def perplexity_change(
+    model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]
+) -> Floats:
     """ΔPPL: by how much log perplexity rises from the first to the second sentence of each pair, [n]; signed.
 
     Its absolute value is what pairs are told apart by. It takes as many calls as both sentences have pieces (table 2).
     """
-    first, second = (perplexity(model, some)["log_perplexity"].to_numpy() for some in (ones, others))
+    first, second = (
+        perplexity(model, sentences)["log_perplexity"].to_numpy() for sentences in (first_sentences, second_sentences)
+    )
     change: Floats = second - first
     return change
 
 
-def cosine(model: SentenceModel, ones: Sequence[Sentence], others: Sequence[Sentence]) -> Floats:
+def cosine(model: SentenceModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]) -> Floats:
     """S_C: cosine of the [CLS] states of each pair, [n] in [-1, 1]; a similarity (section 2.1)."""
-    first, second = (model.sentence_vectors(some).double().cpu().numpy() for some in (ones, others))
+    first, second = (
+        model.sentence_vectors(sentences).double().cpu().numpy() for sentences in (first_sentences, second_sentences)
+    )
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    found: Floats = np.einsum("nd,nd->n", first, second) / np.maximum(norms, np.finfo(np.float64).tiny)
-    return found.clip(-1, 1)
+    similarity: Floats = np.einsum("nd,nd->n", first, second) / np.maximum(norms, np.finfo(np.float64).tiny)
+    return similarity.clip(-1, 1)

@@ -15,11 +15,11 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
-from pipeline.metrics.overlap.metric import Floats, mean, signature, with_count
-from pipeline.metrics.overlap.segments import Batch, batches
+from pipeline.metrics.overlap.metric import Floats, add_count, mean, signature
+from pipeline.metrics.overlap.segments import Batch, read_batches
 from pipeline.metrics.resample import bounds, draw_counts, p_value, sum_samples
 
-Kept = Sequence[Sequence[bool]] | pl.Series
+Masks = Sequence[Sequence[bool]] | pl.Series
 
 DRAWS = 1000
 SEED = 42
@@ -33,7 +33,7 @@ class _Measure(NamedTuple):
     score: Callable[[Floats], Floats] = mean  # [..., k] -> [...]; by default sum of the first over that of the second
 
 
-def evaluate(predictions: Kept, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """All measures of compressions, with percentile bootstrap intervals of 95 % over sentences.
 
     - f1_macro, f1_micro: of the words that are kept, as a bag: a word counts wherever it stands. The mean over
@@ -64,16 +64,16 @@ def evaluate(predictions: Kept, items: pl.DataFrame, *, draws: int = DRAWS, seed
         BadInput: naming row and field, from 1, for a list that is not as long as the words or not of booleans.
         ValueError: draws below 1.
     """
-    found = _measures(predictions, items)
+    measures = _measure_sentences(predictions, items)
     rows = []
-    for (name, measure), drawn in zip(found.items(), _samples(found, draws, seed), strict=True):
+    for (name, measure), sample_stats in zip(measures.items(), _sample_sums(measures, draws, seed), strict=True):
         value = float(measure.score(measure.stats.sum(axis=0)))
-        rows.append((name, value, *bounds(measure.score(drawn)), len(items), measure.signature))
+        rows.append((name, value, *bounds(measure.score(sample_stats)), len(items), measure.signature))
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
-def paired(
-    one: Kept, other: Kept, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED
+def compare(
+    first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED
 ) -> pl.DataFrame:  # fmt: skip
     """How much better one system is than another on the same sentences, by a paired bootstrap (NDD-40).
 
@@ -82,45 +82,61 @@ def paired(
     Returns:
         A row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
     """
-    systems = [_measures(predictions, items) for predictions in (one, other)]
-    samples = [_samples(found, draws, seed) for found in systems]
+    systems = [_measure_sentences(predictions, items) for predictions in (first, second)]
+    samples = [_sample_sums(measures, draws, seed) for measures in systems]
     rows = []
-    for (name, mine), yours, *drawn in zip(systems[0].items(), systems[1].values(), *samples, strict=True):
-        values = [float(each.score(each.stats.sum(axis=0))) for each in (mine, yours)]
-        apart = mine.score(drawn[0]) - yours.score(drawn[1])
-        rows.append((name, *values, values[0] - values[1], *bounds(apart), p_value(apart), len(items), mine.signature))
+    for (name, first_measure), second_measure, *sample_stats in zip(
+        systems[0].items(), systems[1].values(), *samples, strict=True
+    ):
+        values = [float(measure.score(measure.stats.sum(axis=0))) for measure in (first_measure, second_measure)]
+        differences = first_measure.score(sample_stats[0]) - second_measure.score(sample_stats[1])
+        rows.append(
+            (
+                name,
+                *values,
+                values[0] - values[1],
+                *bounds(differences),
+                p_value(differences),
+                len(items),
+                first_measure.signature,
+            )
+        )
     names = ["metric", "one", "other", "difference", "low", "high", "p", "n", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def unedited(items: pl.DataFrame) -> list[list[bool]]:
+def keep_all(items: pl.DataFrame) -> list[list[bool]]:
     """Keep all words."""
-    return [[True] * size for size in _sizes(items)]
+    return [[True] * size for size in _count_words(items)]
 
 
-def head(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
-    """Drop the head: keep the last words of each sentence (table 3; NDD-24). See `counts` for how many."""
-    return [[False] * (size - n) + [True] * n for size, n in zip(_sizes(items), counts(items, ratio), strict=True)]
+def drop_head(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
+    """Drop the head: keep the last words of each sentence (table 3; NDD-24). See `count_kept` for how many."""
+    return [
+        [False] * (size - n) + [True] * n for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
+    ]
 
 
-def tail(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
-    """Drop the tail: keep the first words of each sentence (table 3; NDD-24). See `counts` for how many."""
-    return [[True] * n + [False] * (size - n) for size, n in zip(_sizes(items), counts(items, ratio), strict=True)]
+def drop_tail(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
+    """Drop the tail: keep the first words of each sentence (table 3; NDD-24). See `count_kept` for how many."""
+    return [
+        [True] * n + [False] * (size - n) for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
+    ]
 
 
-def random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEED) -> list[list[bool]]:
-    """Drop random words of each sentence (table 3; NDD-24). See `counts` for how many are kept."""
+def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEED) -> list[list[bool]]:
+    """Drop random words of each sentence (table 3; NDD-24). See `count_kept` for how many are kept."""
     rng = np.random.default_rng(seed)
-    return [rng.permutation(kept).tolist() for kept in tail(items, ratio)]
+    return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items, ratio)]
 
 
 BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]] = {
-    "unedited": unedited, "head": head, "tail": tail, "random": random,
+    "unedited": keep_all, "head": drop_head, "tail": drop_tail, "random": drop_random,
 }  # fmt: skip
 """Compressors that read no word."""
 
 
-def counts(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
+def count_kept(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
     """How many words of each sentence a baseline keeps: the ratio of its words, rounded, but at least one.
 
     Args:
@@ -130,7 +146,7 @@ def counts(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
     Raises:
         ValueError: a ratio outside (0, 1].
     """
-    sizes = _sizes(items)
+    sizes = _count_words(items)
     if ratio is None:
         ratio = sum(map(sum, items["kept"])) / max(sum(sizes), 1)
     if not 0 < ratio <= 1:
@@ -138,91 +154,99 @@ def counts(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
     return [max(1, int(ratio * size + 0.5)) for size in sizes]
 
 
-def truncated(words: Sequence[str], limit: int, between: str = " ") -> list[str]:
+def truncate(words: Sequence[str], limit: int, between: str = " ") -> list[str]:
     """As many first words as have at most so many bytes, in UTF-8 with what stands between words (NDD-25)."""
     ends = np.cumsum([len((word + between).encode()) for word in words]) - len(between.encode())
     return [*words[: int(np.searchsorted(ends, limit, side="right"))]]
 
 
-def _sizes(items: pl.DataFrame) -> list[int]:
+def _count_words(items: pl.DataFrame) -> list[int]:
     return items["words"].list.len().to_list()
 
 
-def _measures(predictions: Kept, items: pl.DataFrame) -> Mapping[str, _Measure]:
+def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, _Measure]:
     """Statistics of each sentence for each measure."""
-    words, gold = items["words"].to_list(), _checked(items["kept"], items, "kept")
-    kept = _checked(predictions, items, "predictions")
-    if not words or not all(map(any, gold)):
+    words, is_gold = items["words"].to_list(), _check_masks(items["kept"], items, "kept")
+    is_kept = _check_masks(predictions, items, "predictions")
+    if not words or not all(map(any, is_gold)):
         raise BadInput("items: expected at least one, each with a word that is kept in field 'kept'")
-    size = np.array([*map(len, words)], np.float64)
-    ours, theirs = (np.array([*map(sum, each)], np.float64) for each in (kept, gold))
-    both = np.array([sum(map(np.logical_and, *each)) for each in zip(kept, gold, strict=True)], np.float64)
-    said, meant = ([_chosen(w, k) for w, k in zip(words, each, strict=True)] for each in (kept, gold))
-    whole = _batch(said, meant)
-    shared = bleu(1).stats(whole)[:, 0]
+    word_counts = np.array([*map(len, words)], np.float64)
+    kept_counts, gold_counts = (np.array([*map(sum, masks)], np.float64) for masks in (is_kept, is_gold))
+    shared_counts = np.array(
+        [sum(map(np.logical_and, *masks)) for masks in zip(is_kept, is_gold, strict=True)], np.float64
+    )
+    kept_words, gold_words = (
+        [_select_words(w, k) for w, k in zip(words, masks, strict=True)] for masks in (is_kept, is_gold)
+    )
+    batch = _build_batch(kept_words, gold_words)
+    shared = bleu(1).stats(batch)[:, 0]
     exact, folded = signature(words="exact"), signature(truncation="bytes", words="alphanumeric,casefold")
     sums = {
-        ("f1_micro", "f1_macro"): (2 * shared, ours + theirs),
-        ("f1_place_micro", "f1_place_macro"): (2 * both, ours + theirs),
-        ("ratio", "ratio_macro"): (ours, size),
-        ("ratio_delta", "ratio_delta_macro"): (ours - theirs, size),
+        ("f1_micro", "f1_macro"): (2 * shared, kept_counts + gold_counts),
+        ("f1_place_micro", "f1_place_macro"): (2 * shared_counts, kept_counts + gold_counts),
+        ("ratio", "ratio_macro"): (kept_counts, word_counts),
+        ("ratio_delta", "ratio_delta_macro"): (kept_counts - gold_counts, word_counts),
     }  # fmt: skip
-    found = {}
+    measures = {}
     for (micro, macro), (part, total) in sums.items():
-        found[macro] = _Measure(with_count(part / total), exact)
-        found[micro] = _Measure(np.column_stack([part, total]), exact)
-    found |= {
-        name: _Measure(with_count(value), folded)
-        for name, value in _rouge(said, meant, items["lang"].to_list()).items()
+        measures[macro] = _Measure(add_count(part / total), exact)
+        measures[micro] = _Measure(np.column_stack([part, total]), exact)
+    measures |= {
+        name: _Measure(add_count(value), folded)
+        for name, value in _score_rouge(kept_words, gold_words, items["lang"].to_list()).items()
     }
     for order in ORDERS:
         metric = bleu(order)
-        found[f"bleu_{order}"] = _Measure(metric.stats(whole), metric.signature, metric.score)
-    return found
+        measures[f"bleu_{order}"] = _Measure(metric.stats(batch), metric.signature, metric.score)
+    return measures
 
 
-def _rouge(said: list[list[str]], meant: list[list[str]], langs: list[str | None]) -> dict[str, Floats]:
+def _score_rouge(
+    kept_words: list[list[str]], gold_words: list[list[str]], langs: list[str | None]
+) -> dict[str, Floats]:
     """F and recall of each sentence."""
-    between = ["" if lang in UNSPACED else " " for lang in langs]
-    limits = [len(blank.join(words).encode()) for words, blank in zip(meant, between, strict=True)]
-    cut = [truncated(*each) for each in zip(said, limits, between, strict=True)]
-    batch = _batch(*([_spoken(words) for words in each] for each in (cut, meant)))
-    ours, theirs = np.diff(batch.ends), np.diff(batch.ref_ends)
+    separators = ["" if lang in UNSPACED else " " for lang in langs]
+    limits = [len(blank.join(words).encode()) for words, blank in zip(gold_words, separators, strict=True)]
+    truncated_words = [truncate(*word_lists) for word_lists in zip(kept_words, limits, separators, strict=True)]
+    batch = _build_batch(
+        *([_fold_words(words) for words in word_lists] for word_lists in (truncated_words, gold_words))
+    )
+    kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
-    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (lcs.lengths(batch), 0)}
-    found = {}
-    for name, (common, fewer) in shared.items():
-        made, wanted = (np.maximum(lengths - fewer, 0) for lengths in (ours, theirs))
-        found[name] = mean(np.column_stack([2.0 * common, made + wanted]))
-        found[f"{name}_recall"] = mean(np.column_stack([1.0 * common, wanted]))
-    return found
+    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (lcs.measure_lengths(batch), 0)}
+    scores = {}
+    for name, (common, missing) in shared.items():
+        kept_ngrams, gold_ngrams = (np.maximum(lengths - missing, 0) for lengths in (kept_lengths, gold_lengths))
+        scores[name] = mean(np.column_stack([2.0 * common, kept_ngrams + gold_ngrams]))
+        scores[f"{name}_recall"] = mean(np.column_stack([1.0 * common, gold_ngrams]))
+    return scores
 
 
-def _spoken(words: list[str]) -> list[str]:
+def _fold_words(words: list[str]) -> list[str]:
     return [word.casefold() for word in words if any(map(str.isalnum, word))]
 
 
-def _batch(said: list[list[str]], meant: list[list[str]]) -> Batch:
-    return next(batches(said, [[words] for words in meant], size=len(said)))
+def _build_batch(kept_words: list[list[str]], gold_words: list[list[str]]) -> Batch:
+    return next(read_batches(kept_words, [[words] for words in gold_words], size=len(kept_words)))
 
 
-def _chosen(words: list[str], kept: Sequence[bool]) -> list[str]:
-    return [word for word, stays in zip(words, kept, strict=True) if stays]
+def _select_words(words: list[str], is_kept: Sequence[bool]) -> list[str]:
+    return [word for word, is_word_kept in zip(words, is_kept, strict=True) if is_word_kept]
 
 
-def _checked(given: Kept, items: pl.DataFrame, field: str) -> list[Sequence[bool]]:
-    rows = given.to_list() if isinstance(given, pl.Series) else [*given]
+def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence[bool]]:
+    rows = masks.to_list() if isinstance(masks, pl.Series) else [*masks]
     if len(rows) != len(items):
         raise BadInput(f"{field}: expected a list for each of {len(items)} items, found {len(rows)}")
-    for number, (row, size) in enumerate(zip(rows, _sizes(items), strict=True), 1):
+    for number, (row, size) in enumerate(zip(rows, _count_words(items), strict=True), 1):
         is_list = isinstance(row, Sequence) and not isinstance(row, str)
-        if not is_list or len(row) != size or not all(isinstance(each, bool | np.bool_) for each in row):
+        if not is_list or len(row) != size or not all(isinstance(value, bool | np.bool_) for value in row):
             raise BadInput(f"row {number}, {field}: expected true or false for each of {size} words, found {row!r:.60}")
     return rows
 
 
-def _samples(found: Mapping[str, _Measure], draws: int, seed: int) -> list[Floats]:
+def _sample_sums(measures: Mapping[str, _Measure], draws: int, seed: int) -> list[Floats]:
     """Sums of statistics over the same samples for each measure, each [draws, k]."""
-    stats = np.concatenate([measure.stats for measure in found.values()], axis=1)
+    stats = np.concatenate([measure.stats for measure in measures.values()], axis=1)
     samples = sum_samples(stats, draw_counts(len(stats), draws, seed))
-    return np.split(samples, np.cumsum([measure.stats.shape[1] for measure in found.values()])[:-1], axis=1)
+    return np.split(samples, np.cumsum([measure.stats.shape[1] for measure in measures.values()])[:-1], axis=1)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
-from pipeline.metrics.ndd.neighbours import aligned, apart
+from pipeline.metrics.ndd.neighbours import align, measure_gaps
 from pipeline.metrics.ndd.weights import MU
 
 if TYPE_CHECKING:
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 Divergence = Literal["hellinger", "kl", "kl_reversed"]
 Weights = Literal["mean", "sum", "distance"]
 
-HELD = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
-_ASKS = 1 << 16  # neighbours that are gone through at a time
-CLS, SEP = "[CLS]", "[SEP]"  # what `explained` calls the places around a sentence
+CACHE_SIZE = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
+_BLOCK_WORDS = 1 << 16  # neighbours that are gone through at a time
+CLS, SEP = "[CLS]", "[SEP]"  # what `explain` calls the places around a sentence
 
 
-def hellinger(q: "Tensor", other: "Tensor") -> "Tensor":
+def hellinger(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     """Hellinger's distance of distributions [..., c] given as logarithms, in [0, 1]: sqrt(½ Σ (√q - √q')²) (NDD-06)."""
-    return (((q / 2).exp() - (other / 2).exp()).square().sum(dim=-1) / 2).clamp(max=1).sqrt()
+    return (((q / 2).exp() - (q_prime / 2).exp()).square().sum(dim=-1) / 2).clamp(max=1).sqrt()
 
 
-def kl(q: "Tensor", other: "Tensor") -> "Tensor":
+def kl(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     """Σ q' log(q' / q), at least 0, of distributions [..., c] given as logarithms: KL(q' ‖ q) (NDD-07).
 
     The one of the first sentence is what approximates, as section 4.2 has it.
     """
-    return (other.exp() * (other - q)).sum(dim=-1).clamp(min=0)
+    return (q_prime.exp() * (q_prime - q)).sum(dim=-1).clamp(min=0)
 
 
-def kl_reversed(q: "Tensor", other: "Tensor") -> "Tensor":
+def kl_reversed(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     """KL(q ‖ q'), the NDD* of table 12."""
-    return kl(other, q)
+    return kl(q_prime, q)
 
 
 DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
@@ -53,49 +53,53 @@ DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
 
 
 def divergences(
-    model: MaskedModel, sentences: Sequence[Sentence], one: IndexArray, other: IndexArray, divergence: Divergence,
-    held: int = HELD,
-) -> Floats:  # fmt: skip
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    first_places: IndexArray,
+    second_places: IndexArray,
+    divergence: Divergence,
+    cache_size: int = CACHE_SIZE,
+) -> Floats:
     """How far the distributions at two places are apart, for m pairs of places: [m].
 
     A place that is first of several pairs is asked of once, so the distributions of a sentence cost as many calls as it
     has words, however many others it is compared with.
 
     Args:
-        model: it is asked for each distinct row of `one`, and for each row of `other`; one that says where both are
-            the same for sure (`unchanged`, as counts do) is not asked there.
+        model: it is asked for each distinct row of `first_places` and for each row of `second_places`. A model with a
+            method `unchanged` is not asked where it reports that both distributions are equal.
         sentences: each of its words.
-        one: sentence and place of the first distribution, [m, 2]; places as `MaskedModel` has them.
-        other: of the second one, [m, 2].
+        first_places: sentence and place of the first distribution, [m, 2]; places as `MaskedModel` has them.
+        second_places: the same of the second distribution, [m, 2].
         divergence: hellinger, kl or kl_reversed.
-        held: distributions kept at a time, which together with a batch of the model is the memory this takes.
+        cache_size: distributions held at a time; memory is these and one batch of the model.
     """
-    found, measure = np.zeros(len(one)), DIVERGENCES[divergence]
-    asked = np.arange(len(one))
+    values, measure = np.zeros(len(first_places)), DIVERGENCES[divergence]
+    queries = np.arange(len(first_places))
     if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
-        asked = np.flatnonzero(~model.unchanged(sentences, one, other))
-    firsts, owner = np.unique(one[asked], axis=0, return_inverse=True)
+        queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
+    distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
     order = np.argsort(owner := owner.reshape(-1), kind="stable")
-    bounds = np.searchsorted(owner[order], np.arange(0, len(firsts) + held, held))
+    bounds = np.searchsorted(owner[order], np.arange(0, len(distinct_places) + cache_size, cache_size))
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
-        block, pairs = firsts[number * held : (number + 1) * held], order[start:end]
-        kept = _kept(model, sentences, block)
-        seconds = other[asked[pairs]]
-        for rows, said in model.distributions(sentences, seconds[:, 0], seconds[:, 1]):
-            mine = kept[owner[pairs[rows]] - number * held]
-            found[asked[pairs[rows]]] = measure(mine, said).double().cpu().numpy()
-    return found
+        block, pairs = distinct_places[number * cache_size : (number + 1) * cache_size], order[start:end]
+        distributions = _collect_distributions(model, sentences, block)
+        seconds = second_places[queries[pairs]]
+        for rows, log_probs in model.distributions(sentences, seconds[:, 0], seconds[:, 1]):
+            first_log_probs = distributions[owner[pairs[rows]] - number * cache_size]
+            values[queries[pairs[rows]]] = measure(first_log_probs, log_probs).double().cpu().numpy()
+    return values
 
 
-def _kept(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
+def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
     """Distributions at places, in their order: [k, vocabulary]."""
-    found = None
-    for rows, said in model.distributions(sentences, places[:, 0], places[:, 1]):
-        if found is None:
-            found = said.new_empty(len(places), said.shape[1])
-        found[rows] = said
-    assert found is not None
-    return found
+    distributions = None
+    for rows, log_probs in model.distributions(sentences, places[:, 0], places[:, 1]):
+        if distributions is None:
+            distributions = log_probs.new_empty(len(places), log_probs.shape[1])
+        distributions[rows] = log_probs
+    assert distributions is not None
+    return distributions
 
 
 class Neighbours(NamedTuple):
@@ -106,40 +110,49 @@ class Neighbours(NamedTuple):
     weight: Floats  # [m]
 
 
-def neighbours(ones: Sequence[Sentence], others: Sequence[Sentence], weights: Weights, mu: float = MU) -> Neighbours:
+def list_neighbours(
+    first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence], weights: Weights, mu: float = MU
+) -> Neighbours:
     """The words that pairs of sentences have in common and what each counts.
 
     Where there are none, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
 
     Args:
-        ones: n sentences.
-        others: as many.
+        first_sentences: n sentences.
+        second_sentences: as many.
         weights: mean, 1 over the number of neighbours; sum, 1; distance, μ to the number of words between a neighbour
             and the nearest word that is none.
         mu: of `distance`.
     """
-    pair, places, found = [], [], []
-    for number, (one, other) in enumerate(zip(ones, others, strict=True)):
-        shared = aligned(one, other)
+    pair, places, weight_arrays = [], [], []
+    for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
+        shared = align(first, second)
         if not len(shared):
-            shared = np.array([[-1, -1], [len(one), len(other)]])
+            shared = np.array([[-1, -1], [len(first), len(second)]])
             weight = np.ones(2)
         else:
-            far = apart(shared, (len(one), len(other))) if weights == "distance" else np.zeros(len(shared))
-            weight = np.power(mu, far, dtype=np.float64)
+            gaps = measure_gaps(shared, (len(first), len(second))) if weights == "distance" else np.zeros(len(shared))
+            weight = np.power(mu, gaps, dtype=np.float64)
         pair.append(np.full(len(shared), number))
         places.append(shared)
-        found.append(weight / len(shared) if weights == "mean" else weight)
+        weight_arrays.append(weight / len(shared) if weights == "mean" else weight)
     none = np.empty(0, np.int64)
     return Neighbours(
-        np.concatenate([none, *pair]), np.concatenate([none.reshape(0, 2), *places]), np.concatenate([none, *found])
+        np.concatenate([none, *pair]),
+        np.concatenate([none.reshape(0, 2), *places]),
+        np.concatenate([none, *weight_arrays]),
     )
 
 
 def distances(
-    model: MaskedModel, ones: Sequence[Sentence], others: Sequence[Sentence], *, divergence: Divergence = "hellinger",
-    weights: Weights = "mean", mu: float = MU,
-) -> Floats:  # fmt: skip
+    model: MaskedModel,
+    first_sentences: Sequence[Sentence],
+    second_sentences: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+    mu: float = MU,
+) -> Floats:
     """NDD of n pairs of sentences, [n]: 0 of a sentence with itself, never below.
 
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
@@ -147,23 +160,25 @@ def distances(
 
     Args:
         model: gives the distributions.
-        ones: sentences, each of its words.
-        others: as many.
+        first_sentences: n sentences, each a list of words.
+        second_sentences: as many.
         divergence: hellinger, kl or kl_reversed.
-        weights: mean, sum or distance; see `neighbours`.
+        weights: mean, sum or distance; see `list_neighbours`.
         mu: of `distance`.
     """
-    found = np.zeros(len(ones))
-    sizes = [min(len(one), len(other)) + 2 for one, other in zip(ones, others, strict=True)]
-    for start, end in blocks(sizes, _ASKS):
-        told = neighbours(ones[start:end], others[start:end], weights, mu)
-        value = told.weight * _of(model, ones[start:end], others[start:end], told, divergence)
-        found[start:end] = np.bincount(told.pair, value, end - start)
-    return found
+    totals = np.zeros(len(first_sentences))
+    sizes = [min(len(first), len(second)) + 2 for first, second in zip(first_sentences, second_sentences, strict=True)]
+    for start, end in split_blocks(sizes, _BLOCK_WORDS):
+        words = list_neighbours(first_sentences[start:end], second_sentences[start:end], weights, mu)
+        value = words.weight * _compare_neighbours(
+            model, first_sentences[start:end], second_sentences[start:end], words, divergence
+        )
+        totals[start:end] = np.bincount(words.pair, value, end - start)
+    return totals
 
 
-def explained(
-    model: MaskedModel, one: Sentence, other: Sentence, *, divergence: Divergence = "hellinger",
+def explain(
+    model: MaskedModel, first: Sentence, second: Sentence, *, divergence: Divergence = "hellinger",
     weights: Weights = "mean", mu: float = MU,
 ) -> pl.DataFrame:  # fmt: skip
     """What makes up the NDD of two sentences.
@@ -172,29 +187,33 @@ def explained(
         A row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word is
         shared), divergence, weight, share (their product; shares add up to the distance).
     """
-    told = neighbours([one], [other], weights, mu)
-    value = _of(model, [one], [other], told, divergence)
-    named = [CLS if at < 0 else SEP if at == len(one) else one[at] for at in told.places[:, 0]]
+    words = list_neighbours([first], [second], weights, mu)
+    values = _compare_neighbours(model, [first], [second], words, divergence)
+    labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in words.places[:, 0]]
     return pl.DataFrame({
-        "word": pl.Series(named, dtype=pl.String), "place": told.places[:, 0], "place_other": told.places[:, 1],
-        "divergence": value, "weight": told.weight, "share": value * told.weight,
+        "word": pl.Series(labels, dtype=pl.String), "place": words.places[:, 0], "place_other": words.places[:, 1],
+        "divergence": values, "weight": words.weight, "share": values * words.weight,
     })  # fmt: skip
 
 
-def _of(
-    model: MaskedModel, ones: Sequence[Sentence], others: Sequence[Sentence], told: Neighbours, divergence: Divergence
+def _compare_neighbours(
+    model: MaskedModel,
+    first_sentences: Sequence[Sentence],
+    second_sentences: Sequence[Sentence],
+    words: Neighbours,
+    divergence: Divergence,
 ) -> Floats:
-    first = np.stack([told.pair, told.places[:, 0]], axis=1)
-    second = np.stack([told.pair + len(ones), told.places[:, 1]], axis=1)
-    return divergences(model, [*ones, *others], first, second, divergence)
+    first_places = np.stack([words.pair, words.places[:, 0]], axis=1)
+    second_places = np.stack([words.pair + len(first_sentences), words.places[:, 1]], axis=1)
+    return divergences(model, [*first_sentences, *second_sentences], first_places, second_places, divergence)
 
 
-def blocks(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
+def split_blocks(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Ranges of a sequence, in order, whose sizes together are at most so much, or that are of one alone."""
-    found, start, held = [], 0, 0
-    for at, size in enumerate(sizes):
-        if at > start and held + size > most:
-            found.append((start, at))
-            start, held = at, 0
-        held += size
-    return [*found, (start, len(sizes))] if len(sizes) > start else found
+    ranges, start, total = [], 0, 0
+    for index, size in enumerate(sizes):
+        if index > start and total + size > limit:
+            ranges.append((start, index))
+            start, total = index, 0
+        total += size
+    return [*ranges, (start, len(sizes))] if len(sizes) > start else ranges

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
-from pipeline.metrics.labelling.agreement import interval
+from pipeline.metrics.labelling.agreement import estimate_interval
 from pipeline.metrics.resample import Floats, bounds, draw_counts, sum_samples
 
 DRAWS = 1000
@@ -18,7 +18,7 @@ SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
 
 
-def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Mean grades of each system, of its compressions that were graded.
 
     A compression counts once, whatever the number of its grades.
@@ -35,15 +35,17 @@ def summary(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl
         BadInput: a system has two grades of a field for a sentence.
     """
     rows = []
-    for system in _known(grades)["system"].unique().sort():
+    for system in _drop_ungraded(grades)["system"].unique().sort():
         for field in FIELDS:
-            value = _of(grades, system, field)["grade"].to_numpy()
+            value = _select_grades(grades, system, field)["grade"].to_numpy()
             if len(value):
-                rows.append((system, field, float(value.mean()), *bounds(_means(value, draws, seed)), len(value)))
-    return pl.DataFrame(rows, _schema("system", "field", value=("value", "low", "high")), orient="row")
+                rows.append(
+                    (system, field, float(value.mean()), *bounds(_sample_means(value, draws, seed)), len(value))
+                )
+    return pl.DataFrame(rows, _build_schema("system", "field", value=("value", "low", "high")), orient="row")
 
 
-def agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """How far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
     A compression that systems share counts once. The interval takes compressions for independent, which those of one
@@ -60,33 +62,33 @@ def agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> 
     """
     rows = []
     for field in FIELDS:
-        several = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
+        regraded = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
         # codes of grades from 1, which these are not
-        shifted = several.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
+        shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
         codes = quality.codes(shifted)
-        rows += [(field, name, *interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
-    schema = _schema("field", "metric", value=("value", "low", "high"))
+        rows += [(field, name, *estimate_interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
+    schema = _build_schema("field", "metric", value=("value", "low", "high"))
     return pl.DataFrame(rows, schema, orient="row").fill_nan(None)
 
 
-def _known(grades: pl.DataFrame) -> pl.DataFrame:
+def _drop_ungraded(grades: pl.DataFrame) -> pl.DataFrame:
     """Rows with a grade; a second one for the same would count a sentence twice."""
-    if (twice := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
-        item, system, field = twice.select("item_id", "system", "field").row(0)
+    if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
+        item, system, field = duplicates.select("item_id", "system", "field").row(0)
         raise BadInput(f"item {item}, system {system!r}, {field}: is there twice, expected once")
     return grades.filter(pl.col("grade").is_not_null())
 
 
-def _of(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
+def _select_grades(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
     """item_id, grade of one system's graded compressions, in order."""
     rows = grades.filter(pl.col("system") == system, pl.col("field") == field, pl.col("grade").is_not_null())
     return rows.select("item_id", "grade").sort("item_id")
 
 
-def _means(values: Floats, draws: int, seed: int) -> Floats:
+def _sample_means(values: Floats, draws: int, seed: int) -> Floats:
     """Means of samples of the values: [draws]."""
     return sum_samples(values, draw_counts(len(values), draws, seed)) / len(values)
 
 
-def _schema(*names: str, value: tuple[str, ...]) -> dict[str, pl.DataType]:
+def _build_schema(*names: str, value: tuple[str, ...]) -> dict[str, pl.DataType]:
     return {**dict.fromkeys(names, pl.String()), **dict.fromkeys(value, pl.Float64()), "n": pl.Int64()}

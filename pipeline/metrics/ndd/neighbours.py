@@ -7,47 +7,47 @@ import numpy as np
 from pipeline.metrics.ndd.model import IndexArray, Sentence
 
 
-def aligned(one: Sentence, other: Sentence) -> IndexArray:
+def align(first: Sentence, second: Sentence) -> IndexArray:
     """Places of the words of the longest common subsequence in both sentences: [k, 2], ascending.
 
     A word is matched by where it stands, not by what it is, so a word that is said twice is two neighbours. Of several
     longest ones it is that which takes what both begin and end with and then, from the left, passes over words of the
     sentence that comes first in the order of text, as long as it can; so the words of A and B are the words of B and A.
     """
-    if tuple(other) < tuple(one):
-        return aligned(other, one)[:, ::-1]
-    start, most = 0, min(len(one), len(other))
-    while start < most and one[start] == other[start]:
+    if tuple(second) < tuple(first):
+        return align(second, first)[:, ::-1]
+    start, limit = 0, min(len(first), len(second))
+    while start < limit and first[start] == second[start]:
         start += 1
     end = 0
-    while end < most - start and one[-1 - end] == other[-1 - end]:
+    while end < limit - start and first[-1 - end] == second[-1 - end]:
         end += 1
-    inside = _within(one[start : len(one) - end], other[start : len(other) - end])
-    before = [(at, at) for at in range(start)]
-    behind = [(len(one) - at, len(other) - at) for at in range(end, 0, -1)]
-    found = [*before, *((i + start, j + start) for i, j in inside), *behind]
-    return np.array(found, np.int64).reshape(-1, 2)
+    middle = _align_middle(first[start : len(first) - end], second[start : len(second) - end])
+    prefix = [(i, i) for i in range(start)]
+    suffix = [(len(first) - i, len(second) - i) for i in range(end, 0, -1)]
+    pairs = [*prefix, *((i + start, j + start) for i, j in middle), *suffix]
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _within(one: Sentence, other: Sentence) -> list[tuple[int, int]]:
-    longest = np.zeros((len(one) + 1, len(other) + 1), np.int64)  # of what begins at both places
-    for i in range(len(one) - 1, -1, -1):
-        for j in range(len(other) - 1, -1, -1):
-            is_same = one[i] == other[j]
+def _align_middle(first: Sentence, second: Sentence) -> list[tuple[int, int]]:
+    longest = np.zeros((len(first) + 1, len(second) + 1), np.int64)  # of what begins at both places
+    for i in range(len(first) - 1, -1, -1):
+        for j in range(len(second) - 1, -1, -1):
+            is_same = first[i] == second[j]
             longest[i, j] = longest[i + 1, j + 1] + 1 if is_same else max(longest[i + 1, j], longest[i, j + 1])
-    found, i, j = [], 0, 0
-    while i < len(one) and j < len(other):
-        if one[i] == other[j]:
-            found.append((i, j))
+    pairs, i, j = [], 0, 0
+    while i < len(first) and j < len(second):
+        if first[i] == second[j]:
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif longest[i + 1, j] >= longest[i, j + 1]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
-def apart(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
+def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
     """How many words stand between each neighbour and the nearest word that is no neighbour, in either sentence: [k].
 
     Next to such a word it is 0, as the released code counts; |k - i| as printed in appendix C would be 1 more, which is
@@ -57,16 +57,16 @@ def apart(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
         places: of the neighbours in both sentences, [k, 2].
         lengths: of the sentences, in words.
     """
-    found = np.full(len(places), np.iinfo(np.int64).max)
+    distance = np.full(len(places), np.iinfo(np.int64).max)
     for side, length in enumerate(lengths):
         is_other = np.ones(length, bool)
         is_other[places[:, side]] = False
         if not is_other.any():
             continue
-        at, others = places[:, side], np.flatnonzero(is_other)
-        right = np.searchsorted(others, at)
-        gaps = np.stack([
-            np.abs(others[np.clip(right - 1, 0, None)] - at), np.abs(others[np.clip(right, None, len(others) - 1)] - at)
-        ])  # fmt: skip
-        found = np.minimum(found, gaps.min(axis=0) - 1)
-    return np.where(found == np.iinfo(np.int64).max, 0, found)
+        side_places, other_places = places[:, side], np.flatnonzero(is_other)
+        next_index = np.searchsorted(other_places, side_places)
+        previous = other_places[np.clip(next_index - 1, 0, None)]
+        following = other_places[np.clip(next_index, None, len(other_places) - 1)]
+        gaps = np.minimum(np.abs(previous - side_places), np.abs(following - side_places))
+        distance = np.minimum(distance, gaps - 1)
+    return np.where(distance == np.iinfo(np.int64).max, 0, distance)

@@ -19,7 +19,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd.distance import Divergence, divergences
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU, balanced, exponential
-from pipeline.metrics.resample import bounds, with_whole
+from pipeline.metrics.resample import bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]
 Weights = Literal["mean", "sum", "balanced", "exponential"]
@@ -29,7 +29,7 @@ Bools = npt.NDArray[np.bool_]
 MASK = "[MASK]"
 """What stands in place of a masked word unless a caller says otherwise: to a model one more word, that no sentence has.
 
-`models.ndd.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `scores`.
+`models.ndd.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `score_words`.
 """
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
@@ -40,7 +40,7 @@ SEED = 42
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
-def edited(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
+def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
     """The sentence with each of its words edited in turn: as many sentences as words.
 
     Args:
@@ -48,11 +48,11 @@ def edited(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
         edit: delete takes the word out, the others put `word` in its place.
         word: what is put there.
     """
-    put = [] if edit == "delete" else [word]
-    return [[*sentence[:at], *put, *sentence[at + 1 :]] for at in range(len(sentence))]
+    replacement = [] if edit == "delete" else [word]
+    return [[*sentence[:i], *replacement, *sentence[i + 1 :]] for i in range(len(sentence))]
 
 
-def scores(
+def score_words(
     model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", divergence: Divergence = "kl",
     weights: Weights = "mean", mu: float = MU, stop_word: str | None = None, mask_word: str = MASK,
 ) -> list[Floats]:  # fmt: skip
@@ -79,89 +79,95 @@ def scores(
     Raises:
         BadInput: no such edit or weights, or no stop word for the language.
     """
-    _known("weights", weights, get_args(Weights))
-    word = _word(edit, lang, stop_word, mask_word)
-    found = []
-    for block in _blocks(sentences):
+    _check_choice("weights", weights, get_args(Weights))
+    word = _choose_word(edit, lang, stop_word, mask_word)
+    word_scores = []
+    for block in _split_blocks(sentences):
         texts: list[Sentence] = []
-        ones, others = [], []
+        first_places, second_places = [], []
         for sentence in block:
             number, place = np.nonzero(~np.eye(len(sentence), dtype=bool))
-            moved = place - (place > number) if edit == "delete" else place
-            ones.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
-            others.append(np.stack([len(texts) + 1 + number, moved], axis=1))
-            texts += [sentence, *edited(sentence, edit, word)]
-        apart = divergences(model, texts, np.concatenate(ones), np.concatenate(others), divergence)
-        for sentence, mine in zip(block, np.split(apart, np.cumsum([*map(len, ones)])[:-1]), strict=True):
-            counts = _weights(len(sentence), weights, mu)
-            found.append((mine.reshape(counts.shape) * counts).sum(axis=1))
-    return found
+            edit_place = place - (place > number) if edit == "delete" else place
+            first_places.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
+            second_places.append(np.stack([len(texts) + 1 + number, edit_place], axis=1))
+            texts += [sentence, *list_edits(sentence, edit, word)]
+        divergence_values = divergences(
+            model, texts, np.concatenate(first_places), np.concatenate(second_places), divergence
+        )
+        for sentence, values in zip(
+            block, np.split(divergence_values, np.cumsum([*map(len, first_places)])[:-1]), strict=True
+        ):
+            counts = _build_weights(len(sentence), weights, mu)
+            word_scores.append((values.reshape(counts.shape) * counts).sum(axis=1))
+    return word_scores
 
 
-def perplexity_scores(
+def score_perplexity(
     model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", stop_word: str | None = None,
     mask_word: str = MASK,
 ) -> list[Floats]:  # fmt: skip
     """ΔPPL, what the paper compares with: how much less likely a sentence is with a word edited, for each word.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
-    or stop word, too. Arguments and errors are as of `scores`.
+    or stop word, too. Arguments and errors are as of `score_words`.
 
     Returns:
         Of each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted, as
         nothing is left.
     """
-    word = _word(edit, lang, stop_word, mask_word)
-    found = []
-    for block in _blocks(sentences):
-        edits = [[one for one in edited(sentence, edit, word) if one] for sentence in block]
-        asked = [[sentence, *several] if several else [] for sentence, several in zip(block, edits, strict=True)]
-        told = iter(model.surprisals([text for texts in asked for text in texts]))
-        for sentence, texts in zip(block, asked, strict=True):
-            mean = np.array([float(np.mean(next(told))) for _ in texts])
-            found.append(mean[1:] - mean[0] if texts else np.zeros(len(sentence)))
-    return found
+    word = _choose_word(edit, lang, stop_word, mask_word)
+    word_scores = []
+    for block in _split_blocks(sentences):
+        edits = [[variant for variant in list_edits(sentence, edit, word) if variant] for sentence in block]
+        texts_by_sentence = [
+            [sentence, *variants] if variants else [] for sentence, variants in zip(block, edits, strict=True)
+        ]
+        surprisals = iter(model.surprisals([text for texts in texts_by_sentence for text in texts]))
+        for sentence, texts in zip(block, texts_by_sentence, strict=True):
+            mean = np.array([float(np.mean(next(surprisals))) for _ in texts])
+            word_scores.append(mean[1:] - mean[0] if texts else np.zeros(len(sentence)))
+    return word_scores
 
 
-def ensemble(parts: Sequence[Sequence[Floats]], by: Ensemble = "value") -> list[Floats]:
+def ensemble(parts: Sequence[Sequence[Floats]], method: Ensemble = "value") -> list[Floats]:
     """Several edits as one: the mean of what they say of each word; the paper has three, and does not say how.
 
     Args:
         parts: of each edit the scores of all sentences.
-        by: value, the scores themselves, which weighs an edit by how far it moves sentences; or rank, the place of a
-            word in its sentence from 0 for the lowest to 1, ties sharing theirs, which weighs all edits alike.
+        method: `value`, the scores themselves: an edit weighs as far as it moves sentences. `rank`, the place of a word
+            in its sentence from 0 for the lowest to 1, the mean place for ties: all edits weigh the same.
 
     Raises:
         BadInput: no such way, nothing given, or scores of different sentences.
     """
     from scipy.stats import rankdata
 
-    _known("by", by, get_args(Ensemble))
+    _check_choice("by", method, get_args(Ensemble))
     if not parts or len({tuple(map(len, part)) for part in parts}) > 1:
         raise BadInput(f"expected scores of the same words from every edit, found {[sum(map(len, p)) for p in parts]}")
 
-    def placed(score: Floats) -> Floats:
+    def rank_words(score: Floats) -> Floats:
         return np.asarray((rankdata(score) - 1) / max(len(score) - 1, 1), np.float64)
 
-    shown = [[placed(score) for score in part] for part in parts] if by == "rank" else parts
-    return [np.mean(of_sentence, axis=0) for of_sentence in zip(*shown, strict=True)]
+    scaled = [[rank_words(score) for score in part] for part in parts] if method == "rank" else parts
+    return [np.mean(of_sentence, axis=0) for of_sentence in zip(*scaled, strict=True)]
 
 
-class Selected(NamedTuple):
+class Selection(NamedTuple):
     """The sentences that are measured, by number, and those that are not, with the reason."""
 
-    kept: IndexArray
+    indices: IndexArray
     dropped: pl.DataFrame  # sentence, reason: no_predicate or too_long
 
 
-def selected(is_predicate: Sequence[Sequence[bool]], longest: int = LONGEST) -> Selected:
+def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONGEST) -> Selection:
     """Sentences of at most so many words with at least one predicate (footnote 9); best asked before scoring."""
     reasons = ["too_long" if len(words) > longest else None if any(words) else "no_predicate" for words in is_predicate]
     rows = pl.DataFrame(
         {"sentence": range(len(reasons)), "reason": reasons}, {"sentence": pl.Int64, "reason": pl.String}
     )
-    kept = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
-    return Selected(kept, rows.drop_nulls())
+    indices = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
+    return Selection(indices, rows.drop_nulls())
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
@@ -179,19 +185,19 @@ def average_precision(score: Floats, is_right: Bools) -> float:
     return float(np.diff(hits, prepend=0) @ (hits / (ends + 1)) / hits[-1]) if is_right.any() else np.nan
 
 
-def auc(score: Floats, is_right: Bools, times: Floats | None = None) -> float:
+def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Chance that a word that is right has the higher score of the two, a tie half; NaN with none or all right.
 
     Args:
         score: [n].
         is_right: [n].
-        times: how often each word counts, [n]; once by default.
+        weights: how often each word counts, [n]; once by default.
     """
-    return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if times is None else times)
+    return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)
 
 
-def _auc(place: IndexArray, is_right: Bools, times: Floats) -> float:
-    right, wrong = (np.bincount(place, times * which) for which in (is_right, ~is_right))
+def _auc(place: IndexArray, is_right: Bools, weights: Floats) -> float:
+    right, wrong = (np.bincount(place, weights * mask) for mask in (is_right, ~is_right))
     total = right.sum() * wrong.sum()
     return float(right @ (np.cumsum(wrong) - wrong / 2) / total) if total else np.nan
 
@@ -211,7 +217,7 @@ def evaluate(
     Args:
         scores: of each sentence [words].
         is_predicate: of each sentence as many.
-        longest: see `selected`.
+        longest: see `select_sentences`.
         draws: bootstrap samples; with 0 no interval, null.
         seed: of the samples.
 
@@ -223,40 +229,40 @@ def evaluate(
         BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
             no sentence is left.
     """
-    kept, dropped = selected(is_predicate, longest)
-    _check(scores, is_predicate)
-    if not len(kept):
+    indices, dropped = select_sentences(is_predicate, longest)
+    _check_scores(scores, is_predicate)
+    if not len(indices):
         raise BadInput(f"none of {len(scores)} sentences has a predicate and at most {longest} words; expected some")
-    said = [(np.asarray(scores[at], np.float64), np.asarray(is_predicate[at], bool)) for at in kept]
-    sizes = np.array([len(score) for score, _ in said])
-    owner, is_right = np.repeat(np.arange(len(said)), sizes), np.concatenate([right for _, right in said])
-    place = np.unique(np.concatenate([score for score, _ in said]), return_inverse=True)[1]
-    precision = np.array([average_precision(*each) for each in said])
-    areas = np.array([auc(*each) for each in said])
-    measured = np.array([
-        (_mean(precision, times), _auc(place, is_right, times[owner]), _mean(areas, times))
-        for times in with_whole(len(said), draws, seed)
+    scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
+    sizes = np.array([len(score) for score, _ in scored])
+    owner, is_right = np.repeat(np.arange(len(scored)), sizes), np.concatenate([right for _, right in scored])
+    place = np.unique(np.concatenate([score for score, _ in scored]), return_inverse=True)[1]
+    precision = np.array([average_precision(*sentence) for sentence in scored])
+    areas = np.array([auc(*sentence) for sentence in scored])
+    sample_values = np.array([
+        (_weighted_mean(precision, weights), _auc(place, is_right, weights[owner]), _weighted_mean(areas, weights))
+        for weights in iterate_counts(len(scored), draws, seed)
     ])  # fmt: skip
     reasons = dropped["reason"].to_list()
     counts = int(sizes.sum()), reasons.count("no_predicate"), reasons.count("too_long")
-    of = {"map": len(said), "auc_pooled": len(said), "auc_mean": int(np.isfinite(areas).sum())}
+    sentence_counts = {"map": len(scored), "auc_pooled": len(scored), "auc_mean": int(np.isfinite(areas).sum())}
     rows = [
         (name, column[0], *bounds(column[1:]), n, *counts)
-        for (name, n), column in zip(of.items(), measured.T, strict=True)
+        for (name, n), column in zip(sentence_counts.items(), sample_values.T, strict=True)
     ]
     schema: dict[str, pl.DataType] = {"metric": pl.String(), **dict.fromkeys(("value", "low", "high"), pl.Float64())}
     schema |= dict.fromkeys(("n", "words", "no_predicate", "too_long"), pl.Int64())
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
-def _mean(values: Floats, times: Floats) -> float:
+def _weighted_mean(values: Floats, weights: Floats) -> float:
     """Mean of values that stand some times each, but for those that are none."""
-    known = ~np.isnan(values)
-    total = times[known].sum()
-    return float(values[known] @ times[known] / total) if total else np.nan
+    is_defined = ~np.isnan(values)
+    total = weights[is_defined].sum()
+    return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
 
 
-def _check(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:
+def _check_scores(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:
     if len(scores) != len(is_predicate):
         raise BadInput(f"expected scores of {len(is_predicate)} sentences, found {len(scores)}")
     for number, (score, words) in enumerate(zip(scores, is_predicate, strict=True), 1):
@@ -266,8 +272,8 @@ def _check(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> 
             raise BadInput(f"sentence {number}, word {wrong[0] + 1}: expected a number, found {score[wrong[0]]}")
 
 
-def _word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -> str:
-    _known("edit", edit, get_args(Edit))
+def _choose_word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -> str:
+    _check_choice("edit", edit, get_args(Edit))
     if edit != "stop_word":
         return mask_word
     if stop_word is None and lang not in STOP_WORDS:
@@ -275,22 +281,22 @@ def _word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -> str:
     return stop_word if stop_word is not None else STOP_WORDS[lang]
 
 
-def _known(name: str, value: str, values: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, values: tuple[str, ...]) -> None:
     if value not in values:
         raise BadInput(f"{name}: expected one of {', '.join(values)}, found {value!r}")
 
 
-def _blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
+def _split_blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
     """Sentences whose edits have few enough words to be gone through at once."""
     ends = np.cumsum([len(sentence) ** 2 for sentence in sentences]) // _PAIRS
     cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
     return (sentences[start:end] for start, end in pairwise(cuts) if end > start)
 
 
-def _weights(size: int, weights: Weights, mu: float) -> Floats:
+def _build_weights(size: int, weights: Weights, mu: float) -> Floats:
     """What each neighbour of each edited word counts: [words, words - 1]."""
     count = max(size - 1, 0)
     if weights in ("mean", "sum"):
         return np.full((size, count), 1 / max(count, 1) if weights == "mean" else 1.0)
-    form = balanced if weights == "balanced" else exponential
-    return np.array([form(size, at, at + 1, mu) for at in range(size)]).reshape(size, count)
+    weigh = balanced if weights == "balanced" else exponential
+    return np.array([weigh(size, i, i + 1, mu) for i in range(size)]).reshape(size, count)

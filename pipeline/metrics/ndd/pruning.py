@@ -62,15 +62,15 @@ def evaluate(
     Raises:
         BadInput: naming the sentence, from 1, for a span outside of it, twice there, or that crosses another.
     """
-    _check([*map(len, heads)], spans)
-    words, whole = [], []  # sentence, depth; sentence, length, whether it is a subtree
-    for number, (up, dropped) in enumerate(zip(heads, spans, strict=True)):
-        deep, full = measure_depths(up), _subtrees(up, dropped, subtree)
-        words += [(number, int(deep[word])) for word in {word for span in dropped for word in range(*span)}]
-        whole += [(number, end - start, (start, end) in full) for start, end in dropped]
-    by_word = pl.DataFrame(words, schema={"sentence": pl.Int64, "depth": pl.Int64}, orient="row")
+    _check_spans([*map(len, heads)], spans)
+    word_rows, span_rows = [], []  # sentence, depth; sentence, length, whether it is a subtree
+    for number, (parents, dropped) in enumerate(zip(heads, spans, strict=True)):
+        word_depths, subtree_spans = measure_depths(parents), _find_subtrees(parents, dropped, subtree)
+        word_rows += [(number, int(word_depths[word])) for word in {word for span in dropped for word in range(*span)}]
+        span_rows += [(number, end - start, (start, end) in subtree_spans) for start, end in dropped]
+    by_word = pl.DataFrame(word_rows, schema={"sentence": pl.Int64, "depth": pl.Int64}, orient="row")
     by_span = pl.DataFrame(
-        whole, schema={"sentence": pl.Int64, "length": pl.Int64, "right": pl.Boolean}, orient="row"
+        span_rows, schema={"sentence": pl.Int64, "length": pl.Int64, "right": pl.Boolean}, orient="row"
     )  # fmt: skip
     groups = [by_word.with_columns(right=pl.col("depth").clip(upper_bound=4) == n) for n in range(1, 5)]
     groups += [by_span.filter(pl.col("length").clip(upper_bound=3) == k) for k in range(1, 4)]
@@ -84,33 +84,37 @@ def evaluate(
 _NOTHING = (None, None, None, 0)
 
 
-def _subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
+def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
     """Those of the spans that are subtrees, among others."""
     if subtree == "one":
         return {(start, end) for start, end in find_subtrees(heads).tolist()}
-    up = np.asarray(heads, np.int64)
-    at = np.arange(len(up))
-    outside = {(start, end): (at < start) | (at >= end) for start, end in spans}
-    return {span for span, out in outside.items() if out.any() and not (out & (up >= span[0]) & (up < span[1])).any()}
+    parents = np.asarray(heads, np.int64)
+    positions = np.arange(len(parents))
+    outside_masks = {(start, end): (positions < start) | (positions >= end) for start, end in spans}
+    return {
+        span
+        for span, is_outside in outside_masks.items()
+        if is_outside.any() and not (is_outside & (parents >= span[0]) & (parents < span[1])).any()
+    }
 
 
-def dropped_spans(rounds: Sequence[int]) -> list[Span]:
+def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
     """Spans of a sentence from the round in which each word was dropped, 0 where it stays.
 
     Words that stood next to each other when they were dropped in one round are one span, which holds what had been
     dropped between them: of two spans side by side in one round, nothing tells that they were two.
     """
-    found = []
+    spans = []
     for number in {*rounds} - {0}:
-        there = [place for place, dropped in enumerate(rounds) if dropped in (0, number) or dropped > number]
-        for dropped, run in groupby(there, [each == number for each in rounds].__getitem__):
+        remaining = [place for place, dropped in enumerate(rounds) if dropped in (0, number) or dropped > number]
+        for dropped, run in groupby(remaining, [round_number == number for round_number in rounds].__getitem__):
             if dropped:
                 places = [*run]
-                found.append((places[0], places[-1] + 1))
-    return sorted(found)
+                spans.append((places[0], places[-1] + 1))
+    return sorted(spans)
 
 
-def random_like(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
+def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
     """Random spans, of each sentence as many and as long as those that a system dropped.
 
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
@@ -125,36 +129,36 @@ def random_like(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list
     Raises:
         BadInput: as of `evaluate`.
     """
-    _check(sizes, spans)
+    _check_spans(sizes, spans)
     rng = np.random.default_rng(seed)
-    return [_placed(size, [end - start for start, end in _outer(each)], rng)
-            for size, each in zip(sizes, spans, strict=True)]  # fmt: skip
+    return [_place_spans(size, [end - start for start, end in _list_outer_spans(sentence_spans)], rng)
+            for size, sentence_spans in zip(sizes, spans, strict=True)]  # fmt: skip
 
 
-def _placed(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:
+def _place_spans(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:
     """Disjoint spans of such lengths: which of the words that stay and the spans, in a row, are spans."""
-    drawn = rng.permutation(np.array(lengths, np.int64))
-    rest = size - int(drawn.sum())
-    slots = np.sort(rng.choice(rest + len(drawn), len(drawn), replace=False))
-    starts = slots + np.cumsum(drawn) - drawn - np.arange(len(drawn))
-    return [(int(start), int(start + length)) for start, length in zip(starts, drawn, strict=True)]
+    shuffled = rng.permutation(np.array(lengths, np.int64))
+    free_count = size - int(shuffled.sum())
+    slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))
+    starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))
+    return [(int(start), int(start + length)) for start, length in zip(starts, shuffled, strict=True)]
 
 
-def _outer(spans: Sequence[Span]) -> list[Span]:
-    found: list[Span] = []
+def _list_outer_spans(spans: Sequence[Span]) -> list[Span]:
+    outer: list[Span] = []
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if not found or start >= found[-1][1]:
-            found.append((start, end))
-    return found
+        if not outer or start >= outer[-1][1]:
+            outer.append((start, end))
+    return outer
 
 
-def _check(sizes: Sequence[int], spans: Spans) -> None:
+def _check_spans(sizes: Sequence[int], spans: Spans) -> None:
     if len(sizes) != len(spans):
         raise BadInput(f"spans: expected a list for each of {len(sizes)} sentences, found {len(spans)}")
-    for number, (size, each) in enumerate(zip(sizes, spans, strict=True), 1):
-        for start, end in each:
+    for number, (size, sentence_spans) in enumerate(zip(sizes, spans, strict=True), 1):
+        for start, end in sentence_spans:
             if not 0 <= start < end <= size:
                 raise BadInput(f"sentence {number}: expected spans in its {size} words, found {(start, end)}")
-        for one, other in combinations(sorted(each), 2):
-            if one == other or one[0] < other[0] < one[1] < other[1]:
-                raise BadInput(f"sentence {number}: spans {one} and {other} are the same or cross each other")
+        for first, second in combinations(sorted(sentence_spans), 2):
+            if first == second or first[0] < second[0] < first[1] < second[1]:
+                raise BadInput(f"sentence {number}: spans {first} and {second} are the same or cross each other")

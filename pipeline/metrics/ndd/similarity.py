@@ -23,7 +23,7 @@ Measures = Mapping[str, int]
 """Columns with the direction of each, -1 or 1."""
 
 
-def correlations(
+def correlate_measures(
     pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, group: str | None = None,
     draws: int = DRAWS, seed: int = SEED,
 ) -> pl.DataFrame:  # fmt: skip
@@ -47,32 +47,36 @@ def correlations(
     Raises:
         ValueError: a direction that is neither -1 nor 1, or a target that is not finite.
     """
-    _check(measures)
-    whole = pairs.filter(pl.all_horizontal(_has(name) for name in measures))
-    groups = whole[group] if group else None
-    found = [
+    _check_directions(measures)
+    complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
+    groups = complete[group] if group else None
+    rows = [
         {"measure": name}
         | correlate(
-            direction * whole[name].cast(pl.Float64), whole[target].cast(pl.Float64), groups, draws=draws, seed=seed
+            direction * complete[name].cast(pl.Float64),
+            complete[target].cast(pl.Float64),
+            groups,
+            draws=draws,
+            seed=seed,
         )._asdict()
-        | {"left_out": len(pairs) - len(whole)}
+        | {"left_out": len(pairs) - len(complete)}
         for name, direction in measures.items()
     ]
     kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
-    return pl.DataFrame(found, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
+    return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
 
 
-def by_overlap(
+def correlate_by_overlap(
     pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, thresholds: Sequence[float] = THRESHOLDS,
     draws: int = DRAWS, seed: int = SEED,
 ) -> pl.DataFrame:  # fmt: skip
-    """Figure 3: `correlations` on pairs that overlap by more than a threshold.
+    """Figure 3: `correlate_measures` on pairs that overlap by more than a threshold.
 
     At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
     (r = 1), so these stand apart.
 
     Args:
-        pairs: as of `correlations`, with overlap (`examples.ndd.similar.with_overlap`).
+        pairs: as of `correlate_measures`, with overlap (`examples.ndd.similar.with_overlap`).
         measures: columns with their directions.
         target: a column without nulls.
         thresholds: shares of the shorter sentence, rising.
@@ -80,15 +84,15 @@ def by_overlap(
         seed: of the draws.
 
     Returns:
-        subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlations`; null where there are too few pairs.
+        subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """
     share = pl.col("overlap")
     subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in thresholds}, "=1": share == 1}
     return pl.concat(
-        correlations(pairs.filter(where), measures, target, draws=draws, seed=seed).select(
+        correlate_measures(pairs.filter(is_in_subset), measures, target, draws=draws, seed=seed).select(
             pl.lit(subset).alias("subset"), pl.all()
         )
-        for subset, where in subsets.items()
+        for subset, is_in_subset in subsets.items()
     )
 
 
@@ -102,7 +106,7 @@ def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) ->
     return (distance - share * cosine).alias("ensemble")
 
 
-def distributions(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
+def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
     """Figures 7 and 8 as numbers: quantiles of a measure over positive and over negative pairs.
 
     Args:
@@ -113,8 +117,8 @@ def distributions(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
         is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label that
         no pair has.
     """
-    whole = pairs.filter(_has(measure))
-    parts = {label: whole.filter(pl.col("is_positive") == label)[measure].to_numpy() for label in (False, True)}
+    complete = pairs.filter(_is_finite(measure))
+    parts = {label: complete.filter(pl.col("is_positive") == label)[measure].to_numpy() for label in (False, True)}
     rows = [
         (label, quantile, float(value), len(values))
         for label, values in parts.items() if len(values)
@@ -124,7 +128,7 @@ def distributions(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema, orient="row")
 
 
-def separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
+def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     """Share of sentences whose negative edit each measure puts farther away than the positive one; chance is 1/2.
 
     Args:
@@ -138,20 +142,20 @@ def separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     Raises:
         ValueError: a direction that is neither -1 nor 1, or a sentence with two pairs of a label.
     """
-    _check(measures)
+    _check_directions(measures)
     if pairs.select("sentence_id", "is_positive").is_duplicated().any():
         raise ValueError("expected one positive and one negative pair of a sentence: give one test at a time")
     positive, negative = (pairs.filter(pl.col("is_positive") == label) for label in (True, False))
-    both = positive.join(negative, on="sentence_id", suffix="_negative")
+    pairs_by_sentence = positive.join(negative, on="sentence_id", suffix="_negative")
     rows: list[tuple[str | float | None, ...]] = []
     for name, direction in measures.items():
-        whole = both.filter(_has(name), _has(f"{name}_negative"))
-        count = len(whole)
+        complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
+        count = len(complete)
         left_out = pairs["sentence_id"].n_unique() - count
         if not count:
             rows.append((name, None, None, None, 0, left_out))
             continue
-        farther = np.sign(direction * (whole[name] - whole[f"{name}_negative"]).to_numpy())
+        farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
         share = float((farther + 1).mean() / 2)
         low, high = wilson(np.array([share]), np.array([count]))
         rows.append((name, share, float(low[0]), float(high[0]), count, left_out))
@@ -167,16 +171,16 @@ class Case(NamedTuple):
     edits: Sequence[Sequence[str]]
 
 
-def _case(kind: str, sentence: str, *edits: str) -> Case:
+def _build_case(kind: str, sentence: str, *edits: str) -> Case:
     return Case(kind, sentence.split(), [edit.split() for edit in edits])
 
 
 CASES = (
-    _case("adjective", "She grew up in a small house .", "She grew up in a little house .",
+    _build_case("adjective", "She grew up in a small house .", "She grew up in a little house .",
           "She grew up in a quiet house .", "She grew up in a huge house ."),
-    _case("verb", "They were talking behind the old barn .", "They were chatting behind the old barn .",
+    _build_case("verb", "They were talking behind the old barn .", "They were chatting behind the old barn .",
           "They were waiting behind the old barn .", "They were melting behind the old barn ."),
-    _case("agreement", "You are reading on the balcony .", "You were reading on the balcony .",
+    _build_case("agreement", "You are reading on the balcony .", "You were reading on the balcony .",
           "She is reading on the balcony .", "She are reading on the balcony ."),
 )  # fmt: skip
 """Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
@@ -184,10 +188,10 @@ aspect, an opposite or implausible one; and another tense, another person, a bro
 where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
 
 
-def _check(measures: Measures) -> None:
+def _check_directions(measures: Measures) -> None:
     if wrong := {name: direction for name, direction in measures.items() if direction not in (-1, 1)}:
         raise ValueError(f"the direction of a measure should be -1 or 1, found {wrong}")
 
 
-def _has(measure: str) -> pl.Expr:
+def _is_finite(measure: str) -> pl.Expr:
     return pl.col(measure).cast(pl.Float64).is_finite().fill_null(value=False)

@@ -17,7 +17,7 @@ MU = 0.9  # fixed in the paper (NDD-17)
 
 def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """μ^d of each neighbour, [length - (end - start)]; the total is less where the span is at an end."""
-    return mu ** np.concatenate(_sides(length, start, end))
+    return mu ** np.concatenate(_measure_sides(length, start, end))
 
 
 def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
@@ -26,8 +26,8 @@ def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
     The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which is what the paper's own formula is said to give and does
     not.
     """
-    left, right = _sides(length, start, end)
-    return np.concatenate([mu**left + mu ** (left + len(right)), mu**right + mu ** (right + len(left))])
+    before, after = _measure_sides(length, start, end)
+    return np.concatenate([mu**before + mu ** (before + len(after)), mu**after + mu ** (after + len(before))])
 
 
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
@@ -51,15 +51,15 @@ def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
     For twelve words and a span of two the totals go from 10.67 to 11.68 (E17).
     """
-    d = np.concatenate(_sides(length, start, end))
+    d = np.concatenate(_measure_sides(length, start, end))
     return mu**d + mu ** (d + len(d) - d[::-1])
 
 
 def is_adjacent(length: int, start: int, end: int) -> npt.NDArray[np.bool_]:
     """Whether each neighbour touches the span, as one word or two do: those that Fast NDD counts (NDD-20)."""
     place = np.arange(length - (end - start))
-    found: npt.NDArray[np.bool_] = (place == start - 1) | (place == start)
-    return found
+    is_touching: npt.NDArray[np.bool_] = (place == start - 1) | (place == start)
+    return is_touching
 
 
 def decay(length: int, start: int, end: int, nu: float) -> Floats:
@@ -70,7 +70,7 @@ def decay(length: int, start: int, end: int, nu: float) -> Floats:
     return np.float64(nu) ** np.arange(length - (end - start))
 
 
-def _sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
+def _measure_sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
     """The distances of the neighbours left of the span, and of those right of it."""
     return np.arange(start - 1, -1, -1, dtype=np.float64), np.arange(length - end, dtype=np.float64)
 

@@ -1,9 +1,9 @@
 """Quality-weighted overlap metrics: how much a comment shares with the comments people wrote, where a match is worth as
 much as the comment it is in (Automatic Article Commenting, section 4 and appendix B; AAC-11 to AAC-20).
 
-`scoring.measure`, `segment_scores` and `paired` take metrics as `of` or the constructors build them. With all weights
-one each metric is the established one. Where the paper can be read in more than one way (errata E11) the reading is an
-option, and the signature of every score names it:
+`scoring.measure`, `score_segments` and `compare` accept metrics from `build_metrics` or from the constructors. With all
+weights 1 each metric is the established one. Where the paper can be read in more than one way (errata E11), the reading
+is an option, and the signature of every score names it:
 
 - BLEU (B.1, B.2): no smoothing; lengths of references of weight 0 count (`counts_zero_weight_lengths`).
 - METEOR (1, B.3): the penalty is the reference's own, within max_j (`penalty`); the parameters of a published METEOR
@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.metrics.overlap import bleu, cider, meteor, rouge
-from pipeline.metrics.overlap.frequencies import Frequencies, References, document_frequencies
+from pipeline.metrics.overlap.frequencies import Frequencies, References, count_documents
 from pipeline.metrics.overlap.metric import Metric
 
 METRICS: dict[str, Callable[..., Metric]] = {
@@ -34,7 +34,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
 """What builds each metric; all but the two CIDErs, which take document frequencies first, need no arguments."""
 
 
-def of(
+def build_metrics(
     names: Sequence[str], references: References | None = None, *, frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Metric]:  # fmt: skip
@@ -51,14 +51,14 @@ def of(
             constructors.
         BadInput: as of `document_frequencies`.
     """
-    given = options or {}
+    metric_options = options or {}
     if unknown := [name for name in names if name not in METRICS]:
         raise ValueError(f"no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
-    if idle := [name for name in given if name not in names]:
-        raise ValueError(f"options of {idle[0]!r}, which is not among {', '.join(names)}")
+    if unused := [name for name in metric_options if name not in names]:
+        raise ValueError(f"options of {unused[0]!r}, which is not among {', '.join(names)}")
     if any(name.startswith("cider") for name in names) and frequencies is None:
         if references is None:
             raise ValueError("CIDEr needs references or document frequencies")
-        frequencies = document_frequencies(references)
-    first = {name: (frequencies,) if name.startswith("cider") else () for name in names}
-    return [METRICS[name](*first[name], **given.get(name, {})) for name in names]
+        frequencies = count_documents(references)
+    arguments = {name: (frequencies,) if name.startswith("cider") else () for name in names}
+    return [METRICS[name](*arguments[name], **metric_options.get(name, {})) for name in names]

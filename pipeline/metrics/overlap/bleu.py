@@ -12,8 +12,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from pipeline.metrics.overlap.metric import Floats, Metric, signature
-from pipeline.metrics.overlap.ngrams import Grams, matches
-from pipeline.metrics.overlap.segments import Batch, Ints, firsts
+from pipeline.metrics.overlap.ngrams import Grams, find_matches
+from pipeline.metrics.overlap.segments import Batch, Ints, list_starts
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
@@ -46,16 +46,18 @@ def bleu(
     Raises:
         ValueError: an order below 1, an unknown option, or a value for a smoothing that takes none or not above 0.
     """
-    value = _checked(order, smoothing, smooth_value, length)
+    value = _check_options(order, smoothing, smooth_value, length)
 
     def stats(batch: Batch) -> Floats:
-        columns = [*zip(*(_precision(grams, batch) for grams in matches(batch, order)), strict=True)]
-        lengths = _lengths(batch, length, counts_zero_weight_lengths)
+        columns = [*zip(*(_count_precision(grams, batch) for grams in find_matches(batch, order)), strict=True)]
+        lengths = _measure_lengths(batch, length, counts_zero_weight_lengths)
         return np.column_stack([*columns[0], *columns[1], *lengths])
 
     options = {"length": length, "counts_zero_weight_lengths": counts_zero_weight_lengths}
-    told = signature(order=order, effective_order=effective_order, **_told(smoothing, value), **options)
-    return Metric(f"BLEU-{order}", stats, _score(order, smoothing, value, effective_order), told)
+    metric_signature = signature(
+        order=order, effective_order=effective_order, **_describe_smoothing(smoothing, value), **options
+    )
+    return Metric(f"BLEU-{order}", stats, _build_score(order, smoothing, value, effective_order), metric_signature)
 
 
 def delta_bleu(
@@ -72,97 +74,120 @@ def delta_bleu(
     Raises:
         ValueError: as of `bleu`.
     """
-    value = _checked(order, smoothing, smooth_value, length)
+    value = _check_options(order, smoothing, smooth_value, length)
 
     def stats(batch: Batch) -> Floats:
-        columns = [*zip(*(_delta(grams, batch) for grams in matches(batch, order)), strict=True)]
-        return np.column_stack([*columns[0], *columns[1], *_lengths(batch, length, counts_zero=True)])
+        columns = [*zip(*(_count_delta(grams, batch) for grams in find_matches(batch, order)), strict=True)]
+        return np.column_stack([*columns[0], *columns[1], *_measure_lengths(batch, length, counts_zero=True)])
 
-    told = signature(order=order, effective_order=effective_order, **_told(smoothing, value), length=length)
-    return Metric(f"DeltaBLEU-{order}", stats, _score(order, smoothing, value, effective_order), told, lowest=-1.0)
+    metric_signature = signature(
+        order=order, effective_order=effective_order, **_describe_smoothing(smoothing, value), length=length
+    )
+    return Metric(
+        f"DeltaBLEU-{order}",
+        stats,
+        _build_score(order, smoothing, value, effective_order),
+        metric_signature,
+        lowest=-1.0,
+    )
 
 
-def _checked(order: int, smoothing: str, value: float | None, length: str) -> float:
+def _check_options(order: int, smoothing: str, value: float | None, length: str) -> float:
     """The value to smooth with; 0 where none is needed."""
     if order < 1:
         raise ValueError(f"order should be at least 1, not {order}")
-    for name, given, known in (("smoothing", smoothing, get_args(Smoothing)), ("length", length, get_args(Length))):
-        if given not in known:
-            raise ValueError(f"{name} should be one of {', '.join(known)}, not {given!r}")
+    for name, choice, choices in (("smoothing", smoothing, get_args(Smoothing)), ("length", length, get_args(Length))):
+        if choice not in choices:
+            raise ValueError(f"{name} should be one of {', '.join(choices)}, not {choice!r}")
     if smoothing not in VALUES:
         if value is not None:
             raise ValueError(f"smoothing {smoothing} takes no value, found {value}")
         return 0.0
-    found = VALUES[smoothing] if value is None else value
-    if not 0 < found < np.inf:
-        raise ValueError(f"the value of smoothing should be above 0, not {found}")
-    return found
+    checked_value = VALUES[smoothing] if value is None else value
+    if not 0 < checked_value < np.inf:
+        raise ValueError(f"the value of smoothing should be above 0, not {checked_value}")
+    return checked_value
 
 
-def _told(smoothing: str, value: float) -> dict[str, str]:
+def _describe_smoothing(smoothing: str, value: float) -> dict[str, str]:
     """The smoothing as it stands in the signature."""
     return {"smoothing": f"{smoothing}[{value:g}]" if smoothing in VALUES else smoothing}
 
 
-def _precision(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
+def _count_precision(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
     """Numerator and denominator of PRC_n (B.2) of each candidate."""
     best = np.zeros(len(grams.segment))
-    np.maximum.at(best, grams.found, batch.weights[grams.reference] * grams.there)
-    return _summed(np.minimum(grams.times, best), grams, batch), _summed(grams.times, grams, batch)
+    np.maximum.at(best, grams.shared, batch.weights[grams.reference] * grams.reference_times)
+    return _sum_by_candidate(np.minimum(grams.times, best), grams, batch), _sum_by_candidate(grams.times, grams, batch)
 
 
-def _delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
+def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
     """Numerator and denominator of ΔBLEU's precision of each candidate."""
     best = np.full(len(grams.segment), -np.inf)
-    worth = batch.weights[grams.reference] * np.minimum(grams.times[grams.found], grams.there)
-    np.maximum.at(best, grams.found, worth)
-    highest = np.maximum.reduceat(batch.weights, firsts(batch.owner))
+    worth = batch.weights[grams.reference] * np.minimum(grams.times[grams.shared], grams.reference_times)
+    np.maximum.at(best, grams.shared, worth)
+    highest = np.maximum.reduceat(batch.weights, list_starts(batch.owner))
     matches = np.where(np.isfinite(best), best, 0.0)
-    return _summed(matches, grams, batch), _summed(grams.times, grams, batch) * highest
+    return _sum_by_candidate(matches, grams, batch), _sum_by_candidate(grams.times, grams, batch) * highest
 
 
-def _summed(values: Floats | Ints, grams: Grams, batch: Batch) -> Floats:
+def _sum_by_candidate(values: Floats | Ints, grams: Grams, batch: Batch) -> Floats:
     """The sum of values of n-grams of each candidate."""
     sums = np.bincount(grams.segment, weights=values, minlength=len(batch.ends) - 1)
     return sums.astype(np.float64)  # without any value they are integers
 
 
-def _lengths(batch: Batch, length: Length, counts_zero: bool) -> tuple[Floats, Floats]:
+def _measure_lengths(batch: Batch, length: Length, counts_zero: bool) -> tuple[Floats, Floats]:
     """Length of each candidate and its reference length."""
-    ours, theirs, start = np.diff(batch.ends), np.diff(batch.ref_ends), firsts(batch.owner)
-    has_weight = np.logical_or.reduceat(batch.weights != 0, start)
-    counts = counts_zero | (batch.weights != 0) | ~has_weight[batch.owner]
+    candidate_lengths, reference_lengths, start = np.diff(batch.ends), np.diff(batch.ref_ends), list_starts(batch.owner)
+    is_weighted = np.logical_or.reduceat(batch.weights != 0, start)
+    counts = counts_zero | (batch.weights != 0) | ~is_weighted[batch.owner]
     if length == "average":
-        total, count = (np.add.reduceat(values, start) for values in (theirs * counts, counts.astype(np.int64)))
-        return ours.astype(np.float64), total / count
-    distance = np.abs(theirs - ours[batch.owner]) if length == "closest" else np.zeros_like(theirs)
-    base = theirs.max() + 1
-    order = np.where(counts, distance * base + theirs, np.iinfo(np.int64).max)  # by distance, then by length
-    return ours.astype(np.float64), (np.minimum.reduceat(order, start) % base).astype(np.float64)
+        total, count = (
+            np.add.reduceat(values, start) for values in (reference_lengths * counts, counts.astype(np.int64))
+        )
+        return candidate_lengths.astype(np.float64), total / count
+    distance = (
+        np.abs(reference_lengths - candidate_lengths[batch.owner])
+        if length == "closest"
+        else np.zeros_like(reference_lengths)
+    )
+    base = reference_lengths.max() + 1
+    order = np.where(counts, distance * base + reference_lengths, np.iinfo(np.int64).max)  # by distance, then by length
+    return candidate_lengths.astype(np.float64), (np.minimum.reduceat(order, start) % base).astype(np.float64)
 
 
-def _score(order: int, smoothing: Smoothing, value: float, effective_order: bool) -> Callable[[Floats], Floats]:
+def _build_score(order: int, smoothing: Smoothing, value: float, effective_order: bool) -> Callable[[Floats], Floats]:
     """BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
 
     def score(stats: Floats) -> Floats:
         matches, totals = stats[..., :order], stats[..., order : 2 * order]
-        ours, theirs = stats[..., -2], stats[..., -1]
+        candidate_length, reference_length = stats[..., -2], stats[..., -1]
         has_match = (matches > 0).any(axis=-1)
         if smoothing == "add_k":
             added = value * (np.arange(order) > 0)
             matches, totals = matches + added, totals + added
-        is_there = totals > 0
-        is_zero = is_there & (matches <= 0)
+        has_ngrams = totals > 0
+        is_zero = has_ngrams & (matches <= 0)
         if smoothing == "floor":
             matches = np.where(is_zero, value, matches)
         elif smoothing == "exp":
             matches = np.where(is_zero, 0.5 ** np.cumsum(is_zero, axis=-1), matches)
-        usable = is_there & (matches > 0)
+        usable = has_ngrams & (matches > 0)
         logs = np.log(np.divide(matches, totals, out=np.ones_like(totals), where=usable))
-        orders = is_there.sum(axis=-1) if effective_order else np.full(ours.shape, order)
+        orders = has_ngrams.sum(axis=-1) if effective_order else np.full(candidate_length.shape, order)
         is_scored = has_match & (usable.sum(axis=-1) == orders) & (orders > 0)
         # exp(1 - r / c) is at most 1 where c < r; elsewhere nothing is taken off
-        penalty = np.minimum(0.0, 1 - np.divide(theirs, ours, out=np.full_like(ours, np.inf), where=ours > 0))
+        penalty = np.minimum(
+            0.0,
+            1
+            - np.divide(
+                reference_length,
+                candidate_length,
+                out=np.full_like(candidate_length, np.inf),
+                where=candidate_length > 0,
+            ),
+        )
         return np.where(is_scored, np.exp(penalty + logs.sum(axis=-1) / np.maximum(orders, 1)), 0.0)
 
     return score

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, hashed, idf
-from pipeline.metrics.overlap.metric import Floats, Metric, mean, signature, with_count
-from pipeline.metrics.overlap.ngrams import matches
-from pipeline.metrics.overlap.segments import Batch, Ints, left, owners
+from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, build_idf, hash_ngrams
+from pipeline.metrics.overlap.metric import Floats, Metric, add_count, mean, signature
+from pipeline.metrics.overlap.ngrams import find_matches
+from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners
 
 Variant = Literal["plain", "d"]
 Idf = Callable[[Hashes], Floats]
@@ -37,54 +37,63 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
         raise ValueError(f"variant should be plain or d, not {variant!r}")
     if not sigma > 0:
         raise ValueError(f"sigma should be above 0, not {sigma}")
-    is_d, look_up = variant == "d", idf(frequencies)
+    is_d, look_up = variant == "d", build_idf(frequencies)
 
     def stats(batch: Batch) -> Floats:
-        similar = sum(_cosines(batch, order, look_up, is_clipped=is_d), np.zeros(len(batch.owner))) / order
+        similar = sum(_compute_cosines(batch, order, look_up, is_clipped=is_d), np.zeros(len(batch.owner))) / order
         if is_d:
-            ours, theirs = (np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends))
-            similar *= 10 * np.exp(-((ours[batch.owner] - theirs) ** 2) / (2 * sigma**2))
+            candidate_bigrams, reference_bigrams = (
+                np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends)
+            )
+            similar *= 10 * np.exp(-((candidate_bigrams[batch.owner] - reference_bigrams) ** 2) / (2 * sigma**2))
         total = np.bincount(batch.owner, weights=batch.weights * similar)
-        return with_count(total / np.bincount(batch.owner))
+        return add_count(total / np.bincount(batch.owner))
 
     options = {"order": order, "variant": variant, **({"sigma": sigma} if is_d else {})}
     corpus = f"{frequencies.documents}@{frequencies.digest()}"
     return Metric("CIDEr-D" if is_d else "CIDEr", stats, mean, signature(**options, documents=corpus))
 
 
-def _cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool) -> Iterator[Floats]:
+def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool) -> Iterator[Floats]:
     """The cosine of each reference with its candidate, for n-grams of each order: [m]."""
-    references, read = len(batch.owner), len(batch.ref_words)
+    references, offset = len(batch.owner), len(batch.ref_words)
     words = np.concatenate([batch.ref_words, batch.words])
-    ends = np.concatenate([batch.ref_ends, read + batch.ends[1:]])
-    text = owners(ends)  # references, then candidates
-    each = zip(matches(batch, order), hashed(words, ends, batch.types, order), _times(words, ends, order), strict=True)
-    for grams, (hashes, places), times in each:
+    ends = np.concatenate([batch.ref_ends, offset + batch.ends[1:]])
+    text = list_owners(ends)  # references, then candidates
+    orders = zip(
+        find_matches(batch, order),
+        hash_ngrams(words, ends, batch.types, order),
+        _count_occurrences(words, ends, order),
+        strict=True,
+    )
+    for grams, (hashes, places), occurrences in orders:
         rarity = np.zeros(len(words))
         rarity[places] = look_up(hashes)
         # of an n-gram that a text has t times, each of the t places adds t idf², in all (t idf)²
-        squares = np.bincount(text, weights=times * rarity**2, minlength=len(ends) - 1)
+        squares = np.bincount(text, weights=occurrences * rarity**2, minlength=len(ends) - 1)
         norm = np.sqrt(squares[:references] * squares[references:][batch.owner])
-        ours = grams.times[grams.found]
-        shared = (np.minimum(ours, grams.there) if is_clipped else ours) * grams.there
-        weights = shared * rarity[read + grams.first[grams.found]] ** 2
+        candidate_counts = grams.times[grams.shared]
+        shared = (
+            np.minimum(candidate_counts, grams.reference_times) if is_clipped else candidate_counts
+        ) * grams.reference_times
+        weights = shared * rarity[offset + grams.first[grams.shared]] ** 2
         dot = np.bincount(grams.reference, weights=weights, minlength=references)
         yield np.divide(dot, norm, out=np.zeros(references), where=norm > 0)
 
 
-def _times(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
+def _count_occurrences(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
     """How often a text has the n-gram that starts at each token: [W], by order. Few have to be looked at after n = 1,
     as an n-gram stands twice only where its first n - 1 words do.
     """
-    places, before, room = np.arange(len(words)), owners(ends), left(ends)
+    places, prefix, room = np.arange(len(words)), list_owners(ends), count_remaining(ends)
     kinds = words.max(initial=0) + 1
     for n in range(1, order + 1):
         fits = room[places] >= n
         places = places[fits]
-        keys = before[fits] * kinds + words[places + n - 1]
+        keys = prefix[fits] * kinds + words[places + n - 1]
         _, number, count = np.unique(keys, return_inverse=True, return_counts=True)
-        times = np.ones(len(words), np.int64)
-        times[places] = count[number]
-        yield times
+        occurrences = np.ones(len(words), np.int64)
+        occurrences[places] = count[number]
+        yield occurrences
         is_repeated = count[number] > 1
-        places, before = places[is_repeated], number[is_repeated]
+        places, prefix = places[is_repeated], number[is_repeated]

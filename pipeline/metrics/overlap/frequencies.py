@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import segments
 from pipeline.metrics.overlap.metric import Floats
-from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, left, owners
+from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, count_remaining, list_owners
 
 Hashes = npt.NDArray[np.uint64]
 Marks = npt.NDArray[np.bool_]  # [buckets]
@@ -40,7 +40,7 @@ class Frequencies(NamedTuple):
         return hashlib.sha256(b"".join(bytes(part) for part in parts)).hexdigest()[:12]
 
 
-def document_frequencies(
+def count_documents(
     references: References, order: int = 4, *, size: int = segments.SIZE, buckets: int = BUCKETS
 ) -> Frequencies:
     """Count the documents of n-grams, the short ones first: one in two documents begins with one that is, so of the
@@ -63,70 +63,70 @@ def document_frequencies(
     if order < 1 or buckets < 1:
         raise ValueError(f"order and buckets should be at least 1, not {order} and {buckets}")
     documents, batches = 0, 0
-    is_shared, is_met, is_twice = (np.zeros(buckets, np.bool_) for _ in range(3))  # the first by all orders
-    found = [_NONE]
+    is_shared, is_seen, is_twice = (np.zeros(buckets, np.bool_) for _ in range(3))  # the first by all orders
+    order_counts = [_NONE]
     with tempfile.TemporaryFile() as text:
-        for batch in _documents(references() if callable(references) else references, size):
+        for batch in _read_documents(references() if callable(references) else references, size):
             documents, batches = documents + len(batch.ends) - 1, batches + 1
-            _put(text, token_hashes(batch.types)[batch.ref_words])
-            _put(text, left(batch.ref_ends))
-            _put(text, batch.owner[owners(batch.ref_ends)])
+            _save(text, hash_tokens(batch.types)[batch.ref_words])
+            _save(text, count_remaining(batch.ref_ends))
+            _save(text, batch.owner[list_owners(batch.ref_ends)])
         if not documents:
             raise BadInput("references: expected at least one document, found none")
         for n in range(1, order + 1):
             text.seek(0)
-            every = (_candidates(_got(text), _got(text), _got(text), n, is_shared) for _ in range(batches))
-            is_met.fill(False)
+            candidates = (_list_candidates(_load(text), _load(text), _load(text), n, is_shared) for _ in range(batches))
+            is_seen.fill(False)
             is_twice.fill(False)
-            hashes, counts = _summed(every, is_met, is_twice)
-            found.append((hashes[counts > 1], counts[counts > 1]))
-            is_shared[_bucket(found[-1][0], buckets)] = True
-    hashes, counts = _added(found)
+            hashes, counts = _sum_batches(candidates, is_seen, is_twice)
+            order_counts.append((hashes[counts > 1], counts[counts > 1]))
+            is_shared[_bucket(order_counts[-1][0], buckets)] = True
+    hashes, counts = _merge_parts(order_counts)
     return Frequencies(documents, order, hashes, counts)
 
 
-def _candidates(token: Hashes, room: Ints, document: Ints, order: int, is_shared: Marks) -> tuple[Hashes, Ints]:
+def _list_candidates(token: Hashes, room: Ints, document: Ints, order: int, is_shared: Marks) -> tuple[Hashes, Ints]:
     """The n-grams of a batch that may be in two documents, as their n - 1 first words and their last one are; and the
     documents they are in.
     """
     hashes, places = token, np.arange(len(token))
     for n in range(2, order + 1):
-        kept = (room[places] >= n) & is_shared[_bucket(hashes, len(is_shared))]
-        places, hashes = places[kept], hashes[kept]
+        is_candidate = (room[places] >= n) & is_shared[_bucket(hashes, len(is_shared))]
+        places, hashes = places[is_candidate], hashes[is_candidate]
         last = token[places + n - 1]
-        kept = is_shared[_bucket(last, len(is_shared))]
-        places, hashes = places[kept], _mixed(hashes[kept] + last[kept] * _ODD)
+        is_candidate = is_shared[_bucket(last, len(is_shared))]
+        places, hashes = places[is_candidate], _mix(hashes[is_candidate] + last[is_candidate] * _ODD)
     return hashes, document[places]
 
 
-def _summed(every: Iterator[tuple[Hashes, Ints]], is_met: Marks, is_twice: Marks) -> tuple[Hashes, Ints]:
+def _sum_batches(candidates: Iterator[tuple[Hashes, Ints]], is_seen: Marks, is_twice: Marks) -> tuple[Hashes, Ints]:
     """Documents of n-grams, of all that are in two and some that are in one; the marks come empty."""
-    batches, buckets = 0, len(is_met)
-    with tempfile.TemporaryFile() as counted:
-        for hashes, document in every:
-            grams, counts = _counted(hashes, document)
+    batches, buckets = 0, len(is_seen)
+    with tempfile.TemporaryFile() as spill:
+        for hashes, document in candidates:
+            grams, counts = _count_batch(hashes, document)
             bucket = _bucket(grams, buckets)
-            is_twice[bucket[is_met[bucket] | (counts > 1)]] = True
-            is_met[bucket] = True
+            is_twice[bucket[is_seen[bucket] | (counts > 1)]] = True
+            is_seen[bucket] = True
             batches += 1
-            _put(counted, grams)
-            _put(counted, counts)
-        counted.seek(0)
-        found, parts = _NONE, [_NONE]
+            _save(spill, grams)
+            _save(spill, counts)
+        spill.seek(0)
+        total, parts = _NONE, [_NONE]
         for _ in range(batches):
-            grams, counts = _got(counted), _got(counted)
-            kept = is_twice[_bucket(grams, buckets)]
-            parts.append((grams[kept], counts[kept]))
+            grams, counts = _load(spill), _load(spill)
+            is_candidate = is_twice[_bucket(grams, buckets)]
+            parts.append((grams[is_candidate], counts[is_candidate]))
             if sum(len(part[0]) for part in parts) > _PENDING:
-                found, parts = _inserted(found, _added(parts)), [_NONE]
-    return _inserted(found, _added(parts))
+                total, parts = _insert_part(total, _merge_parts(parts)), [_NONE]
+    return _insert_part(total, _merge_parts(parts))
 
 
-def _put(file: IO[bytes], values: Hashes | Ints) -> None:
+def _save(file: IO[bytes], values: Hashes | Ints) -> None:
     np.save(file, values, allow_pickle=False)
 
 
-def _got(file: IO[bytes]) -> Any:
+def _load(file: IO[bytes]) -> Any:
     return np.load(file, allow_pickle=False)
 
 
@@ -137,98 +137,100 @@ def _bucket(hashes: Hashes, buckets: int) -> Ints:
     return (hashes % np.uint64(buckets)).astype(np.int64)
 
 
-def _documents(references: Iterable[Sequence[Tokens]], size: int) -> Iterator[Batch]:
+def _read_documents(references: Iterable[Sequence[Tokens]], size: int) -> Iterator[Batch]:
     """Reference sets without candidates."""
-    one, other = tee(references)
-    return segments.batches((() for _ in one), other, size=size)
+    first, second = tee(references)
+    return segments.read_batches((() for _ in first), second, size=size)
 
 
-def _counted(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
+def _count_batch(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
     """The documents of each n-gram; they come in order, so that a stable sort leaves them in order within an n-gram."""
     order = np.argsort(hashes, kind="stable")
     hashes, document = hashes[order], document[order]
     is_first = np.ones(len(hashes), np.bool_)
     is_first[1:] = (hashes[1:] != hashes[:-1]) | (document[1:] != document[:-1])
     hashes = hashes[is_first]
-    start = _runs(hashes)
+    start = _find_runs(hashes)
     return hashes[start], np.diff(start, append=len(hashes))
 
 
-def _added(parts: list[tuple[Hashes, Ints]]) -> tuple[Hashes, Ints]:
+def _merge_parts(parts: list[tuple[Hashes, Ints]]) -> tuple[Hashes, Ints]:
     """Sums of the counts of parts."""
     hashes, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
-    start = _runs(hashes)
+    start = _find_runs(hashes)
     return hashes[start], np.add.reduceat(counts[order], start) if len(start) else counts
 
 
-def _inserted(found: tuple[Hashes, Ints], part: tuple[Hashes, Ints]) -> tuple[Hashes, Ints]:
+def _insert_part(total: tuple[Hashes, Ints], part: tuple[Hashes, Ints]) -> tuple[Hashes, Ints]:
     """The counts of a part added to what was found; to sort all of it anew would take several times its memory."""
-    (known, counts), (hashes, more) = found, part
-    place = np.searchsorted(known, hashes)
-    is_known = place < len(known)
-    is_known[is_known] = known[place[is_known]] == hashes[is_known]
-    counts[place[is_known]] += more[is_known]
+    (known_hashes, counts), (hashes, new_counts) = total, part
+    place = np.searchsorted(known_hashes, hashes)
+    is_known = place < len(known_hashes)
+    is_known[is_known] = known_hashes[place[is_known]] == hashes[is_known]
+    counts[place[is_known]] += new_counts[is_known]
     is_new = ~is_known
-    return np.insert(known, place[is_new], hashes[is_new]), np.insert(counts, place[is_new], more[is_new])
+    return np.insert(known_hashes, place[is_new], hashes[is_new]), np.insert(counts, place[is_new], new_counts[is_new])
 
 
-def _runs(hashes: Hashes) -> Ints:
+def _find_runs(hashes: Hashes) -> Ints:
     """Where each value starts among sorted ones."""
     return np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
 
 
-def idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
+def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
     """log(N / max(1, documents)) of n-grams. They are looked up by their first bits, which few of them share."""
-    known, bits = frequencies.hashes, max(1, (2 * len(frequencies.hashes)).bit_length())
+    sorted_hashes, bits = frequencies.hashes, max(1, (2 * len(frequencies.hashes)).bit_length())
     shift = np.uint64(64 - bits)
-    starts = np.searchsorted(known >> shift, np.arange((1 << bits) + 1, dtype=np.uint64))
-    rare, values = np.log(frequencies.documents), np.log(frequencies.documents) - np.log(frequencies.counts)
+    starts = np.searchsorted(sorted_hashes >> shift, np.arange((1 << bits) + 1, dtype=np.uint64))
+    rare_idf = np.log(frequencies.documents)
+    known_idf = rare_idf - np.log(frequencies.counts)
 
     def look_up(hashes: Hashes) -> Floats:
-        found = np.full(len(hashes), rare)
+        values = np.full(len(hashes), rare_idf)
         prefix = (hashes >> shift).astype(np.int64)
         place, end = starts[prefix], starts[prefix + 1]
-        open_ = np.flatnonzero(place < end)
-        while len(open_):
-            is_hit = known[place[open_]] == hashes[open_]
-            found[open_[is_hit]] = values[place[open_[is_hit]]]
-            open_ = open_[~is_hit]
-            place[open_] += 1
-            open_ = open_[place[open_] < end[open_]]
-        return found
+        pending = np.flatnonzero(place < end)
+        while len(pending):
+            is_match = sorted_hashes[place[pending]] == hashes[pending]
+            matched = pending[is_match]
+            values[matched] = known_idf[place[matched]]
+            pending = pending[~is_match]
+            place[pending] += 1
+            pending = pending[place[pending] < end[pending]]
+        return values
 
     return look_up
 
 
-def hashed(words: Ints, ends: Ints, types: list[str], order: int) -> Iterator[tuple[Hashes, Ints]]:
+def hash_ngrams(words: Ints, ends: Ints, types: list[str], order: int) -> Iterator[tuple[Hashes, Ints]]:
     """64 bits for each n-gram, the same in every batch, and where it starts; by order."""
-    token, places, room = token_hashes(types)[words], np.arange(len(words)), left(ends)
+    token, places, room = hash_tokens(types)[words], np.arange(len(words)), count_remaining(ends)
     hashes = token
     yield hashes, places
     for n in range(2, order + 1):
         fits = room[places] >= n
         places = places[fits]
-        hashes = _mixed(hashes[fits] + token[places + n - 1] * _ODD)
+        hashes = _mix(hashes[fits] + token[places + n - 1] * _ODD)
         yield hashes, places
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: one more place changes every bit
 
 
-def token_hashes(types: list[str]) -> Hashes:
+def hash_tokens(types: list[str]) -> Hashes:
     """64 bits for each token: the sum over its characters of what each is where it stands."""
     ends = np.zeros(len(types) + 1, np.int64)
     np.cumsum([*map(len, types)], out=ends[1:])
     letters = np.frombuffer("".join(types).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
-    places = (np.arange(ends[-1]) - ends[owners(ends)]).astype(np.uint64)
+    places = (np.arange(ends[-1]) - ends[list_owners(ends)]).astype(np.uint64)
     sums = np.zeros(len(letters) + 1, np.uint64)
-    np.cumsum(_mixed(letters + _mixed((places + np.uint64(1)) * _ODD)), out=sums[1:])
-    return _mixed(sums[ends[1:]] - sums[ends[:-1]] + _ODD)
+    np.cumsum(_mix(letters + _mix((places + np.uint64(1)) * _ODD)), out=sums[1:])
+    return _mix(sums[ends[1:]] - sums[ends[:-1]] + _ODD)
 
 
-def _mixed(values: Hashes) -> Hashes:
+def _mix(values: Hashes) -> Hashes:
     """Every bit made to depend on every other (the finaliser of SplitMix64; Steele et al., 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)

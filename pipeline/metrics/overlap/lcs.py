@@ -12,34 +12,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.metrics.overlap.segments import Batch, Ints, owners
+from pipeline.metrics.overlap.segments import Batch, Ints, list_owners
 
 Rows = npt.NDArray[Any]  # of bits: uint64, or objects that are Python integers
 
 BITS = 64
 
 
-def lengths(batch: Batch) -> Ints:
+def measure_lengths(batch: Batch) -> Ints:
     """Length of the LCS of each reference with its candidate: int64 [m]."""
-    found = np.zeros(len(batch.owner), np.int64)
-    for part, pairs, _, dtype in _by_width(batch):
-        found[pairs] = _lengths(_plan(part, dtype))
-    return found
+    lcs_lengths = np.zeros(len(batch.owner), np.int64)
+    for part, pairs, _, dtype in _split_by_width(batch):
+        lcs_lengths[pairs] = _read_lengths(_build_plan(part, dtype))
+    return lcs_lengths
 
 
-def places(batch: Batch) -> Ints:
+def locate_matches(batch: Batch) -> Ints:
     """Where in its candidate each reference token stands that is of the LCS, else -1: int64 [R], from 0.
 
     A pair may have several LCS. This is the canonical one: from the last token back it takes of the candidate, and then
     of the reference, the earliest places that still leave it as long.
     """
-    found = np.full(len(batch.ref_words), -1, np.int64)
-    for part, _, tokens, dtype in _by_width(batch):
-        found[tokens] = _places(_plan(part, dtype))
-    return found
+    lcs_places = np.full(len(batch.ref_words), -1, np.int64)
+    for part, _, tokens, dtype in _split_by_width(batch):
+        lcs_places[tokens] = _read_places(_build_plan(part, dtype))
+    return lcs_places
 
 
-def _by_width(batch: Batch) -> Iterator[tuple[Batch, npt.NDArray[np.bool_], npt.NDArray[np.bool_], type]]:
+def _split_by_width(batch: Batch) -> Iterator[tuple[Batch, npt.NDArray[np.bool_], npt.NDArray[np.bool_], type]]:
     """The segments with short candidates, then those with long ones: a batch, its pairs and reference tokens in the
     whole one, and what holds a row of bits.
     """
@@ -72,15 +72,17 @@ class _Plan(NamedTuple):
     masks: Rows  # where in its candidate the word of each reference token stands, [R]
 
 
-def _plan(batch: Batch, dtype: type) -> _Plan:
+def _build_plan(batch: Batch, dtype: type) -> _Plan:
     sizes = np.diff(batch.ref_ends)
     order = np.argsort(-sizes, kind="stable")
     alive = len(sizes) - np.searchsorted(sizes[order[::-1]], np.arange(sizes.max()), side="right")
     width = np.diff(batch.ends)[batch.owner[order]]
-    return _Plan(order, batch.ref_ends[:-1][order], alive, width, _ones(width.astype(dtype)), _masks(batch, dtype))
+    return _Plan(
+        order, batch.ref_ends[:-1][order], alive, width, _fill_bits(width.astype(dtype)), _build_masks(batch, dtype)
+    )
 
 
-def _steps(plan: _Plan) -> Iterator[tuple[Ints, Rows]]:
+def _run_steps(plan: _Plan) -> Iterator[tuple[Ints, Rows]]:
     """Of each step the numbers of the reference tokens it reads, and the rows of all pairs after it."""
     rows = plan.full.copy()
     for step, count in enumerate(plan.alive):
@@ -91,47 +93,47 @@ def _steps(plan: _Plan) -> Iterator[tuple[Ints, Rows]]:
         yield tokens, rows
 
 
-def _lengths(plan: _Plan) -> Ints:
+def _read_lengths(plan: _Plan) -> Ints:
     rows = plan.full
-    for _, rows in _steps(plan):  # noqa: B007
+    for _, rows in _run_steps(plan):  # noqa: B007
         pass
-    found = np.empty(len(plan.order), np.int64)
-    found[plan.order] = plan.width - np.bitwise_count(rows).astype(np.int64)
-    return found
+    lcs_lengths = np.empty(len(plan.order), np.int64)
+    lcs_lengths[plan.order] = plan.width - np.bitwise_count(rows).astype(np.int64)
+    return lcs_lengths
 
 
-def _places(plan: _Plan) -> Ints:
-    kept = np.empty_like(plan.masks)  # the row of its pair after each reference token
-    for tokens, rows in _steps(plan):
-        kept[tokens] = rows[: len(tokens)]
-    found = np.full(len(kept), -1, np.int64)
-    left, width = plan.full.copy(), int(plan.width.max())  # the part of each candidate before its last match
+def _read_places(plan: _Plan) -> Ints:
+    rows_after = np.empty_like(plan.masks)  # the row of its pair after each reference token
+    for tokens, rows in _run_steps(plan):
+        rows_after[tokens] = rows[: len(tokens)]
+    lcs_places = np.full(len(rows_after), -1, np.int64)
+    prefix, width = plan.full.copy(), int(plan.width.max())  # the part of each candidate before its last match
     for step in range(len(plan.alive) - 1, -1, -1):
         count = plan.alive[step]
         tokens = plan.starts[:count] + step
-        before = kept[tokens - 1] if step else plan.full[:count]
-        upto = _smear(~kept[tokens] & left[:count], width)  # up to the last candidate token that adds one
+        before = rows_after[tokens - 1] if step else plan.full[:count]
+        upto = _smear(~rows_after[tokens] & prefix[:count], width)  # up to the last candidate token that adds one
         is_match = (upto ^ (upto >> 1)) & before != 0  # and adds none without this reference token
-        left[:count] = np.where(is_match, upto >> 1, upto)
-        found[tokens] = np.where(is_match, np.bitwise_count(upto).astype(np.int64) - 1, -1)
-    return found
+        prefix[:count] = np.where(is_match, upto >> 1, upto)
+        lcs_places[tokens] = np.where(is_match, np.bitwise_count(upto).astype(np.int64) - 1, -1)
+    return lcs_places
 
 
-def _masks(batch: Batch, dtype: type) -> Rows:
+def _build_masks(batch: Batch, dtype: type) -> Rows:
     """Where in its candidate the word of each reference token stands, as bits: [R]."""
-    segment = owners(batch.ends)
+    segment = list_owners(batch.ends)
     bits = np.array(1, dtype) << (np.arange(len(batch.words)) - batch.ends[segment]).astype(dtype)
     span = 1 + max(batch.words.max(initial=0), batch.ref_words.max(initial=0))
     keys = segment * span + batch.words
     order = np.argsort(keys, kind="stable")
-    kinds, starts = np.unique(keys[order], return_index=True)
+    distinct, starts = np.unique(keys[order], return_index=True)
     table = np.bitwise_or.reduceat(bits[order], starts)
-    wanted = batch.owner[owners(batch.ref_ends)] * span + batch.ref_words
-    at = np.searchsorted(kinds, wanted).clip(max=len(kinds) - 1)
-    return np.where(kinds[at] == wanted, table[at], np.array(0, dtype))
+    reference_keys = batch.owner[list_owners(batch.ref_ends)] * span + batch.ref_words
+    key_index = np.searchsorted(distinct, reference_keys).clip(max=len(distinct) - 1)
+    return np.where(distinct[key_index] == reference_keys, table[key_index], np.array(0, dtype))
 
 
-def _ones(count: Rows) -> Rows:
+def _fill_bits(count: Rows) -> Rows:
     """So many low bits; 64 too, as a machine word wraps around to 0 and then to all bits."""
     return (np.ones_like(count) << count) - 1
 

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from pipeline.metrics.overlap.metric import Floats, Metric, mean, signature, with_count
-from pipeline.metrics.overlap.segments import Batch, Ints, firsts, left, owners
+from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
+from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners, list_starts
 
 Penalty = Literal["inside", "argmax"]
 Alignment = Literal["greedy", "fewest_chunks"]
@@ -27,12 +27,12 @@ STATES = 128
 """Partial alignments kept at a time; METEOR 1.5 keeps 40."""
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """What METEOR counts of each candidate with one reference: [m], or sums of them."""
 
     matches: Floats
-    ours: Floats  # tokens of the candidate
-    theirs: Floats  # and of the reference
+    candidate_sizes: Floats  # tokens of the candidate
+    reference_sizes: Floats  # and of the reference
     chunks: Floats
 
 
@@ -85,152 +85,164 @@ def meteor(
     Raises:
         ValueError: an unknown preset or option, or a parameter out of range.
     """
-    use = _parameters(preset, alpha=alpha, beta=beta, gamma=gamma)
+    parameters = _choose_parameters(preset, alpha=alpha, beta=beta, gamma=gamma)
     options = {"penalty": penalty, "alignment": alignment, "corpus": corpus}
-    for (name, value), known in zip(options.items(), (Penalty, Alignment, Corpus), strict=True):
-        if value not in get_args(known):
-            raise ValueError(f"{name} should be {' or '.join(get_args(known))}, not {value!r}")
+    for (name, value), choices in zip(options.items(), (Penalty, Alignment, Corpus), strict=True):
+        if value not in get_args(choices):
+            raise ValueError(f"{name} should be {' or '.join(get_args(choices))}, not {value!r}")
 
     def stats(batch: Batch) -> Floats:
-        pairs = _pairs(batch, greedy(batch))
-        if use.spares_equal:
-            is_equal = (pairs.ours == pairs.theirs) & (pairs.ours == pairs.matches) & (pairs.chunks == 1)
+        pairs = _count_pairs(batch, align_greedily(batch))
+        if parameters.spares_equal:
+            is_equal = (
+                (pairs.candidate_sizes == pairs.reference_sizes)
+                & (pairs.candidate_sizes == pairs.matches)
+                & (pairs.chunks == 1)
+            )
             pairs = pairs._replace(chunks=np.where(is_equal, 0.0, pairs.chunks))
         if alignment == "fewest_chunks":
-            pairs = _with_fewest(batch, pairs, use, penalty)
-        scores = _scores(batch, pairs, use, penalty)
+            pairs = _minimise_chunks(batch, pairs, parameters, penalty)
+        scores = _score_pairs(batch, pairs, parameters, penalty)
         # the first of each segment is its best, whatever the order of the references
-        order = np.lexsort((-batch.weights, pairs.chunks, pairs.theirs, -pairs.matches, -scores, batch.owner))
-        best = order[firsts(batch.owner)]
+        order = np.lexsort((-batch.weights, pairs.chunks, pairs.reference_sizes, -pairs.matches, -scores, batch.owner))
+        best = order[list_starts(batch.owner)]
         if corpus == "mean":
-            return with_count(scores[best])
+            return add_count(scores[best])
         return np.column_stack([*(column[best] for column in pairs), (batch.weights * pairs.matches)[best]])
 
     def score(sums: Floats) -> Floats:
         if corpus == "mean":
             return mean(sums)
-        pairs = Pairs(*np.moveaxis(sums[..., :4], -1, 0))
-        harmonic, kept = _factors(pairs, use)
-        return _over(sums[..., 4], pairs.matches) * harmonic * kept
+        pairs = PairCounts(*np.moveaxis(sums[..., :4], -1, 0))
+        harmonic, penalty_factor = _compute_factors(pairs, parameters)
+        return divide(sums[..., 4], pairs.matches) * harmonic * penalty_factor
 
-    return Metric("METEOR", stats, score, signature(preset=preset, **use._asdict(), **options))
+    return Metric("METEOR", stats, score, signature(preset=preset, **parameters._asdict(), **options))
 
 
-def greedy(batch: Batch) -> Ints:
+def align_greedily(batch: Batch) -> Ints:
     """Where in its candidate the word stands that each reference token is matched with, else -1: int64 [R], from 0.
 
     The last occurrence of a word in the candidate goes with its last in the reference, the one before with the one
     before (`nltk.translate.meteor_score`).
     """
-    segment, pair = owners(batch.ends), owners(batch.ref_ends)
-    keys = _keys(batch, segment, batch.words)
+    segment, pair = list_owners(batch.ends), list_owners(batch.ref_ends)
+    keys = _build_keys(batch, segment, batch.words)
     order = np.argsort(keys, kind="stable")
-    known, start, times = np.unique(keys[order], return_index=True, return_counts=True)
-    wanted = _keys(batch, batch.owner[pair], batch.ref_words)
-    word = np.searchsorted(known, wanted)
-    there = np.flatnonzero(np.append(known, -1)[word] == wanted)  # few, so that only they are ranked
-    word = word[there]
-    follow = _ranks(pair[there], word)
-    is_match = follow < times[word]
-    word, there, follow = word[is_match], there[is_match], follow[is_match]
-    at = order[start[word] + times[word] - 1 - follow]
-    found = np.full(len(wanted), -1, np.int64)
-    found[there] = at - batch.ends[segment[at]]
-    return found
+    distinct, start, times = np.unique(keys[order], return_index=True, return_counts=True)
+    reference_keys = _build_keys(batch, batch.owner[pair], batch.ref_words)
+    word_index = np.searchsorted(distinct, reference_keys)
+    candidates = np.flatnonzero(
+        np.append(distinct, -1)[word_index] == reference_keys
+    )  # few, so that only they are ranked
+    word_index = word_index[candidates]
+    rank = _rank_words(pair[candidates], word_index)
+    is_match = rank < times[word_index]
+    word_index, candidates, rank = word_index[is_match], candidates[is_match], rank[is_match]
+    match_index = order[start[word_index] + times[word_index] - 1 - rank]
+    matches = np.full(len(reference_keys), -1, np.int64)
+    matches[candidates] = match_index - batch.ends[segment[match_index]]
+    return matches
 
 
-def fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
+def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
     """The fewest chunks of an alignment with as many matches as there can be; 0 without a match.
 
     Reads the candidate from left to right and keeps, for each set of reference tokens in use, the fewest chunks so far
     and where one of them may go on; one chunk more that may go on is no better. Of more than `states` sets those with
     the fewest stay.
     """
-    spare = Counter(candidate)  # occurrences that are still to come
-    need = spare & Counter(reference)
-    spots: dict[int, list[int]] = {word: [] for word in need}
+    remaining = Counter(candidate)  # occurrences that are still to come
+    match_counts = remaining & Counter(reference)
+    places_by_word: dict[int, list[int]] = {word: [] for word in match_counts}
     for place, word in enumerate(reference):
-        if word in spots:
-            spots[word].append(place)
-    found = {0: (0, 0)}  # reference tokens in use, as bits: chunks, and the tokens next to a match just made, as bits
+        if word in places_by_word:
+            places_by_word[word].append(place)
+    # bits of the reference tokens in use: chunks, and the bits of the tokens next to a match just made
+    alignments = {0: (0, 0)}
     for word in candidate:
-        spare[word] -= 1
-        places = spots.get(word, [])
-        after: dict[int, tuple[int, int]] = {}
-        for used, (chunks, joins) in found.items():
+        remaining[word] -= 1
+        places = places_by_word.get(word, [])
+        extended: dict[int, tuple[int, int]] = {}
+        for used, (chunks, joins) in alignments.items():
             free = [place for place in places if not used >> place & 1]
-            if len(places) - len(free) + spare[word] >= need[word]:
-                _keep(after, used, chunks, 0)
+            if len(places) - len(free) + remaining[word] >= match_counts[word]:
+                _record_state(extended, used, chunks, 0)
             for place in free:
-                _keep(after, used | 1 << place, chunks + 1 - (joins >> place & 1), 2 << place)
-        found = after
-        if len(found) > states:
-            found = dict(heapq.nsmallest(states, found.items(), key=lambda kept: (kept[1][0], kept[0])))
-    return min(chunks for chunks, _ in found.values())
+                _record_state(extended, used | 1 << place, chunks + 1 - (joins >> place & 1), 2 << place)
+        alignments = extended
+        if len(alignments) > states:
+            alignments = dict(heapq.nsmallest(states, alignments.items(), key=lambda entry: (entry[1][0], entry[0])))
+    return min(chunks for chunks, _ in alignments.values())
 
 
-def _keep(found: dict[int, tuple[int, int]], used: int, chunks: int, joins: int) -> None:
-    best, known = found.get(used, (chunks, 0))
+def _record_state(alignments: dict[int, tuple[int, int]], used: int, chunks: int, joins: int) -> None:
+    best, known_joins = alignments.get(used, (chunks, 0))
     if chunks <= best:
-        found[used] = (chunks, joins | known if chunks == best else joins)
+        alignments[used] = (chunks, joins | known_joins if chunks == best else joins)
 
 
-def _parameters(preset: str, **given: float | None) -> Parameters:
+def _choose_parameters(preset: str, **overrides: float | None) -> Parameters:
     if preset not in PRESETS:
         raise ValueError(f"preset should be one of {', '.join(PRESETS)}, not {preset!r}")
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    use = PRESETS[preset]._replace(**changed)
-    if not (0 <= use.alpha <= 1 and use.beta > 0 and 0 <= use.gamma <= 1):
-        raise ValueError(f"alpha and gamma should be in [0, 1] and beta above 0, not {use}")
-    return use
+    changed: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+    parameters = PRESETS[preset]._replace(**changed)
+    if not (0 <= parameters.alpha <= 1 and parameters.beta > 0 and 0 <= parameters.gamma <= 1):
+        raise ValueError(f"alpha and gamma should be in [0, 1] and beta above 0, not {parameters}")
+    return parameters
 
 
-def _pairs(batch: Batch, places: Ints) -> Pairs:
+def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
     """Counts of an alignment: a chunk goes on where the next reference token is matched with the next candidate one."""
-    pair, is_match = owners(batch.ref_ends), places >= 0
-    goes_on = is_match[:-1] & (places[1:] == places[:-1] + 1) & (pair[1:] == pair[:-1])
+    pair, is_match = list_owners(batch.ref_ends), places >= 0
+    is_joined = is_match[:-1] & (places[1:] == places[:-1] + 1) & (pair[1:] == pair[:-1])
     matches, joints = (
-        np.bincount(of, minlength=len(batch.owner)).astype(np.float64) for of in (pair[is_match], pair[1:][goes_on])
+        np.bincount(index, minlength=len(batch.owner)).astype(np.float64)
+        for index in (pair[is_match], pair[1:][is_joined])
     )
-    ours, theirs = (each.astype(np.float64) for each in (np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends)))
-    return Pairs(matches, ours, theirs, matches - joints)
+    candidate_sizes, reference_sizes = (
+        sizes.astype(np.float64) for sizes in (np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends))
+    )
+    return PairCounts(matches, candidate_sizes, reference_sizes, matches - joints)
 
 
-def _with_fewest(batch: Batch, pairs: Pairs, use: Parameters, penalty: str) -> Pairs:
+def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
     """The same, with the fewest chunks of those references that may be their candidate's best.
 
     Two words are in one chunk where they are neighbours in both texts, so there are at least as many chunks as matches
     less common bigrams. Where that is what greedy has, or not enough to be the best, nothing is searched.
     """
     chunks = pairs.chunks.copy()
-    floor = np.maximum(pairs.matches - _common_bigrams(batch), np.minimum(pairs.matches, 1))
+    lower_bound = np.maximum(pairs.matches - _count_common_bigrams(batch), np.minimum(pairs.matches, 1))
     while True:
-        best = np.maximum.reduceat(_scores(batch, pairs._replace(chunks=chunks), use, penalty), firsts(batch.owner))
-        hope = _scores(batch, pairs._replace(chunks=floor), use, penalty)
-        may_win = np.flatnonzero((floor < chunks) & (hope > 0) & (hope >= best[batch.owner]))
+        best = np.maximum.reduceat(
+            _score_pairs(batch, pairs._replace(chunks=chunks), parameters, penalty), list_starts(batch.owner)
+        )
+        upper_scores = _score_pairs(batch, pairs._replace(chunks=lower_bound), parameters, penalty)
+        may_win = np.flatnonzero((lower_bound < chunks) & (upper_scores > 0) & (upper_scores >= best[batch.owner]))
         if not len(may_win):
             return pairs._replace(chunks=chunks)
-        may_win = may_win[np.argsort(-hope[may_win], kind="stable")]
+        may_win = may_win[np.argsort(-upper_scores[may_win], kind="stable")]
         _, first = np.unique(batch.owner[may_win], return_index=True)
         for pair in may_win[first]:  # of each candidate the most promising
-            chunks[pair] = floor[pair] = fewest_chunks(*_texts(batch, pair))
+            chunks[pair] = lower_bound[pair] = count_fewest_chunks(*_pair_texts(batch, pair))
 
 
-def _common_bigrams(batch: Batch) -> Floats:
+def _count_common_bigrams(batch: Batch) -> Floats:
     """How many bigrams each reference has in common with its candidate, each as often as in both: [m]."""
     span = 1 + max(batch.words.max(initial=0), batch.ref_words.max(initial=0))
     texts, ends = [], []
-    for words, at in ((batch.words, batch.ends), (batch.ref_words, batch.ref_ends)):
-        texts.append((words * span + np.append(words[1:], 0))[left(at) > 1])
-        ends.append(np.append(0, np.cumsum(np.maximum(np.diff(at) - 1, 0))))
+    for words, text_ends in ((batch.words, batch.ends), (batch.ref_words, batch.ref_ends)):
+        texts.append((words * span + np.append(words[1:], 0))[count_remaining(text_ends) > 1])
+        ends.append(np.append(0, np.cumsum(np.maximum(np.diff(text_ends) - 1, 0))))
     # numbered anew, for products of them to stay small
     numbers = np.unique(np.concatenate(texts), return_inverse=True)[1]
-    mine, theirs = np.split(numbers, [len(texts[0])])
-    bigrams = replace(batch, words=mine, ends=ends[0], ref_words=theirs, ref_ends=ends[1])
-    return _pairs(bigrams, greedy(bigrams)).matches
+    candidate_bigrams, reference_bigrams = np.split(numbers, [len(texts[0])])
+    bigrams = replace(batch, words=candidate_bigrams, ends=ends[0], ref_words=reference_bigrams, ref_ends=ends[1])
+    return _count_pairs(bigrams, align_greedily(bigrams)).matches
 
 
-def _texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
+def _pair_texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
     """The candidate and the reference of a pair."""
     owner = batch.owner[pair]
     return (
@@ -239,35 +251,29 @@ def _texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
     )
 
 
-def _scores(batch: Batch, pairs: Pairs, use: Parameters, penalty: str) -> Floats:
+def _score_pairs(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> Floats:
     """What each reference gives its candidate, [m]; by `argmax` 0 where s_j F_j is not its segment's largest."""
-    harmonic, kept = _factors(pairs, use)
+    harmonic, penalty_factor = _compute_factors(pairs, parameters)
     weighted = batch.weights * harmonic
     if penalty == "argmax":
-        weighted *= weighted == np.maximum.reduceat(weighted, firsts(batch.owner))[batch.owner]
-    return weighted * kept
+        weighted *= weighted == np.maximum.reduceat(weighted, list_starts(batch.owner))[batch.owner]
+    return weighted * penalty_factor
 
 
-def _factors(pairs: Pairs, use: Parameters) -> tuple[Floats, Floats]:
+def _compute_factors(pairs: PairCounts, parameters: Parameters) -> tuple[Floats, Floats]:
     """F and 1 - penalty, of pairs or of their sums."""
-    precision, recall = _over(pairs.matches, pairs.ours), _over(pairs.matches, pairs.theirs)
-    harmonic = _over(precision * recall, use.alpha * precision + (1 - use.alpha) * recall)
-    return harmonic, 1 - use.gamma * _over(pairs.chunks, pairs.matches) ** use.beta
+    precision, recall = divide(pairs.matches, pairs.candidate_sizes), divide(pairs.matches, pairs.reference_sizes)
+    harmonic = divide(precision * recall, parameters.alpha * precision + (1 - parameters.alpha) * recall)
+    return harmonic, 1 - parameters.gamma * divide(pairs.chunks, pairs.matches) ** parameters.beta
 
 
-def _over(part: Floats, whole: Floats) -> Floats:
-    """The quotient, 0 where the divisor is."""
-    found: Floats = np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) > 0)
-    return found
-
-
-def _keys(batch: Batch, segment: Ints, words: Ints) -> Ints:
+def _build_keys(batch: Batch, segment: Ints, words: Ints) -> Ints:
     """One number for a segment and a word."""
     span = 1 + int(max(batch.words.max(initial=0), batch.ref_words.max(initial=0)))
     return segment * span + words
 
 
-def _ranks(group: Ints, words: Ints) -> Ints:
+def _rank_words(group: Ints, words: Ints) -> Ints:
     """How many times each token's word follows it in its list."""
     keys = group * (1 + words.max(initial=0)) + words
     order = np.argsort(keys, kind="stable")

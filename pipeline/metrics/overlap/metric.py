@@ -29,22 +29,27 @@ class Metric(NamedTuple):
 
 def mean(stats: Floats) -> Floats:
     """The score of metrics whose corpus score is the mean of the segments': statistics are (score, 1), [..., 2]."""
-    total, count = stats[..., 0], stats[..., 1]
-    return np.divide(total, count, out=np.zeros_like(total), where=count != 0)
+    return divide(stats[..., 0], stats[..., 1])
 
 
-def with_count(scores: Floats) -> Floats:
+def divide(part: npt.NDArray[np.number], divisor: npt.NDArray[np.number]) -> Floats:
+    """Divide element by element; 0 where the divisor is 0."""
+    quotient: Floats = np.divide(part, divisor, out=np.zeros(np.shape(part)), where=np.asarray(divisor) > 0)
+    return quotient
+
+
+def add_count(scores: Floats) -> Floats:
     """The statistics `mean` reads: each score beside a 1, [n, 2]."""
     return np.stack([scores, np.ones_like(scores)], axis=1)
 
 
 def signature(**options: Option) -> str:
     """Every option as `name:value` in the order of their names, then our version, with | between."""
-    told = [f"{option}:{_shown(options[option])}" for option in sorted(options)]
-    return "|".join([*told, f"undertone:{__version__}"])
+    parts = [f"{option}:{_format_value(options[option])}" for option in sorted(options)]
+    return "|".join([*parts, f"undertone:{__version__}"])
 
 
-def _shown(value: Option) -> str:
+def _format_value(value: Option) -> str:
     """An option's value: yes and no, numbers without needless digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"

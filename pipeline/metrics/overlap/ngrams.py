@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.metrics.overlap.segments import Batch, Ints, left, owners
+from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners
 
 USUAL = 4  # words of the longest n-gram that metrics ask for by default
 
@@ -17,40 +17,42 @@ class Grams(NamedTuple):
     segment: Ints  # [g] the candidate of each
     first: Ints  # [g] where it starts in `batch.words`
     times: Ints  # [g] how often the candidate has it
-    found: Ints  # [f] an n-gram that a reference has too
+    shared: Ints  # [f] an n-gram that a reference has too
     reference: Ints  # [f] the reference that has it
-    there: Ints  # [f] how often
+    reference_times: Ints  # [f] how often
 
 
-def matches(batch: Batch, order: int) -> list[Grams]:
+def find_matches(batch: Batch, order: int) -> list[Grams]:
     """n-grams for n of 1 to `order`; a batch keeps those of its own, as BLEU-1 to 4 and CIDEr ask for the same."""
     if len(batch.grams) < order:
-        batch.grams[:] = islice(_orders(batch), max(order, USUAL))
+        batch.grams[:] = islice(_iterate_orders(batch), max(order, USUAL))
     return batch.grams[:order]
 
 
-def _orders(batch: Batch) -> Iterator[Grams]:
+def _iterate_orders(batch: Batch) -> Iterator[Grams]:
     """n-grams for n of 1, 2, …; one of a reference is looked at only where its n - 1 first words matched."""
-    ours, theirs = np.arange(len(batch.words)), np.arange(len(batch.ref_words))
-    room, room_there = left(batch.ends), left(batch.ref_ends)
-    segment, reference = owners(batch.ends), owners(batch.ref_ends)
+    candidate_places, reference_places = np.arange(len(batch.words)), np.arange(len(batch.ref_words))
+    room, reference_room = count_remaining(batch.ends), count_remaining(batch.ref_ends)
+    segment, reference = list_owners(batch.ends), list_owners(batch.ref_ends)
     # what an n-gram begins with: the candidate, then the number of its first n - 1 words, which are one candidate's
-    before, before_there = segment, batch.owner[reference]
+    prefix, reference_prefix = segment, batch.owner[reference]
     kinds = len(batch.types)
     for n in count(1):
-        fits, fits_there = room[ours] >= n, room_there[theirs] >= n
-        ours, theirs = ours[fits], theirs[fits_there]
-        keys = before[fits] * kinds + batch.words[ours + n - 1]
-        wanted = before_there[fits_there] * kinds + batch.ref_words[theirs + n - 1]
-        known, first, before, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        place = np.searchsorted(known, wanted)
-        is_known = np.append(known, -1)[place] == wanted
-        theirs, before_there = theirs[is_known], place[is_known]
-        pairs, there = np.unique(reference[theirs] * max(len(known), 1) + before_there, return_counts=True)
-        reference_of, found = np.divmod(pairs, max(len(known), 1))
+        fits, fits_reference = room[candidate_places] >= n, reference_room[reference_places] >= n
+        candidate_places, reference_places = candidate_places[fits], reference_places[fits_reference]
+        keys = prefix[fits] * kinds + batch.words[candidate_places + n - 1]
+        reference_keys = reference_prefix[fits_reference] * kinds + batch.ref_words[reference_places + n - 1]
+        distinct, first, prefix, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        place = np.searchsorted(distinct, reference_keys)
+        is_known = np.append(distinct, -1)[place] == reference_keys
+        reference_places, reference_prefix = reference_places[is_known], place[is_known]
+        pairs, reference_times = np.unique(
+            reference[reference_places] * max(len(distinct), 1) + reference_prefix, return_counts=True
+        )
+        reference_of, shared = np.divmod(pairs, max(len(distinct), 1))
         # in the order of first places sums do not depend on the numbers that tokens have in this batch
         by_place = np.argsort(first)
         rank = np.empty_like(by_place)
         rank[by_place] = np.arange(len(by_place))
-        start = ours[first[by_place]]
-        yield Grams(segment[start], start, times[by_place], rank[found], reference_of, there)
+        start = candidate_places[first[by_place]]
+        yield Grams(segment[start], start, times[by_place], rank[shared], reference_of, reference_times)

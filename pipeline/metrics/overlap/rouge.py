@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from pipeline.metrics.overlap import lcs
-from pipeline.metrics.overlap.metric import Floats, Metric, mean, signature, with_count
-from pipeline.metrics.overlap.segments import Batch, Ints, firsts, owners
+from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
+from pipeline.metrics.overlap.segments import Batch, list_owners, list_starts
 
 Reading = Literal["coco", "union", "best"]
 Length = Literal["mean", "shortest", "longest"]
@@ -33,48 +33,43 @@ def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean
     Raises:
         ValueError: an unknown option, or a beta that is not above 0.
     """
-    for name, value, known in (("reading", reading, get_args(Reading)), ("length", length, get_args(Length))):
-        if value not in known:
-            raise ValueError(f"{name} should be one of {', '.join(known)}, not {value!r}")
+    for name, value, choices in (("reading", reading, get_args(Reading)), ("length", length, get_args(Length))):
+        if value not in choices:
+            raise ValueError(f"{name} should be one of {', '.join(choices)}, not {value!r}")
     if not 0 < beta < np.inf:
         raise ValueError(f"beta should be above 0, not {beta}")
 
     def stats(batch: Batch) -> Floats:
         if reading == "union":
-            return with_count(_f(*_union(batch, length), beta))
-        common = lcs.lengths(batch)
-        precision = _over(common, np.diff(batch.ends)[batch.owner])
-        recall = _over(common, np.diff(batch.ref_ends))
-        best = firsts(batch.owner)
+            return add_count(_f_score(*_measure_union(batch, length), beta))
+        common = lcs.measure_lengths(batch)
+        precision = divide(common, np.diff(batch.ends)[batch.owner])
+        recall = divide(common, np.diff(batch.ref_ends))
+        best = list_starts(batch.owner)
         if reading == "best":
-            return with_count(np.maximum.reduceat(batch.weights * _f(precision, recall, beta), best))
-        precision, recall = (np.maximum.reduceat(batch.weights * each, best) for each in (precision, recall))
-        return with_count(_f(precision, recall, beta))
+            return add_count(np.maximum.reduceat(batch.weights * _f_score(precision, recall, beta), best))
+        precision, recall = (np.maximum.reduceat(batch.weights * ratio, best) for ratio in (precision, recall))
+        return add_count(_f_score(precision, recall, beta))
 
     options = {"length": length} if reading == "union" else {}
     return Metric("ROUGE-L", stats, mean, signature(reading=reading, beta=beta, **options))
 
 
-def _union(batch: Batch, length: Length) -> tuple[Floats, Floats]:
+def _measure_union(batch: Batch, length: Length) -> tuple[Floats, Floats]:
     """Precision and recall of the union of the weighted LCS, [n] each."""
-    places, pair = lcs.places(batch), owners(batch.ref_ends)
+    places, pair = lcs.locate_matches(batch), list_owners(batch.ref_ends)
     is_covering = places >= 0
     pair = pair[is_covering]
     gains = np.zeros(len(batch.words))
     np.maximum.at(gains, batch.ends[batch.owner[pair]] + places[is_covering], batch.weights[pair])
-    sizes, ref_sizes, starts = np.diff(batch.ends), np.diff(batch.ref_ends), firsts(batch.owner)
-    covered = np.bincount(owners(batch.ends), gains, minlength=len(sizes))
+    sizes, ref_sizes, starts = np.diff(batch.ends), np.diff(batch.ref_ends), list_starts(batch.owner)
+    covered = np.bincount(list_owners(batch.ends), gains, minlength=len(sizes))
     if length == "mean":
         measure = np.add.reduceat(ref_sizes, starts) / np.bincount(batch.owner)
     else:
         measure = (np.minimum if length == "shortest" else np.maximum).reduceat(ref_sizes, starts)
-    return _over(covered, sizes), np.minimum(_over(covered, measure), 1.0)
+    return divide(covered, sizes), np.minimum(divide(covered, measure), 1.0)
 
 
-def _f(precision: Floats, recall: Floats, beta: float) -> Floats:
-    return _over((1 + beta**2) * precision * recall, recall + beta**2 * precision)
-
-
-def _over(part: Ints | Floats, whole: Ints | Floats) -> Floats:
-    """The quotient, 0 where the divisor is."""
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+def _f_score(precision: Floats, recall: Floats, beta: float) -> Floats:
+    return divide((1 + beta**2) * precision * recall, recall + beta**2 * precision)

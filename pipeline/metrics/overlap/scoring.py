@@ -13,8 +13,17 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.metric import Floats, Metric
-from pipeline.metrics.overlap.segments import SIZE, Batch, Tokens, batches
-from pipeline.metrics.resample import Names, bounds, draw_picks, number_units, p_value, sum_samples, sum_units, tails
+from pipeline.metrics.overlap.segments import SIZE, Batch, Tokens, read_batches
+from pipeline.metrics.resample import (
+    Names,
+    bounds,
+    draw_picks,
+    number_units,
+    p_value,
+    sum_samples,
+    sum_units,
+    tail_shares,
+)
 
 Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
@@ -49,18 +58,20 @@ def measure(
         BadInput: no candidates, or as of `segments.batches`.
         ValueError: two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
     """
-    stats = _stats(metrics, batches(candidates, references, weights, size=size, low=_lowest(metrics)))
-    samples = _samples(stats, groups, draws, seed)
+    stats = _collect_stats(
+        metrics, read_batches(candidates, references, weights, size=size, low=_find_lowest_weight(metrics))
+    )
+    samples = _sample_stats(stats, groups, draws, seed)
     rows = []
-    for metric, own, drawn in zip(metrics, stats, samples, strict=True):
-        low, high = bounds(metric.score(drawn), tails(confidence))
-        score, mean = float(metric.score(own.sum(axis=0))), float(metric.score(own).mean())
-        rows.append((metric.name, score, low, high, mean, len(own), metric.signature))
+    for metric, segment_stats, sample_stats in zip(metrics, stats, samples, strict=True):
+        low, high = bounds(metric.score(sample_stats), tail_shares(confidence))
+        score, mean = float(metric.score(segment_stats.sum(axis=0))), float(metric.score(segment_stats).mean())
+        rows.append((metric.name, score, low, high, mean, len(segment_stats), metric.signature))
     names = ["metric", "score", "low", "high", "segment_mean", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def segment_scores(
+def score_segments(
     metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
     size: int = SIZE,
 ) -> pl.DataFrame:  # fmt: skip
@@ -70,12 +81,16 @@ def segment_scores(
         BadInput: as of `measure`.
         ValueError: two metrics of one name.
     """
-    stats = _stats(metrics, batches(candidates, references, weights, size=size, low=_lowest(metrics)))
-    return pl.DataFrame({metric.name: metric.score(own) for metric, own in zip(metrics, stats, strict=True)})
+    stats = _collect_stats(
+        metrics, read_batches(candidates, references, weights, size=size, low=_find_lowest_weight(metrics))
+    )
+    return pl.DataFrame(
+        {metric.name: metric.score(segment_stats) for metric, segment_stats in zip(metrics, stats, strict=True)}
+    )
 
 
-def paired(
-    metrics: Sequence[Metric], one: Candidates, other: Candidates, references: References,
+def compare(
+    metrics: Sequence[Metric], first: Candidates, second: Candidates, references: References,
     weights: Weights | None = None, *, size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95,
     groups: Names | None = None,
 ) -> pl.DataFrame:  # fmt: skip
@@ -83,7 +98,7 @@ def paired(
 
     p is that of `resample.p_value`.
 
-    `one` and `other` are the candidates of the systems in the same order; the other arguments are as of `measure`.
+    `first` and `second` are the candidates of the systems in the same order; the other arguments are as of `measure`.
 
     Returns:
         A row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
@@ -93,27 +108,43 @@ def paired(
         BadInput: as of `measure`; a system with more candidates than the other.
         ValueError: as of `measure`.
     """
-    owned, weighted = tee(references), (None, None) if weights is None else tee(weights)
+    reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
     systems = [
-        batches(candidates, given, worth, size=size, low=_lowest(metrics))
-        for candidates, given, worth in zip((one, other), owned, weighted, strict=True)
+        read_batches(candidates, system_references, system_weights, size=size, low=_find_lowest_weight(metrics))
+        for candidates, system_references, system_weights in zip(
+            (first, second), reference_streams, weight_streams, strict=True
+        )
     ]
-    stats = _stats(metrics, *systems)
-    samples = _samples(stats, groups, draws, seed)
+    stats = _collect_stats(metrics, *systems)
+    samples = _sample_stats(stats, groups, draws, seed)
     rows = []
-    for place, metric in enumerate(metrics):
-        both = slice(place, None, len(metrics))  # statistics of the first system, then of the second
-        first, second = (float(metric.score(own.sum(axis=0))) for own in stats[both])
-        drawn_first, drawn_second = (metric.score(drawn) for drawn in samples[both])
-        differences = drawn_first - drawn_second
-        low, high = bounds(differences, tails(confidence))
+    for position, metric in enumerate(metrics):
+        metric_index = slice(position, None, len(metrics))  # statistics of the first system, then of the second
+        first_score, second_score = (
+            float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[metric_index]
+        )
+        first_samples, second_samples = (metric.score(sample_stats) for sample_stats in samples[metric_index])
+        differences = first_samples - second_samples
+        low, high = bounds(differences, tail_shares(confidence))
         p = p_value(differences)
-        rows.append((metric.name, first, second, first - second, low, high, p, len(stats[0]), metric.signature))
+        rows.append(
+            (
+                metric.name,
+                first_score,
+                second_score,
+                first_score - second_score,
+                low,
+                high,
+                p,
+                len(stats[0]),
+                metric.signature,
+            )
+        )
     names = ["metric", "one", "other", "difference", "low", "high", "p", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def _lowest(metrics: Sequence[Metric]) -> float:
+def _find_lowest_weight(metrics: Sequence[Metric]) -> float:
     """The lowest weight that all metrics are defined for."""
     names = [metric.name for metric in metrics]
     if not names or len(set(names)) < len(names):
@@ -121,21 +152,22 @@ def _lowest(metrics: Sequence[Metric]) -> float:
     return max(metric.lowest for metric in metrics)
 
 
-def _stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list[Floats]:
+def _collect_stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list[Floats]:
     """Statistics by system, then by metric, each [segments, k]; systems are read in step."""
     parts = [
-        [metric.stats(batch) for batch in together for metric in metrics] for together in zip(*systems, strict=True)
+        [metric.stats(batch) for batch in batch_group for metric in metrics]
+        for batch_group in zip(*systems, strict=True)
     ]
     if not parts:
         raise BadInput("candidates: expected at least one, found none")
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _samples(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
+def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sums of statistics over the same samples, each [draws, k]."""
-    widths = [own.shape[1] for own in stats]
-    together = np.concatenate(stats, axis=1)
+    widths = [metric_stats.shape[1] for metric_stats in stats]
+    all_stats = np.concatenate(stats, axis=1)
     if groups is not None:
-        together = sum_units(together, number_units(groups, len(together), "candidates"))
-    samples = sum_samples(together, draw_picks(len(together), draws, seed))
+        all_stats = sum_units(all_stats, number_units(groups, len(all_stats), "candidates"))
+    samples = sum_samples(all_stats, draw_picks(len(all_stats), draws, seed))
     return np.split(samples, np.cumsum(widths)[:-1], axis=1)

@@ -44,7 +44,7 @@ class _Row(NamedTuple):
     weights: Sequence[float]
 
 
-def batches(
+def read_batches(
     candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]],
     weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0, high: float = 1.0,
 ) -> Iterator[Batch]:  # fmt: skip
@@ -68,32 +68,32 @@ def batches(
     """
     if size < 1:
         raise ValueError(f"size should be at least 1, not {size}")
-    held: list[_Row] = []
-    for row in _rows(candidates, references, weights, low, high):
-        held.append(row)
-        if len(held) == size:
-            yield _batch(held)
-            held = []
-    if held:
-        yield _batch(held)
+    pending: list[_Row] = []
+    for row in _read_rows(candidates, references, weights, low, high):
+        pending.append(row)
+        if len(pending) == size:
+            yield _build_batch(pending)
+            pending = []
+    if pending:
+        yield _build_batch(pending)
 
 
-def owners(ends: Ints) -> Ints:
+def list_owners(ends: Ints) -> Ints:
     """The text of each token: [n + 1] -> [W]."""
     return np.repeat(np.arange(len(ends) - 1), np.diff(ends))
 
 
-def left(ends: Ints) -> Ints:
+def count_remaining(ends: Ints) -> Ints:
     """How many tokens of its text stand from each token on, at least 1: [n + 1] -> [W]. An n-gram starts at >= n."""
     return np.repeat(ends[1:], np.diff(ends)) - np.arange(ends[-1])
 
 
-def firsts(owner: Ints) -> Ints:
+def list_starts(owner: Ints) -> Ints:
     """Where the references of each candidate start: [m] -> [n], for `reduceat`."""
     return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
-def _rows(
+def _read_rows(
     candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]], weights: Iterable[Sequence[float]] | None,
     low: float, high: float,
 ) -> Iterator[_Row]:  # fmt: skip
@@ -103,65 +103,75 @@ def _rows(
     end = object()  # not None, which a stream may hold by mistake
     for number, entries in enumerate(zip_longest(*streams.values(), fillvalue=end), 1):
         if missing := [name for name, entry in zip(streams, entries, strict=True) if entry is end]:
-            there = [name for name in streams if name not in missing]
-            raise BadInput(f"row {number}: no {' and no '.join(missing)}, but {' and '.join(there)}; expected as many")
-        candidate, owned, *given = entries
+            present_names = [name for name in streams if name not in missing]
+            raise BadInput(
+                f"row {number}: no {' and no '.join(missing)}, but {' and '.join(present_names)}; expected as many"
+            )
+        candidate, row_references, *row_weights = entries
         _check_tokens(number, "candidate", candidate)
-        if isinstance(owned, str) or not isinstance(owned, Sequence) or not len(owned):
-            raise BadInput(f"row {number}, references: expected a list of at least one, found {_shown(owned)}")
-        for reference in owned:
+        if isinstance(row_references, str) or not isinstance(row_references, Sequence) or not len(row_references):
+            raise BadInput(
+                f"row {number}, references: expected a list of at least one, found {_format_value(row_references)}"
+            )
+        for reference in row_references:
             if type(reference) is not list:  # a call for each of 27 references is a third of the reading
                 _check_tokens(number, "references", reference)
-        checked = _checked(number, given[0], len(owned), low, high) if given else [1.0] * len(owned)
-        yield _Row(number, candidate, owned, checked)
+        weight_values = (
+            _check_weights(number, row_weights[0], len(row_references), low, high)
+            if row_weights
+            else [1.0] * len(row_references)
+        )
+        yield _Row(number, candidate, row_references, weight_values)
 
 
 def _check_tokens(number: int, field: str, tokens: object) -> None:
     """Text as it is would be read as a list of characters."""
     if isinstance(tokens, str) or not isinstance(tokens, Sequence):
-        raise BadInput(f"row {number}, {field}: expected a list of tokens, found {_shown(tokens)}")
+        raise BadInput(f"row {number}, {field}: expected a list of tokens, found {_format_value(tokens)}")
 
 
-def _checked(number: int, weights: object, expected: int, low: float, high: float) -> list[float]:
+def _check_weights(number: int, weights: object, expected: int, low: float, high: float) -> list[float]:
     """The weights of a row as floats."""
-    given = weights.tolist() if isinstance(weights, np.ndarray) else weights
-    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != expected:
-        raise BadInput(f"row {number}, weights: expected a list of {expected}, as of references, found {_shown(given)}")
-    if set(map(type, given)) == {float} and all(low <= weight <= high for weight in given):
-        return list(given)  # as nearly all are, so that the rest may take its time
-    for weight in given:
+    values = weights.tolist() if isinstance(weights, np.ndarray) else weights
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != expected:
+        raise BadInput(
+            f"row {number}, weights: expected a list of {expected}, as of references, found {_format_value(values)}"
+        )
+    if set(map(type, values)) == {float} and all(low <= weight <= high for weight in values):
+        return list(values)  # as nearly all are, so that the rest may take its time
+    for weight in values:
         is_number = isinstance(weight, Real) and not isinstance(weight, bool)
         if not is_number or not math.isfinite(weight) or not low <= weight <= high:
             raise BadInput(
-                f"row {number}, weights: expected numbers between {low:g} and {high:g}, found {_shown(weight)}"
+                f"row {number}, weights: expected numbers between {low:g} and {high:g}, found {_format_value(weight)}"
             )
-    return [float(weight) for weight in given]
+    return [float(weight) for weight in values]
 
 
-def _batch(rows: list[_Row]) -> Batch:
+def _build_batch(rows: list[_Row]) -> Batch:
     """The rows as numbers."""
-    known: defaultdict[str, int] = defaultdict(count().__next__)
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
     references = [*chain.from_iterable(row.references for row in rows)]
     try:
-        words, ends = _numbered([row.candidate for row in rows], known)
-        ref_words, ref_ends = _numbered(references, known)
+        words, ends = _number_tokens([row.candidate for row in rows], numbers)
+        ref_words, ref_ends = _number_tokens(references, numbers)
     except TypeError:  # what cannot be hashed, such as a list of lists
-        raise _not_text(rows) from None
-    if not all(issubclass(kind, str) for kind in set(map(type, known))):
-        raise _not_text(rows)
+        raise _find_non_text(rows) from None
+    if not all(issubclass(kind, str) for kind in set(map(type, numbers))):
+        raise _find_non_text(rows)
     owner = np.repeat(np.arange(len(rows)), [len(row.references) for row in rows]).astype(np.int64)
     weights = np.fromiter(chain.from_iterable(row.weights for row in rows), np.float64, count=len(references))
-    return Batch(words, ends, ref_words, ref_ends, owner, weights, list(known))
+    return Batch(words, ends, ref_words, ref_ends, owner, weights, list(numbers))
 
 
-def _numbered(texts: list[Tokens], known: defaultdict[str, int]) -> tuple[Ints, Ints]:
+def _number_tokens(texts: list[Tokens], numbers: defaultdict[str, int]) -> tuple[Ints, Ints]:
     """The number of each token of all texts, new ones as they come, and where each text ends."""
     ends = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([*map(len, texts)], out=ends[1:])
-    return np.fromiter(map(known.__getitem__, chain.from_iterable(texts)), np.int64, count=ends[-1]), ends
+    return np.fromiter(map(numbers.__getitem__, chain.from_iterable(texts)), np.int64, count=ends[-1]), ends
 
 
-def _not_text(rows: list[_Row]) -> BadInput:
+def _find_non_text(rows: list[_Row]) -> BadInput:
     """The first token that is no text."""
     for row in rows:
         fields: dict[str, Iterable[object]] = {
@@ -170,11 +180,13 @@ def _not_text(rows: list[_Row]) -> BadInput:
         for name, tokens in fields.items():
             for token in tokens:
                 if not isinstance(token, str):
-                    return BadInput(f"row {row.number}, {name}: expected tokens that are text, found {_shown(token)}")
+                    return BadInput(
+                        f"row {row.number}, {name}: expected tokens that are text, found {_format_value(token)}"
+                    )
     raise AssertionError("every token is text")
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """The start of a value as it goes into a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

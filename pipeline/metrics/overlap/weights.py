@@ -21,7 +21,7 @@ DEFAULT = "s/5"
 PRESETS: dict[str, Callable[[Floats, Ints], Floats]] = {
     "s/5": lambda grades, _: grades / HIGHEST,
     "(s-1)/4": lambda grades, _: (grades - LOWEST) / (HIGHEST - LOWEST),
-    "s/max": lambda grades, article: grades / _highest(grades, article),
+    "s/max": lambda grades, article: grades / _find_highest(grades, article),
     "none": lambda grades, _: np.ones_like(grades),
 }
 """Grades [m] and the number of each one's article [m] -> weights [m]. Only `(s-1)/4` gives the lowest grade no weight;
@@ -45,19 +45,19 @@ def normalise(
     """
     if preset not in PRESETS:
         raise ValueError(f"preset should be one of {', '.join(PRESETS)}, not {preset!r}")
-    given = pl.Series("grade", grades, strict=False).cast(pl.Float64).to_numpy()  # null becomes NaN
-    outside = np.flatnonzero(~((given >= LOWEST) & (given <= HIGHEST)))
+    values = pl.Series("grade", grades, strict=False).cast(pl.Float64).to_numpy()  # null becomes NaN
+    outside = np.flatnonzero(~((values >= LOWEST) & (values <= HIGHEST)))
     if len(outside):
         row = outside[0]
-        raise BadInput(f"row {row + 1}, grade: expected {LOWEST} to {HIGHEST}, found {given[row]:g}")
-    names = pl.Series("article", [0] * len(given) if articles is None else articles, strict=False)
-    if len(names) != len(given):
-        raise ValueError(f"expected an article for each of {len(given)} grades, got {len(names)}")
-    return PRESETS[preset](given, names.rank("dense").fill_null(0).to_numpy().astype(np.int64))
+        raise BadInput(f"row {row + 1}, grade: expected {LOWEST} to {HIGHEST}, found {values[row]:g}")
+    names = pl.Series("article", [0] * len(values) if articles is None else articles, strict=False)
+    if len(names) != len(values):
+        raise ValueError(f"expected an article for each of {len(values)} grades, got {len(names)}")
+    return PRESETS[preset](values, names.rank("dense").fill_null(0).to_numpy().astype(np.int64))
 
 
-def _highest(grades: Floats, article: Ints) -> Floats:
+def _find_highest(grades: Floats, article: Ints) -> Floats:
     """The highest grade of each one's article."""
-    highest = np.zeros(article.max(initial=0) + 1)
-    np.maximum.at(highest, article, grades)
-    return highest[article]
+    maxima = np.zeros(article.max(initial=0) + 1)
+    np.maximum.at(maxima, article, grades)
+    return maxima[article]

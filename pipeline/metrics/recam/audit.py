@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
 
 _WORD = re.compile(r"\w+")
-_BESIDE = re.compile(r"\w+|[^\w\s]")  # what stands beside a placeholder may be a comma
+_TOKEN = re.compile(r"\w+|[^\w\s]")  # what stands beside a placeholder may be a comma
 _PRIOR = 1.0  # items that an option nobody has seen elsewhere is taken to have been in, a fifth of them right
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
@@ -78,35 +78,40 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():
         return pl.DataFrame(schema=schema)
-    given, labels = _ordered(items)
-    raw = np.array(given["options"].to_list())
+    ordered, labels = _sort_items(items)
+    raw = np.array(ordered["options"].to_list())
     options = np.char.lower(raw)
     is_right = np.arange(options.shape[1]) == labels[:, None]
-    right, offered = _elsewhere(options, is_right)
+    right, offered = _count_elsewhere(options, is_right)
     chance = 1 / options.shape[1]
-    articles = given.select(normalised())["article"]
+    articles = ordered.select(normalised())["article"]
     scores = {
         "often_right": right,
         "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
         "often_offered": offered,
-        "absent": -_held(options, [given["article"].to_list()]),
-        "in_question": _held(options, [given["question"].to_list()]),
-        "in_other_question": _held_by_others(options, articles, given["question"].to_list()),
+        "absent": -_find_in_texts(options, [ordered["article"].to_list()]),
+        "in_question": _find_in_texts(options, [ordered["question"].to_list()]),
+        "in_other_question": _find_in_other_questions(options, articles, ordered["question"].to_list()),
         "longest": np.char.str_len(options).astype(np.float64),
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
-        "central": _shared(options),
+        "central": _share_letters(options),
     }
-    place = _folds(articles, folds, seed)
-    own = list(_option_features(raw))
-    both = [
-        own_ + asked for own_, asked in zip(own, _question_features(options, articles, given["question"]), strict=True)
+    folds_by_item = _draw_folds(articles, folds, seed)
+    option_rows = list(_describe_options(raw))
+    question_rows = [
+        option_features + question_features
+        for option_features, question_features in zip(
+            option_rows, _describe_questions(options, articles, ordered["question"]), strict=True
+        )
     ]
-    counts = _counts_apart(options, is_right, place)
-    scores["option_only"], scores["question_only"] = (_learnt(rows, counts, is_right, place) for rows in (own, both))
+    counts = _build_count_features(options, is_right, folds_by_item)
+    scores["option_only"], scores["question_only"] = (
+        _cross_validate(rows, counts, is_right, folds_by_item) for rows in (option_rows, question_rows)
+    )
     rows = [
-        (way, *_accuracy(score, is_right, chance), len(labels))
+        (baseline, *_summarize_accuracy(score, is_right, chance), len(labels))
         for name, values in scores.items()
-        for way, score in ((name, values), (OPPOSITE[name], -values))
+        for baseline, score in ((name, values), (OPPOSITE[name], -values))
     ]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -114,21 +119,21 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
 _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
 
 
-def _ordered(items: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+def _sort_items(items: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Items and their options in an order of their own, since what is learnt depends on it a little, and the labels."""
-    given = items.select("article", "question", "options", gold=pl.col("options").list.get(pl.col("label")))
-    trimmed = given.with_columns(
+    with_gold = items.select("article", "question", "options", gold=pl.col("options").list.get(pl.col("label")))
+    trimmed = with_gold.with_columns(
         pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(), pl.col("gold").str.strip_chars()
     )
-    found = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
-    place = found.select(pl.col("options").list.eval(pl.element()).list.len())  # of one size, as an array has to be
-    if place["options"].n_unique() != 1:
+    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
+    sizes = ordered.select(pl.col("options").list.eval(pl.element()).list.len())  # of one size, as an array has to be
+    if sizes["options"].n_unique() != 1:
         raise ValueError("items should all have as many options")
-    labels = [options.index(gold) for options, gold in found.select("options", "gold").iter_rows()]
-    return found, np.array(labels, np.int64)
+    labels = [options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()]
+    return ordered, np.array(labels, np.int64)
 
 
-def _elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _count_elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """How often each option is right, and offered, in other items: [n, k] each."""
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)
@@ -137,81 +142,84 @@ def _elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[Floats,
     return right.astype(np.float64), offered.astype(np.float64)
 
 
-def _held(options: Words, texts: Sequence[Sequence[str]]) -> Floats:
+def _find_in_texts(options: Words, texts: Sequence[Sequence[str]]) -> Floats:
     """1 where a text of the item, of one of the lists of texts, holds the option as a word, else 0: [n, k]."""
     words = [{word for text in row for word in _WORD.findall(text.lower())} for row in zip(*texts, strict=True)]
-    return np.array([[option in held for option in row] for row, held in zip(options, words, strict=True)], np.float64)
+    return np.array(
+        [[option in text_words for option in row] for row, text_words in zip(options, words, strict=True)], np.float64
+    )
 
 
-def _held_by_others(options: Words, articles: pl.Series, questions: Sequence[str]) -> Floats:
+def _find_in_other_questions(options: Words, articles: pl.Series, questions: Sequence[str]) -> Floats:
     """1 where the question of another item on the same article holds the option, else 0: [n, k]."""
     rows = defaultdict(list)
     for row, article in enumerate(articles):
         rows[article].append(row)
-    others = [[one for one in rows[article] if one != row] for row, article in enumerate(articles)]
-    return _held(options, [["\n".join(questions[one] for one in each) for each in others]])
+    other_rows = [[other for other in rows[article] if other != row] for row, article in enumerate(articles)]
+    return _find_in_texts(options, [["\n".join(questions[other] for other in indices) for indices in other_rows]])
 
 
-def _letters(option: str) -> set[str]:
+def _list_letter_groups(option: str) -> set[str]:
     """Pairs and threes of letters, the word's ends among them."""
     text = f"<{option}>"
     return {text[i : i + n] for n in (2, 3) for i in range(len(text) - n + 1)}
 
 
-def _shared(options: Words) -> Floats:
+def _share_letters(options: Words) -> Floats:
     """The mean share of letter groups that an option has in common with each of the others: [n, k]."""
-    known = {option: _letters(option) for option in np.unique(options)}
-    found = np.zeros(options.shape)
-    for row, some in zip(found, options, strict=True):
-        groups = [known[option] for option in some]
-        for one in range(len(some)):
-            for other in range(one):
-                share = len(groups[one] & groups[other]) / len(groups[one] | groups[other])
-                row[one] += share
-                row[other] += share
-    found /= max(options.shape[1] - 1, 1)
-    return found
+    letters_by_option = {option: _list_letter_groups(option) for option in np.unique(options)}
+    shares = np.zeros(options.shape)
+    for row, row_options in zip(shares, options, strict=True):
+        groups = [letters_by_option[option] for option in row_options]
+        for first in range(len(row_options)):
+            for second in range(first):
+                share = len(groups[first] & groups[second]) / len(groups[first] | groups[second])
+                row[first] += share
+                row[second] += share
+    shares /= max(options.shape[1] - 1, 1)
+    return shares
 
 
-def _folds(articles: pl.Series, count: int, seed: int) -> npt.NDArray[np.int64]:
+def _draw_folds(articles: pl.Series, count: int, seed: int) -> npt.NDArray[np.int64]:
     """The fold of each item, those of one article in the same; fewer folds than asked for if articles are few."""
     distinct = articles.unique().sort()
-    place = np.random.default_rng(seed).permutation(len(distinct)) % count
-    return articles.replace_strict(distinct, pl.Series(place, dtype=pl.Int64)).to_numpy()
+    fold_numbers = np.random.default_rng(seed).permutation(len(distinct)) % count
+    return articles.replace_strict(distinct, pl.Series(fold_numbers, dtype=pl.Int64)).to_numpy()
 
 
-def _bin(count: float) -> int:
+def _bin_count(count: float) -> int:
     """0, 1, 2, 3 and then by doubling: counts of words grow so."""
     return int(count) if count < 4 else 2 + int(np.log2(count))
 
 
-def _suffix(word: str) -> str:
+def _find_suffix(word: str) -> str:
     return next((suffix for suffix in _SUFFIXES if word.endswith(suffix) and len(word) > len(suffix) + 1), "")
 
 
-def _option_features(raw: Words) -> Iterator[list[str]]:
+def _describe_options(raw: Words) -> Iterator[list[str]]:
     """What is to be seen of each option without the question and without labels, a list an option, row by row."""
     for row in raw:
-        low = [option.lower() for option in row]
-        suffixes = [_suffix(option) for option in low]
-        for j, option in enumerate(low):
-            others = [k for k in range(len(low)) if k != j]
-            alike = {
-                "suffix": sum(suffixes[k] == suffixes[j] for k in others),
-                "start": sum(low[k][:4] == option[:4] for k in others),
-                "end": sum(low[k][-2:] == option[-2:] for k in others),
-                "longer": sum(len(low[k]) > len(option) for k in others),
-                "capital": sum(row[k][:1].isupper() for k in others),
+        lowered = [option.lower() for option in row]
+        suffixes = [_find_suffix(option) for option in lowered]
+        for j, option in enumerate(lowered):
+            other_indices = [k for k in range(len(lowered)) if k != j]
+            likeness = {
+                "suffix": sum(suffixes[k] == suffixes[j] for k in other_indices),
+                "start": sum(lowered[k][:4] == option[:4] for k in other_indices),
+                "end": sum(lowered[k][-2:] == option[-2:] for k in other_indices),
+                "longer": sum(len(lowered[k]) > len(option) for k in other_indices),
+                "capital": sum(row[k][:1].isupper() for k in other_indices),
             }
             yield [
                 f"w {option}", f"suffix {suffixes[j]}", f"size {min(len(option), 15)}",
                 f"is capital {row[j][:1].isupper()}", f"mark {'-' in option} {option.isalpha()}",
-                *(f"g {group}" for group in sorted(_letters(option))), *(f"{name} {n}" for name, n in alike.items()),
+                *(f"g {group}" for group in sorted(_list_letter_groups(option))),
+                *(f"{name} {n}" for name, n in likeness.items()),
             ]  # fmt: skip
 
 
-def _counts_apart(
-    options: Words, is_right: npt.NDArray[np.bool_], place: npt.NDArray[np.int64]
+def _build_count_features(
+    options: Words, is_right: npt.NDArray[np.bool_], item_folds: npt.NDArray[np.int64]
 ) -> Callable[[int], list[list[str]]]:
     """How often options are right and wrong, for a model that is to answer one fold: a list an option, row by row.
 
@@ -222,98 +230,109 @@ def _counts_apart(
     """
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)
-    folds = int(place.max()) + 1
+    folds = int(item_folds.max()) + 1
     by_fold = np.zeros((2, folds, len(words)))
     for kind, mask in enumerate((is_right, ~is_right)):
-        np.add.at(by_fold[kind], (np.broadcast_to(place[:, None], ids.shape)[mask], ids[mask]), 1)
+        np.add.at(by_fold[kind], (np.broadcast_to(item_folds[:, None], ids.shape)[mask], ids[mask]), 1)
     total = by_fold.sum(axis=1)
 
     def features(answered: int) -> list[list[str]]:
-        apart = np.where(place == answered, (answered + 1) % folds, place)[:, None]
-        right, wrong = (total[k][ids] - by_fold[k, answered][ids] - by_fold[k, apart, ids] for k in range(2))
+        left_out_fold = np.where(item_folds == answered, (answered + 1) % folds, item_folds)[:, None]
+        right, wrong = (total[k][ids] - by_fold[k, answered][ids] - by_fold[k, left_out_fold, ids] for k in range(2))
         order = [
             np.argsort(np.argsort(table, axis=1), axis=1) for table in (right / (right + wrong + 1), right + wrong)
         ]
         rows = zip(*(table.ravel().tolist() for table in (right, wrong, *order)), strict=True)
         return [
             [
-                f"right {_bin(r)}",
-                f"wrong {_bin(w)}",
-                f"both {_bin(r)} {_bin(w)}",
-                f"rank {one} {r == 0}",
-                f"offer {two}",
+                f"right {_bin_count(right_count)}",
+                f"wrong {_bin_count(wrong_count)}",
+                f"both {_bin_count(right_count)} {_bin_count(wrong_count)}",
+                f"rank {share_rank} {right_count == 0}",
+                f"offer {offer_rank}",
             ]
-            for r, w, one, two in rows
+            for right_count, wrong_count, share_rank, offer_rank in rows
         ]
 
     return features
 
 
-def _question_features(options: Words, articles: pl.Series, questions: pl.Series) -> Iterator[list[str]]:
+def _describe_questions(options: Words, articles: pl.Series, questions: pl.Series) -> Iterator[list[str]]:
     """What is to be seen of each option with its question, a list an option, row by row."""
-    cut = [[_BESIDE.findall(part.lower()) for part in question.split(PLACEHOLDER, 1)] for question in questions]
-    cut = [[*parts, []][:2] for parts in cut]
-    everywhere, within = _pairs(cut, articles, set(options.ravel().tolist()))
-    for row, article, (before, after) in zip(options, articles, cut, strict=True):
-        near = {"l1": (before[-1:] or ["^"])[0], "r1": (after[:1] or ["$"])[0]}
-        near |= {"l2": " ".join(["^", *before][-2:]), "r2": " ".join([*after, "$"][:2])}
-        far = sorted({word for word in before + after if len(word) > 3})
-        for option in row.tolist():
-            shapes = (option, option[-3:], option[-2:], option[-1:], f"{option[0] in 'aeiou'} start", _suffix(option))
-            beside = {"l": (near["l1"], option), "r": (option, near["r1"])}
-            counts = {side: everywhere[pair] - within[article, pair] for side, pair in beside.items()}
+    question_parts = [
+        [_TOKEN.findall(part.lower()) for part in question.split(PLACEHOLDER, 1)] for question in questions
+    ]
+    question_parts = [[*parts, []][:2] for parts in question_parts]
+    everywhere, within = _count_pairs(question_parts, articles, set(options.ravel().tolist()))
+    for row_options, article, (before, after) in zip(options, articles, question_parts, strict=True):
+        near_words = {"l1": (before[-1:] or ["^"])[0], "r1": (after[:1] or ["$"])[0]}
+        near_words |= {"l2": " ".join(["^", *before][-2:]), "r2": " ".join([*after, "$"][:2])}
+        far_words = sorted({word for word in before + after if len(word) > 3})
+        for option in row_options.tolist():
+            shapes = (
+                option,
+                option[-3:],
+                option[-2:],
+                option[-1:],
+                f"{option[0] in 'aeiou'} start",
+                _find_suffix(option),
+            )
+            neighbour_pairs = {"l": (near_words["l1"], option), "r": (option, near_words["r1"])}
+            counts = {side: everywhere[pair] - within[article, pair] for side, pair in neighbour_pairs.items()}
             yield [
-                *(f"{side} {word}|{shape}" for side, word in near.items() for shape in shapes),
-                *(f"q {word}|{option}" for word in far),
-                *(f"q {word}|{option[-2:]}" for word in far),
-                *(f"beside {side} {_bin(count)}" for side, count in counts.items()),
+                *(f"{side} {word}|{shape}" for side, word in near_words.items() for shape in shapes),
+                *(f"q {word}|{option}" for word in far_words),
+                *(f"q {word}|{option[-2:]}" for word in far_words),
+                *(f"beside {side} {_bin_count(count)}" for side, count in counts.items()),
             ]
 
 
 _Pairs = Counter[tuple[str, str]]
 
 
-def _pairs(cut: list[list[list[str]]], articles: pl.Series, known: set[str]) -> tuple[_Pairs, Counter[object]]:
+def _count_pairs(
+    question_parts: list[list[list[str]]], articles: pl.Series, option_words: set[str]
+) -> tuple[_Pairs, Counter[object]]:
     """How often two words stand side by side in questions, one of them an option: in all, and in those of an article.
 
     A question that several items have in parts counts once for each.
     """
     everywhere: _Pairs = Counter()
     within: Counter[object] = Counter()
-    for article, parts in zip(articles, cut, strict=True):
+    for article, parts in zip(articles, question_parts, strict=True):
         for part in parts:
             for pair in pairwise(part):
-                if pair[0] in known or pair[1] in known:
+                if pair[0] in option_words or pair[1] in option_words:
                     everywhere[pair] += 1
                     within[article, pair] += 1
     return everywhere, within
 
 
-def _learnt(
+def _cross_validate(
     rows: list[list[str]], counts: Callable[[int], list[list[str]]], is_right: npt.NDArray[np.bool_],
-    place: npt.NDArray[np.int64],
+    item_folds: npt.NDArray[np.int64],
 ) -> Floats:  # fmt: skip
     """What a linear model says of each option that was fitted to the items of other folds: [n, k]."""
     from scipy.sparse import hstack
     from sklearn.feature_extraction import FeatureHasher
     from sklearn.linear_model import LogisticRegression
 
-    found = np.zeros(is_right.shape)
-    if len(np.unique(place)) < 2:
-        return found
+    scores = np.zeros(is_right.shape)
+    if len(np.unique(item_folds)) < 2:
+        return scores
     fixed = FeatureHasher(2**19, input_type="string", alternate_sign=False).transform(rows)
     hasher = FeatureHasher(2**12, input_type="string", alternate_sign=False)
-    target, of_option = is_right.ravel(), np.repeat(place, is_right.shape[1])
-    for fold in np.unique(place):
+    target, option_folds = is_right.ravel(), np.repeat(item_folds, is_right.shape[1])
+    for fold in np.unique(item_folds):
         table = hstack([fixed, hasher.transform(counts(int(fold)))], format="csr")
         table = table[:, np.unique(table.indices)]  # liblinear's vectors are dense, and few of the buckets are used
         model = LogisticRegression(C=_STRENGTH, solver="liblinear", random_state=0)
-        model.fit(table[of_option != fold], target[of_option != fold])
-        found[place == fold] = model.decision_function(table[of_option == fold]).reshape(-1, is_right.shape[1])
-    return found
+        model.fit(table[option_folds != fold], target[option_folds != fold])
+        scores[item_folds == fold] = model.decision_function(table[option_folds == fold]).reshape(-1, is_right.shape[1])
+    return scores
 
 
-def _accuracy(scores: Floats, is_right: npt.NDArray[np.bool_], chance: float) -> tuple[float | None, ...]:
+def _summarize_accuracy(scores: Floats, is_right: npt.NDArray[np.bool_], chance: float) -> tuple[float | None, ...]:
     """Accuracy and the numbers behind it: the mean share of right options among the best ones of each item."""
     scores = scores.round(9)  # sums of the same numbers in another order are no better
     best = scores == scores.max(axis=1, keepdims=True)

@@ -31,7 +31,7 @@ class Interval(NamedTuple):
     n: int
 
 
-class Paired(NamedTuple):
+class Comparison(NamedTuple):
     """How much more often one reader is right than another, and how likely so much is if they were equally good."""
 
     difference: float
@@ -54,13 +54,15 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAW
     Raises:
         ValueError: no items, one without an answer (null), or not as many groups as items.
     """
-    right = _answers(is_right)
-    found = classification.interval(np.ones_like(right), right, "accuracy", groups=groups, draws=draws, seed=seed)
-    return Interval(*found, len(right))
+    right = _check_answers(is_right)
+    interval = classification.estimate_interval(
+        np.ones_like(right), right, "accuracy", groups=groups, draws=draws, seed=seed
+    )
+    return Interval(*interval, len(right))
 
 
-def by(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.DataFrame:
-    """Accuracy by part of speech of the gold word, length of the passage (`length_bins`), place of the right option, …
+def measure_groups(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.DataFrame:
+    """Accuracy by part of speech of the gold word, length of the passage (`bin_lengths`), place of the right option, …
 
     The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
     one article count as one answer for it, which makes it wide rather than narrow.
@@ -76,21 +78,21 @@ def by(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.D
     Raises:
         ValueError: as of `accuracy`, or not as many values as items.
     """
-    right = _answers(is_right)
+    right = _check_answers(is_right)
     if len(values) != len(right):
         raise ValueError(f"expected a value for each of {len(right)} items, got {len(values)}")
-    unit = number_units(range(len(right)) if groups is None else groups, len(right))
-    rows = pl.DataFrame({"value": values, "right": right, "unit": unit})
-    found = (
+    units = number_units(range(len(right)) if groups is None else groups, len(right))
+    rows = pl.DataFrame({"value": values, "right": right, "unit": units})
+    group_rows = (
         rows.group_by("value")
         .agg(n=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean(), units=pl.col("unit").n_unique())
         .sort("value", nulls_last=True)
     )
-    low, high = wilson(found["accuracy"].to_numpy(), found["units"].to_numpy().astype(np.int64))
-    return found.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)
+    low, high = wilson(group_rows["accuracy"].to_numpy(), group_rows["units"].to_numpy().astype(np.int64))
+    return group_rows.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)
 
 
-def length_bins(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -> pl.Series:
+def bin_lengths(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -> pl.Series:
     """The bin of each length, as an Enum in order, such as `0–120`, `121–250`, `251+`.
 
     Args:
@@ -106,24 +108,26 @@ def length_bins(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -
     numbers = lengths.cast(pl.Int64).to_numpy()
     ends = list(edges)
     if not ends:
-        cut = np.quantile(numbers, np.arange(1, count) / count, method="inverted_cdf")
-        ends = [end for end in np.unique(cut).tolist() if end < numbers.max()]
-    if any(one >= other for one, other in pairwise([-1, *ends])):
+        inner_edges = np.quantile(numbers, np.arange(1, count) / count, method="inverted_cdf")
+        ends = [end for end in np.unique(inner_edges).tolist() if end < numbers.max()]
+    if any(edge >= next_edge for edge, next_edge in pairwise([-1, *ends])):
         raise ValueError(f"edges should grow from 0, not {ends}")
     starts = [0, *(end + 1 for end in ends)]
     labels = [*(f"{start}–{end}" for start, end in zip(starts, ends, strict=False)), f"{starts[-1]}+"]
-    place = np.searchsorted(np.array(ends, np.int64), numbers)
-    return pl.Series(lengths.name, np.array(labels)[place], dtype=pl.Enum(labels))
+    bin_index = np.searchsorted(np.array(ends, np.int64), numbers)
+    return pl.Series(lengths.name, np.array(labels)[bin_index], dtype=pl.Enum(labels))
 
 
-def paired(one: Rights, other: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Paired:
-    """How much more often `one` is right than `other`, by a paired bootstrap over the same items.
+def compare(
+    first: Rights, second: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
+) -> Comparison:
+    """How much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
     p is that of `resample.p_value`. McNemar's test stands beside for single items.
 
     Args:
-        one: whether the first reader is right, [n].
-        other: whether the second one is, about the same items in the same order.
+        first: whether the first reader is right, [n].
+        second: whether the second reader is, about the same items in the same order.
         groups: the article of each item, [n]; by default single items are drawn.
         draws: samples drawn with replacement.
         seed: of the draws.
@@ -131,15 +135,17 @@ def paired(one: Rights, other: Rights, groups: Names | None = None, *, draws: in
     Raises:
         ValueError: as of `accuracy`, or not as many answers of one as of the other.
     """
-    ours, theirs = _answers(one), _answers(other)
-    if len(ours) != len(theirs):
-        raise ValueError(f"expected answers to the same items, got {len(ours)} and {len(theirs)}")
-    truth = np.ones_like(ours)
-    found = classification.paired(truth, ours, theirs, "accuracy", groups=groups, draws=draws, seed=seed)
-    return Paired(*found, classification.mcnemar(truth, ours, theirs), len(ours))
+    first_answers, second_answers = _check_answers(first), _check_answers(second)
+    if len(first_answers) != len(second_answers):
+        raise ValueError(f"expected answers to the same items, got {len(first_answers)} and {len(second_answers)}")
+    truth = np.ones_like(first_answers)
+    comparison = classification.compare(
+        truth, first_answers, second_answers, "accuracy", groups=groups, draws=draws, seed=seed
+    )
+    return Comparison(*comparison, classification.mcnemar(truth, first_answers, second_answers), len(first_answers))
 
 
-def cross(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
+def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     """How much readers lose on a test set when they were trained on the other subtask (section 4.3; REC-30).
 
     Args:
@@ -158,11 +164,11 @@ def cross(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     is_home = pl.col("trained_on") == pl.col("tested_on")
     home = cells.filter(is_home).select(*keys, "tested_on", home="accuracy")
     away = cells.filter(~is_home).select(*keys, "tested_on", "trained_on", away="accuracy")
-    found = away.join(home, on=[*keys, "tested_on"], how="left", maintain_order="left", nulls_equal=True)
-    return found.select(*keys, "tested_on", "trained_on", "home", "away", drop=pl.col("home") - pl.col("away"))
+    losses = away.join(home, on=[*keys, "tested_on"], how="left", maintain_order="left", nulls_equal=True)
+    return losses.select(*keys, "tested_on", "trained_on", "home", "away", drop=pl.col("home") - pl.col("away"))
 
 
-def _answers(is_right: Rights) -> npt.NDArray[np.int64]:
+def _check_answers(is_right: Rights) -> npt.NDArray[np.int64]:
     """1 where the reader is right, else 0."""
     answers = pl.Series("is_right", is_right, dtype=pl.Boolean)
     if not len(answers) or answers.null_count():

@@ -23,7 +23,7 @@ class Retrieval(NamedTuple):
     row_count: int
 
 
-def ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
+def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
     """Place of the right word in each list, from 1; 0 where it is not there: int64 [n].
 
     Raises:
@@ -31,42 +31,44 @@ def ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
     """
     if len(candidates) != len(right):
         raise ValueError(f"expected a right word for each of {len(candidates)} lists, got {len(right)}")
-    found = (
-        next((place for place, one in enumerate(listed, 1) if one == word), 0)
-        for listed, word in zip(candidates, right, strict=True)
+    positions = (
+        next((place for place, candidate in enumerate(ranked_words, 1) if candidate == word), 0)
+        for ranked_words, word in zip(candidates, right, strict=True)
     )
-    return np.fromiter(found, np.int64, len(right))
+    return np.fromiter(positions, np.int64, len(right))
 
 
-def mrr(found: Ranks) -> float:
+def mrr(ranks: Ranks) -> float:
     """Mean reciprocal rank (Craswell, 2009); a word that is not in its list counts 0, so short lists lower it.
 
     Args:
-        found: of `ranks`, [n].
+        ranks: of `find_ranks`, [n].
     """
-    _checked(found)
-    return float(np.mean(np.where(found > 0, 1 / np.maximum(found, 1), 0.0)))
+    _check_ranks(ranks)
+    return float(np.mean(np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0)))
 
 
-def recall(found: Ranks, k: int) -> float:
+def recall(ranks: Ranks, k: int) -> float:
     """Share of words that are among the first k of their lists.
 
     Args:
-        found: of `ranks`, [n].
+        ranks: of `find_ranks`, [n].
         k: 1 or more; the lists should be as long or hold all there is.
     """
-    _checked(found)
+    _check_ranks(ranks)
     if k < 1:
         raise ValueError(f"k should be 1 or more, not {k}")
-    return float(np.mean((found > 0) & (found <= k)))
+    return float(np.mean((ranks > 0) & (ranks <= k)))
 
 
-def _checked(found: Ranks) -> None:
-    if not len(found) or found.min() < 0:
+def _check_ranks(ranks: Ranks) -> None:
+    if not len(ranks) or ranks.min() < 0:
         raise ValueError("expected at least one rank, and none below 0")
 
 
 def report(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Retrieval:
     """All numbers of some lists and their right words."""
-    found = ranks(candidates, right)
-    return Retrieval(mrr(found), recall(found, 1), recall(found, 5), recall(found, 10), len(found))
+    word_ranks = find_ranks(candidates, right)
+    return Retrieval(
+        mrr(word_ranks), recall(word_ranks, 1), recall(word_ranks, 5), recall(word_ranks, 10), len(word_ranks)
+    )

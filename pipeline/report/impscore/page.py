@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
-from pipeline.metrics.impscore.implicitness import figure_3, quantiles
+from pipeline.metrics.impscore.implicitness import compute_quantiles, tabulate_figure_3
 from pipeline.report import sections
 from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
@@ -95,7 +95,7 @@ def _tested(rows: pl.DataFrame) -> pl.DataFrame:
 def _separation(triples: pl.DataFrame) -> Section:
     rows = _tested(triples)
     rows = rows.filter(pl.col("split") == rows["split"][0])
-    numbers = dict(figure_3(rows).select("metric", "value").iter_rows())
+    numbers = dict(tabulate_figure_3(rows).select("metric", "value").iter_rows())
     implicit, explicit = (number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
     near, far = (number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
@@ -109,7 +109,7 @@ def _separation(triples: pl.DataFrame) -> Section:
         f"and negative ones {far}; the paper has 1.296 and 0.514, 0.685 and 1.675 (section 5.2, figure 3).",
         model_figures.violins(rows, rows["split"][0]),
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
-        [[name, *map(number, (float(v.to_numpy().mean()), *quantiles(v)))] for name, v in values.items()],
+        [[name, *map(number, (float(v.to_numpy().mean()), *compute_quantiles(v)))] for name, v in values.items()],
     )
 
 

@@ -252,7 +252,10 @@ def matrix(frame: pl.DataFrame) -> str:
     """
     rows, columns = (subtasks_of(plot.some_rows(frame)[name]) for name in ("trained_on", "tested_on"))
     cells = {(row["trained_on"], row["tested_on"]): row for row in frame.iter_rows(named=True)}
-    drops = {(row["trained_on"], row["tested_on"]): row["drop"] for row in reading.cross(frame).iter_rows(named=True)}
+    drops = {
+        (row["trained_on"], row["tested_on"]): row["drop"]
+        for row in reading.compare_subtasks(frame).iter_rows(named=True)
+    }
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
     counts = {name: max(row["n"] for (_, there), row in cells.items() if there == name) for name in columns}
     with plot.drawing():

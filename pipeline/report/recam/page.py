@@ -258,7 +258,10 @@ def _compared(frame: pl.DataFrame) -> Section:
 
 def _matrix(frame: pl.DataFrame) -> Section:
     frame = _ordered(frame, "tested_on", "trained_on")
-    drops = {(row["trained_on"], row["tested_on"]): row["drop"] for row in reading.cross(frame).iter_rows(named=True)}
+    drops = {
+        (row["trained_on"], row["tested_on"]): row["drop"]
+        for row in reading.compare_subtasks(frame).iter_rows(named=True)
+    }
     said = [
         f"on {tested_on} who learnt {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} who learnt it"
         for (trained_on, tested_on), drop in drops.items()

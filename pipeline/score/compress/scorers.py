@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.metrics.ndd import comparisons, weights
 from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import Divergence, blocks, divergences
+from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Scorer = Callable[[Sequence[Sentence], Sequence[IndexArray]], list[Floats]]
 """Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing."""
 
-_ASKS = 1 << 17  # neighbours that are gone through at a time
+_BLOCK_WORDS = 1 << 17  # neighbours that are gone through at a time
 
 
 class TokenModel(Protocol):
@@ -44,37 +44,40 @@ def ndd(
         nu: decay for later words; below 1 these are dropped more easily.
         is_fast: only the words that touch the span count.
     """
-    of = weights.WEIGHTS[weighting]
+    weigh = weights.WEIGHTS[weighting]
 
-    def some(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        every, one, other, weight, owner, span = [*sentences], [], [], [], [], 0
+    def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
+        texts, first_places, second_places, weight, owner, span = [*sentences], [], [], [], [], 0
         for number, (words, candidates) in enumerate(zip(sentences, spans, strict=True)):
             length = len(words)
             for start, end in candidates.tolist():
-                counts = of(length, start, end, mu) * weights.decay(length, start, end, nu)
+                counts = weigh(length, start, end, mu) * weights.decay(length, start, end, nu)
                 if is_fast:
                     counts *= weights.is_adjacent(length, start, end)
-                there = np.flatnonzero(counts)
-                before = there + (there >= start) * (end - start)
-                one.append(np.stack([np.full(len(there), number), before], axis=1))
-                other.append(np.stack([np.full(len(there), len(every)), there], axis=1))
-                weight.append(counts[there])
-                owner.append(np.full(len(there), span))
-                every.append([*words[:start], *words[end:]])
+                neighbours = np.flatnonzero(counts)
+                sentence_places = neighbours + (neighbours >= start) * (end - start)
+                first_places.append(np.stack([np.full(len(neighbours), number), sentence_places], axis=1))
+                second_places.append(np.stack([np.full(len(neighbours), len(texts)), neighbours], axis=1))
+                weight.append(counts[neighbours])
+                owner.append(np.full(len(neighbours), span))
+                texts.append([*words[:start], *words[end:]])
                 span += 1
         if not span:
             return [np.empty(0) for _ in spans]
-        apart = divergences(model, every, np.concatenate(one), np.concatenate(other), divergence)
-        costs = np.bincount(np.concatenate(owner), np.concatenate(weight) * apart, span)
-        return np.split(costs, np.cumsum([len(each) for each in spans])[:-1])
+        values = divergences(model, texts, np.concatenate(first_places), np.concatenate(second_places), divergence)
+        costs = np.bincount(np.concatenate(owner), np.concatenate(weight) * values, span)
+        return np.split(costs, np.cumsum([len(sentence_spans) for sentence_spans in spans])[:-1])
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
         """As many sentences at once as are quick to go through and small to hold."""
-        asks = [len(each) * (2 if is_fast else len(words)) for words, each in zip(sentences, spans, strict=True)]
-        found: list[Floats] = []
-        for start, end in blocks(asks, _ASKS):
-            found += some(sentences[start:end], spans[start:end])
-        return found
+        ask_counts = [
+            len(sentence_spans) * (2 if is_fast else len(words))
+            for words, sentence_spans in zip(sentences, spans, strict=True)
+        ]
+        span_costs: list[Floats] = []
+        for start, end in split_blocks(ask_counts, _BLOCK_WORDS):
+            span_costs += score_block(sentences[start:end], spans[start:end])
+        return span_costs
 
     return score
 
@@ -86,11 +89,13 @@ def perplexity(model: MaskedModel) -> Scorer:
     """
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        found = []
+        costs = []
         for words, candidates in zip(sentences, spans, strict=True):
-            told = comparisons.perplexity(model, [words, *remains(words, candidates)])["log_perplexity"].to_numpy()
-            found.append(told[1:] - told[0])
-        return found
+            log_perplexity = comparisons.perplexity(model, [words, *list_remainders(words, candidates)])[
+                "log_perplexity"
+            ].to_numpy()
+            costs.append(log_perplexity[1:] - log_perplexity[0])
+        return costs
 
     return score
 
@@ -99,13 +104,13 @@ def cosine(model: SentenceModel) -> Scorer:
     """1 - S_C: how far the vector of [CLS] turns (appendix E; NDD-32)."""
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        found = []
+        costs = []
         for words, candidates in zip(sentences, spans, strict=True):
-            rest = remains(words, candidates)
-            vectors = model.sentence_vectors([words, *rest]).double().cpu().numpy()
+            remainders = list_remainders(words, candidates)
+            vectors = model.sentence_vectors([words, *remainders]).double().cpu().numpy()
             norms = np.linalg.norm(vectors, axis=1)
-            found.append(1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny))
-        return found
+            costs.append(1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny))
+        return costs
 
     return score
 
@@ -117,25 +122,25 @@ def bertscore(model: TokenModel) -> Scorer:
     """
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        found = []
+        span_costs = []
         for words, candidates in zip(sentences, spans, strict=True):
-            whole = _unit(next(iter(model.states([words])))[1])
+            reference = _normalise(next(iter(model.states([words])))[1])
             costs = np.empty(len(candidates))
-            for row, states in model.states(remains(words, candidates)):
-                near = _unit(states) @ whole.T
-                precision, recall = (float(near.amax(dim=side).mean()) for side in (1, 0))
+            for row, states in model.states(list_remainders(words, candidates)):
+                similarity = _normalise(states) @ reference.T
+                precision, recall = (float(similarity.amax(dim=side).mean()) for side in (1, 0))
                 costs[row] = 1 - 2 * precision * recall / (precision + recall)
-            found.append(costs)
-        return found
+            span_costs.append(costs)
+        return span_costs
 
     return score
 
 
-def _unit(states: "Tensor") -> "Tensor":
-    found: Tensor = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
-    return found
+def _normalise(states: "Tensor") -> "Tensor":
+    unit: Tensor = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    return unit
 
 
-def remains(words: Sentence, spans: IndexArray) -> list[Sentence]:
+def list_remainders(words: Sentence, spans: IndexArray) -> list[Sentence]:
     """What remains of a sentence without each span."""
     return [[*words[:start], *words[end:]] for start, end in spans.tolist()]

@@ -45,26 +45,26 @@ class Compression(NamedTuple):
     """Round, start and end of each span that was dropped, in places of what was left before that round."""
 
     @property
-    def kept(self) -> npt.NDArray[np.bool_]:
+    def is_kept(self) -> npt.NDArray[np.bool_]:
         """Which words stay: [n]."""
         return self.after(int(self.rounds.max(initial=0)))
 
     def after(self, number: int) -> npt.NDArray[np.bool_]:
         """Which words stay after so many rounds: [n]."""
-        stays: npt.NDArray[np.bool_] = (self.rounds == 0) | (self.rounds > number)
-        return stays
+        is_kept: npt.NDArray[np.bool_] = (self.rounds == 0) | (self.rounds > number)
+        return is_kept
 
 
-class _Left(NamedTuple):
+class _Remaining(NamedTuple):
     """What is left of a sentence."""
 
-    at: IndexArray  # places in the sentence
+    places: IndexArray  # places in the sentence
     heads: Tree | None
 
 
 def compress(
     sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None,
-    heads: Sequence[Tree] | None = None, done: Callable[[int], None] = lambda _: None,
+    heads: Sequence[Tree] | None = None, on_progress: Callable[[int], None] = lambda _: None,
 ) -> list[Compression]:  # fmt: skip
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
 
@@ -78,7 +78,7 @@ def compress(
         scorer: what dropping a span costs; all sentences of a round are scored in one call.
         search: the numbers.
         heads: of each sentence's words, -1 at the root; then only whole subtrees are dropped.
-        done: told the number of sentences that are finished.
+        on_progress: called with the number of sentences that were finished.
 
     Returns:
         One for each sentence. At least one word is kept of a sentence that has any.
@@ -87,31 +87,38 @@ def compress(
         ValueError: a ratio outside (0, 1], or numbers below what they can be.
     """
     search = search or Search()
-    _check(search)
+    _check_search(search)
     longest = search.longest or (LONGEST if heads is None else LONGEST_SUBTREE)
-    left = [_Left(np.arange(len(words)), None if heads is None else heads[at]) for at, words in enumerate(sentences)]
-    wanted = [_words(len(words), search.ratio) for words in sentences]
-    found = [Compression(np.zeros(len(words), np.int64), []) for words in sentences]
+    remaining = [
+        _Remaining(np.arange(len(words)), None if heads is None else heads[index])
+        for index, words in enumerate(sentences)
+    ]
+    minimums = [_minimum_words(len(words), search.ratio) for words in sentences]
+    compressions = [Compression(np.zeros(len(words), np.int64), []) for words in sentences]
     limits = np.full(len(sentences), search.threshold if search.ratio is None else 0.0)
-    active, number = _unfinished(range(len(sentences)), left, wanted), 0
-    done(len(sentences) - len(active))
-    while active and (search.ratio is not None or number < search.rounds):
-        number += 1
-        candidates = [_candidates(left[at], longest, wanted[at], search.is_released) for at in active]
-        now = [[sentences[at][place] for place in left[at].at] for at in active]
-        costs = scorer(now, candidates)
-        going = []
-        for at, spans, cost in zip(active, candidates, costs, strict=True):
-            chosen, limits[at] = _chosen(spans, cost, limits[at], len(left[at].at) - wanted[at], search)
-            if chosen.any():
-                left[at] = _dropped(found[at], left[at], spans[chosen], number)
-                going.append(at)
-        before, active = len(active), _unfinished(going, left, wanted)
-        done(before - len(active))
-    return found
+    active, round_number = _list_unfinished(range(len(sentences)), remaining, minimums), 0
+    on_progress(len(sentences) - len(active))
+    while active and (search.ratio is not None or round_number < search.rounds):
+        round_number += 1
+        candidates = [
+            _list_candidates(remaining[index], longest, minimums[index], search.is_released) for index in active
+        ]
+        remaining_words = [[sentences[index][place] for place in remaining[index].places] for index in active]
+        costs = scorer(remaining_words, candidates)
+        changed = []
+        for index, spans, cost in zip(active, candidates, costs, strict=True):
+            is_chosen, limits[index] = _choose_spans(
+                spans, cost, limits[index], len(remaining[index].places) - minimums[index], search
+            )
+            if is_chosen.any():
+                remaining[index] = _drop_spans(compressions[index], remaining[index], spans[is_chosen], round_number)
+                changed.append(index)
+        active_count, active = len(active), _list_unfinished(changed, remaining, minimums)
+        on_progress(active_count - len(active))
+    return compressions
 
 
-def _check(search: Search) -> None:
+def _check_search(search: Search) -> None:
     if search.ratio is not None and not 0 < search.ratio <= 1:
         raise ValueError(f"ratio should be above 0 and at most 1, not {search.ratio}")
     if search.rounds < 1 or (search.longest is not None and search.longest < 1):
@@ -120,29 +127,29 @@ def _check(search: Search) -> None:
         raise ValueError(f"threshold should be a number, not {search.threshold}")
 
 
-def _words(length: int, ratio: float | None) -> int:
+def _minimum_words(length: int, ratio: float | None) -> int:
     """How many words are to be kept at least."""
     return min(length, 1) if ratio is None else min(length, max(1, round(ratio * length)))
 
 
-def _unfinished(some: Sequence[int], left: Sequence[_Left], wanted: Sequence[int]) -> list[int]:
-    return [at for at in some if len(left[at].at) > wanted[at]]
+def _list_unfinished(indices: Sequence[int], remaining: Sequence[_Remaining], minimums: Sequence[int]) -> list[int]:
+    return [index for index in indices if len(remaining[index].places) > minimums[index]]
 
 
-def _candidates(left: _Left, longest: int, wanted: int, is_released: bool) -> IndexArray:
+def _list_candidates(remaining: _Remaining, longest: int, minimum: int, is_released: bool) -> IndexArray:
     """Spans that may be dropped and leave as many words as are wanted."""
-    length = len(left.at)
+    length = len(remaining.places)
     spans = (
-        finding.every(length, longest, is_released=is_released)
-        if left.heads is None
-        else trees.find_subtrees(left.heads)
+        finding.list_spans(length, longest, is_released=is_released)
+        if remaining.heads is None
+        else trees.find_subtrees(remaining.heads)
     )
     size = spans[:, 1] - spans[:, 0]
-    return spans[(size <= longest) & (size <= length - wanted)]
+    return spans[(size <= longest) & (size <= length - minimum)]
 
 
-def _chosen(
-    spans: IndexArray, costs: Floats, limit: float, words: int, search: Search
+def _choose_spans(
+    spans: IndexArray, costs: Floats, limit: float, word_budget: int, search: Search
 ) -> tuple[npt.NDArray[np.bool_], float]:
     """Spans to be dropped, of together at most so many words, and the limit they were found under."""
     if not len(spans):
@@ -150,16 +157,19 @@ def _chosen(
     if search.ratio is not None and costs.min() > limit:
         limit = max(2 * limit, float(costs.min()))
     cheap = costs <= limit
-    chosen = np.zeros(len(spans), bool)
-    chosen[cheap] = finding.disjoint(spans[cheap], costs[cheap], is_released=search.is_released)
-    return finding.afforded(spans, costs, chosen, words), limit
+    is_chosen = np.zeros(len(spans), bool)
+    is_chosen[cheap] = finding.select_disjoint(spans[cheap], costs[cheap], is_released=search.is_released)
+    return finding.select_affordable(spans, costs, is_chosen, word_budget), limit
 
 
-def _dropped(found: Compression, left: _Left, spans: IndexArray, number: int) -> _Left:
+def _drop_spans(compression: Compression, remaining: _Remaining, spans: IndexArray, round_number: int) -> _Remaining:
     """What is left without some spans, which are put down."""
-    stays = np.ones(len(left.at), bool)
+    is_kept = np.ones(len(remaining.places), bool)
     for start, end in spans.tolist():
-        stays[start:end] = False
-        found.spans.append((number, start, end))
-    found.rounds[left.at[~stays]] = number
-    return _Left(left.at[stays], None if left.heads is None else trees.drop_words(left.heads, stays).tolist())
+        is_kept[start:end] = False
+        compression.spans.append((round_number, start, end))
+    compression.rounds[remaining.places[~is_kept]] = round_number
+    return _Remaining(
+        remaining.places[is_kept],
+        None if remaining.heads is None else trees.drop_words(remaining.heads, is_kept).tolist(),
+    )

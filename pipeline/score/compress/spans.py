@@ -11,7 +11,7 @@ from pipeline.metrics.ndd.model import Floats, IndexArray
 Mask = npt.NDArray[np.bool_]
 
 
-def every(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
+def list_spans(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
     """All spans of up to so many words, [s, 2]: Σ_k (length - k + 1) of them, by start and end.
 
     The whole sentence is none of them, since it has no neighbours.
@@ -22,20 +22,20 @@ def every(length: int, longest: int, *, is_released: bool = False) -> IndexArray
         is_released: as the released code has it, which by an error of one leaves out spans of exactly L_max words and
             those that hold the last word.
     """
-    most = longest - is_released
-    starts, sizes = np.meshgrid(np.arange(length), np.arange(1, most + 1), indexing="ij")
-    found = np.stack([starts.ravel(), (starts + sizes).ravel()], axis=1)
-    return found[(found[:, 1] <= length - is_released) & (found[:, 1] - found[:, 0] < length)]
+    longest_span = longest - is_released
+    starts, sizes = np.meshgrid(np.arange(length), np.arange(1, longest_span + 1), indexing="ij")
+    spans = np.stack([starts.ravel(), (starts + sizes).ravel()], axis=1)
+    return spans[(spans[:, 1] <= length - is_released) & (spans[:, 1] - spans[:, 0] < length)]
 
 
-def overlapping(spans: IndexArray) -> Mask:
+def find_overlaps(spans: IndexArray) -> Mask:
     """Whether two spans share a word: [s, s]."""
     start, end = spans[:, 0], spans[:, 1]
-    found: Mask = (start[:, None] < end[None, :]) & (start[None, :] < end[:, None])
-    return found
+    overlaps: Mask = (start[:, None] < end[None, :]) & (start[None, :] < end[:, None])
+    return overlaps
 
 
-def disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
+def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
     """The spans that stay when of each two that overlap the one with the higher score goes: [s].
 
     The paper prints the opposite, the released code does this (E16). Pairs are gone through from the cheapest span on,
@@ -49,27 +49,27 @@ def disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) ->
             stay. That code keeps both of two equal ones, though they overlap.
     """
     order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
-    both = overlapping(spans[order])
+    overlaps = find_overlaps(spans[order])
     if is_released:
-        stays = ~np.tril(both, -1).any(axis=1)
+        is_selected = ~np.tril(overlaps, -1).any(axis=1)
     else:
-        stays = np.ones(len(spans), bool)
-        for at in range(len(spans)):
-            if stays[at]:
-                stays[at + 1 :] &= ~both[at, at + 1 :]
-    found = np.empty(len(spans), bool)
-    found[order] = stays
-    return found
+        is_selected = np.ones(len(spans), bool)
+        for i in range(len(spans)):
+            if is_selected[i]:
+                is_selected[i + 1 :] &= ~overlaps[i, i + 1 :]
+    is_disjoint = np.empty(len(spans), bool)
+    is_disjoint[order] = is_selected
+    return is_disjoint
 
 
-def afforded(spans: IndexArray, scores: Floats, chosen: Mask, words: int) -> Mask:
+def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
     """Of the chosen spans, cheapest first, those that together have at most so many words: [s].
 
     One that is too long is passed over, and a cheaper one is never left out for it.
     """
-    found = np.zeros(len(spans), bool)
-    for at in np.flatnonzero(chosen)[np.argsort(scores[chosen], kind="stable")]:
-        size = int(spans[at, 1] - spans[at, 0])
-        if size <= words:
-            found[at], words = True, words - size
-    return found
+    is_selected = np.zeros(len(spans), bool)
+    for index in np.flatnonzero(is_chosen)[np.argsort(scores[is_chosen], kind="stable")]:
+        size = int(spans[index, 1] - spans[index, 0])
+        if size <= word_budget:
+            is_selected[index], word_budget = True, word_budget - size
+    return is_selected

@@ -84,7 +84,7 @@ def correlate(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.Data
         metric, is_weighted, coefficient, value, low, high, p, n; and of weighted ones how much more they correlate than
         the plain: difference, difference_low, difference_high. Of fewer than `MIN_ARTICLES` there are no intervals.
     """
-    named = correlation.table(rows.with_columns(format_name()))
+    named = correlation.tabulate(rows.with_columns(format_name()))
     keys = dict(rows.select(format_name().alias("key"), pl.struct("metric", "is_weighted")).unique().iter_rows())
     by = {key[0]: part for key, part in rows.with_columns(format_name()).partition_by("metric", as_dict=True).items()}
     found: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def correlate(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.Data
             both = by[row["metric"]].join(
                 by[plain].select("item_id", plain="value"), on="item_id", maintain_order="left"
             )
-            gap = correlation.difference(both["value"], both["plain"], both["grade"], both["group"])._asdict()
+            gap = correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
         for coefficient in COEFFICIENTS:
             more = {"difference": coefficient, "difference_low": f"{coefficient}_low",
                     "difference_high": f"{coefficient}_high"}  # fmt: skip
@@ -215,7 +215,7 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
         plain, weighed = (overlap.score(metrics, rows, weighted).with_columns(item_id) for weighted in (False, True))
         told = weighed.join(graded, on="item_id")
         ratios = _divide_means(weighed, plain)
-        for row in correlation.table(told, draws=1).iter_rows(named=True):
+        for row in correlation.tabulate(told, draws=1).iter_rows(named=True):
             found += [(preset, row["metric"], c, row[c], ratios[row["metric"]]) for c in COEFFICIENTS]
     return pl.DataFrame(found, schema=SENSITIVITY, orient="row")
 

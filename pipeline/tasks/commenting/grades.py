@@ -305,7 +305,7 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
     codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
-        told = agreement.interval(f"weighted_kappa_{name}", codes)
+        told = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
         rows.append((name, told.value, told.low, told.high, len(codes)))
     schema = {"weights": pl.String, **dict.fromkeys(("value", "low", "high"), pl.Float64), "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)

@@ -199,8 +199,8 @@ def build_metrics(names: Sequence[str], references_: Callable[[], Iterable[Any]]
     if len(set(names)) < len(names):
         raise BadInput(f"metrics should be named once, found {', '.join(names)}")
     return [
-        metric._replace(name=format_name)
-        for format_name, metric in zip(names, overlap.of(names, references_), strict=True)
+        metric._replace(name=name)
+        for name, metric in zip(names, overlap.build_metrics(names, references_), strict=True)
     ]
 
 
@@ -216,7 +216,7 @@ def score(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.D
     if not rows.height:
         return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
     weights_ = rows["weights"].to_list() if weighted else None
-    found = scoring.segment_scores(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
+    found = scoring.score_segments(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
     wide = rows.select(key).hstack(found)
     return wide.unpivot(found.columns, index=key, variable_name="metric", value_name="value")
 

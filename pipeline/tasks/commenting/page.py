@@ -77,7 +77,7 @@ def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
     shown = judged.filter(pl.col("metric").is_in(SHOWN)).join(about, on="item_id", how="inner", maintain_order="left")
     parts = [
         part.with_columns(
-            normalised=pl.Series(correlation.normalised(part["value"], part["grade"])),
+            normalised=pl.Series(correlation.normalise_scores(part["value"], part["grade"])),
             title=pl.col("title").fill_null(""),
         )
         for part in shown.partition_by("metric", "is_weighted", maintain_order=True)

@@ -166,7 +166,7 @@ def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
     found = grading.report(test.with_columns(unit, score=pl.Series(quality.scores(scorer, test))))
     best = (
-        _select_best(grading.baselines(rows.with_columns(unit), draws=0))
+        _select_best(grading.report_baselines(rows.with_columns(unit), draws=0))
         if (rows["split"] == "train").any()
         else _NO_BEST
     )

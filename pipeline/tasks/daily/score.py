@@ -56,7 +56,7 @@ def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFram
     heads = in_force.load_model(model_id).config["heads"]
     signatures = []
     for lang in LANGS:
-        head = heads[signature.head_for(lang, list(heads))]
+        head = heads[signature.choose_head(lang, list(heads))]
         encoder = (head["encoder"], head["encoder_revision"])
         signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang))
     has_signature = pl.col("signature").is_in(signatures)

@@ -8,8 +8,8 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.groups import lang_of_most
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.ranking import agreement_matrix, mean_correlations
-from pipeline.score.signature import head_for
+from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations
+from pipeline.score.signature import choose_head
 from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
@@ -34,7 +34,7 @@ def rank(
         by, group_count, kendall_tau (equation 11), spearman_rho; the model stands first.
     """
     scored = scoring.add_scores(sentences, "text", model, done, lang_of_most())
-    found = mean_correlations(scored.with_columns(value="implicitness"))
+    found = average_correlations(scored.with_columns(value="implicitness"))
     mine = pl.DataFrame({"by": ["implicitness"], **{name: [value] for name, value in found._asdict().items()}})
     beside = audit_groups(sentences, learnt).rename({"baseline": "by"})
     return pl.concat([mine, beside.select(mine.columns)])
@@ -84,8 +84,10 @@ def distances(
     held = held.with_columns(lang=detect_language("_a"))
     value = np.full(rows.height, np.nan)
     for (lang,), part in held.partition_by("lang", as_dict=True).items():
-        head = heads[head_for(str(lang), list(heads))]
-        value[part["_row"].to_numpy()] = implicitness.distances(part["_a"].to_list(), part["_b"].to_list(), head, done)
+        head = heads[choose_head(str(lang), list(heads))]
+        value[part["_row"].to_numpy()] = implicitness.measure_distances(
+            part["_a"].to_list(), part["_b"].to_list(), head, done
+        )
     return rows.with_columns(pragmatic_distance=pl.Series(value).fill_nan(None))
 
 

@@ -46,7 +46,7 @@ def _heads(ref: str | None, model_id: str, precision: str, threads: int) -> Load
     model = in_force.load_model(ref)
     if model.model_id != model_id:
         raise Retry(f"{ref}: the model was replaced while it was read")
-    return Loaded(model.model_id, model.build(scoring.heads_from, load))
+    return Loaded(model.model_id, model.build(scoring.load_heads, load))
 
 
 def score_texts(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
@@ -61,7 +61,7 @@ def score_texts(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], 
     rows = rows.with_row_index("_at")
     found = [pl.DataFrame(schema={"_at": pl.UInt32, **VALUES})]
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
-        head = loaded.heads[signature.head_for(str(lang), names)]
+        head = loaded.heads[signature.choose_head(str(lang), names)]
         by = signature.implicitness(
             loaded.model_id, head.encoder.name, head.encoder.revision, head.encoder.precision, str(lang)
         )
@@ -102,8 +102,8 @@ def score_triples(
     loaded = load_heads(model_id)
     found = []
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
-        head = loaded.heads[signature.head_for(str(lang), list(loaded.heads))]
-        found.append(part.select("pair_id", "source", "split").hstack(scoring.triples(part, head, done)))
+        head = loaded.heads[signature.choose_head(str(lang), list(loaded.heads))]
+        found.append(part.select("pair_id", "source", "split").hstack(scoring.score_triples(part, head, done)))
     return pl.concat(found) if found else rows.select("pair_id", "source", "split")
 
 
@@ -112,4 +112,4 @@ def embed_meanings(said: Sequence[str], lang: str, model_id: str | None) -> "Mea
     from pipeline.score import implicitness as scoring
 
     known = load_heads(model_id).heads
-    return scoring.meanings(said, known[signature.head_for(lang, list(known))])
+    return scoring.compute_meanings(said, known[signature.choose_head(lang, list(known))])

@@ -295,7 +295,7 @@ def measure_agreement(found: stages.Decided) -> pl.DataFrame:
     """Every measure of agreement by field, over what is settled and the three labels that led there."""
     from pipeline.metrics.labelling import agreement
 
-    return agreement.table(pivot_by_rater(found))
+    return agreement.tabulate(pivot_by_rater(found))
 
 
 def pivot_by_rater(found: stages.Decided) -> pl.DataFrame:

@@ -102,7 +102,7 @@ def write_page(project: str, day: str) -> str:
             ratios=label_analysis.class_ratios(values),
             overlaps=label_analysis.overlaps(values),
             correlations=label_analysis.correlations(values),
-            predictability=predictability.by_field(tokens, values) if values.height else None,
+            predictability=predictability.measure_fields(tokens, values) if values.height else None,
             study=agreement_study.study(),
             open=pl.DataFrame(open_, schema=["round", "stage", "field_count"], orient="row"),
         )

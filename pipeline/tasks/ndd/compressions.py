@@ -250,7 +250,7 @@ def _significance(known: Mapping[str, pl.DataFrame], subset: str, day: str) -> l
             continue
         best = max(others, key=lambda rival: _f1(others[rival]))
         both = others[best]
-        told = measures.paired(both["said"], both["beside"], both)
+        told = measures.compare(both["said"], both["beside"], both)
         for each in told.filter(pl.col("metric").is_in(["f1_macro", "rouge_l"])).to_dicts():
             values = {"difference": each["difference"], "p": each["p"]}
             for kind, value in values.items():
@@ -281,7 +281,7 @@ def ratios(
         for threshold, longest in GRID:
             search = Search(threshold=threshold, longest=longest)
             answers = compress.compressed(part["words"].to_list(), "fast_ndd", opened, search, done=done)
-            numbers = measures.evaluate([each.kept.tolist() for each in answers], part)
+            numbers = measures.evaluate([each.is_kept.tolist() for each in answers], part)
             about = {"system": "fast_ndd", "threshold": threshold, "longest": longest}
             found += rows_of("compression", day, f"{source}:{lang}:thresholds", about, numbers)
     return framed(found)

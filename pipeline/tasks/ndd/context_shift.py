@@ -106,7 +106,7 @@ def related(day: str, ref: str | None = None) -> pl.DataFrame:
     for name, part in [("all", rows), *((str(source), part) for (source,), part in rows.group_by("source"))]:
         if part.height < 3:
             continue
-        for each in context_shift.related(part, [*OTHERS, context_shift.LENGTH], group="thread_id").to_dicts():
+        for each in context_shift.correlate_shift(part, [*OTHERS, context_shift.LENGTH], group="thread_id").to_dicts():
             for kind, ends in (("spearman", ""), ("partial", "partial_")):
                 if each[kind] is None:  # nothing to compare, or the length with itself
                     continue

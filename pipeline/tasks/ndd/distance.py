@@ -93,18 +93,18 @@ def similarities(rows: pl.DataFrame, day: str, ref: str | None = None) -> pl.Dat
         about = {"test": test, "model": opened.model.signature}
         if test == "supervised":
             near = part.filter(pl.col("overlap") >= similar.OVERLAP)
-            found += _correlated(similarity.correlations(near, directions), day, str(test), about)
-            curve = similarity.by_overlap(part, directions)
+            found += _correlated(similarity.correlate_measures(near, directions), day, str(test), about)
+            curve = similarity.correlate_by_overlap(part, directions)
             for (subset,), some in curve.partition_by("subset", as_dict=True, maintain_order=True).items():
                 found += _correlated(some, day, f"overlap{subset}", about)
             continue
-        numbers = similarity.correlations(part, directions, "is_positive", group="sentence_id")
+        numbers = similarity.correlate_measures(part, directions, "is_positive", group="sentence_id")
         found += _correlated(numbers, day, str(test), about)
-        for each in similarity.separation(part, directions).to_dicts():
+        for each in similarity.measure_separation(part, directions).to_dicts():
             number = {**each, "metric": "paired_accuracy", "value": each["share"]}
             found += rows_of("similarity", day, str(test), {**about, "measure": each["measure"]}, [number])
         for name in directions:
-            for each in similarity.distributions(part, name).to_dicts():
+            for each in similarity.list_quantiles(part, name).to_dicts():
                 subset = f"{test}:{'positive' if each['is_positive'] else 'negative'}"
                 number = {**each, "metric": f"q{each['quantile']:03d}"}
                 found += rows_of("similarity", day, subset, {**about, "measure": name}, [number])
@@ -148,9 +148,9 @@ def prunings(some: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl
         for system in ("ndd", "ppl_deleter"):
             search = Search(threshold=threshold, longest=LONGEST, ratio=kept)
             answers = systems.compressed(words, system, opened, search)
-            kept = round(sum(int(each.kept.sum()) for each in answers) / sum(map(len, words)), DECIMALS)
-            spans = [pruning.dropped_spans(each.rounds.tolist()) for each in answers]
-            beside = pruning.random_like([*map(len, words)], spans)
+            kept = round(sum(int(each.is_kept.sum()) for each in answers) / sum(map(len, words)), DECIMALS)
+            spans = [pruning.list_dropped_spans(each.rounds.tolist()) for each in answers]
+            beside = pruning.draw_random_spans([*map(len, words)], spans)
             about = {"threshold": threshold, "ratio": kept, "model": opened.model.signature}
             for name, dropped in ((system, spans), (f"random_like_{system}", beside)):
                 for reading in get_args(pruning.Subtree):
@@ -164,16 +164,16 @@ def predicates(some: Sequence[trees.Tree], day: str, ref: str | None = None) -> 
     from pipeline.metrics.ndd import predicates as detection
 
     opened = masked_lm.opened(ref, "en", day)
-    kept = detection.selected([[upos == "VERB" for upos in tree.upos] for tree in some]).kept.tolist()
+    kept = detection.select_sentences([[upos == "VERB" for upos in tree.upos] for tree in some]).indices.tolist()
     words = [some[at].words for at in kept]
     is_verb = [[upos == "VERB" for upos in some[at].upos] for at in kept]
     mask = getattr(opened.model, "mask_word", detection.MASK)
     kinds: tuple[detection.Edit, ...] = get_args(detection.Edit)
-    by_ndd = {edit: detection.scores(opened.model, words, edit, mask_word=mask) for edit in kinds}
+    by_ndd = {edit: detection.score_words(opened.model, words, edit, mask_word=mask) for edit in kinds}
     every = {("ndd", str(edit)): values for edit, values in by_ndd.items()}
     every["ndd", "ensemble"] = detection.ensemble(list(by_ndd.values()))
     every |= {
-        ("perplexity", str(edit)): detection.perplexity_scores(opened.model, words, edit, mask_word=mask)
+        ("perplexity", str(edit)): detection.score_perplexity(opened.model, words, edit, mask_word=mask)
         for edit in kinds if edit != "stop_word"
     }  # fmt: skip
     every["chance", "none"] = [np.zeros(len(each)) for each in words]

@@ -300,9 +300,9 @@ def _rows(source: str, day: str, enough: pl.DataFrame, said: pl.DataFrame) -> pl
     subset = f"{source}:{MADE_UP if (said['tool'] == simulated.TOOL).any() else HUMAN}"
     numbers: list[dict[str, Any]] = [
         {**each, "metric": each["field"], "setting": {"system": each["system"]}}
-        for each in measures.summary(enough).to_dicts()
+        for each in measures.summarize(enough).to_dicts()
     ]
-    agreed = measures.agreement(enough).filter(pl.col("n") > 0)
+    agreed = measures.measure_agreement(enough).filter(pl.col("n") > 0)
     numbers += [{**each, "setting": {"field": each["field"]}} for each in agreed.to_dicts()]
     return framed([
         row(STUDY, day, each["metric"], subset, each["value"], each["n"], setting=each["setting"], low=each["low"],

@@ -157,7 +157,7 @@ def _explained(day: str, ref: str | None) -> list[dict[str, Any]]:
     found = []
     for case in CASES:
         for edit in case.edits:
-            rows = distance.explained(model, case.words, edit)
+            rows = distance.explain(model, case.words, edit)
             found.append({"one": list(case.words), "other": list(edit), "value": float(rows["share"].sum()),
                           "rows": rows.select("word", "place", "divergence", "weight").to_dicts()})  # fmt: skip
     return found

@@ -194,7 +194,7 @@ def _of_text(
         for (line, one), each in zip(cut, answers, strict=True):
             lines.setdefault(line, []).append(sentences.join_words(one, each.after(number).tolist()))
         after.append("\n".join(between.join(part) for part in lines.values()))
-    kept, words = sum(int(each.kept.sum()) for each in answers), sum(len(each.words) for _, each in cut)
+    kept, words = sum(int(each.is_kept.sum()) for each in answers), sum(len(each.words) for _, each in cut)
     return after[-1], kept / words, after
 
 

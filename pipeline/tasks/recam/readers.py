@@ -278,7 +278,7 @@ def measure(rows: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFr
         {"metric": "accuracy_high", "subset": subset, "value": all_of.high, "pair_count": all_of.n},
     ]
     for name, values in _group_items(rows).items():
-        for part in reading.by(right, values, groups).iter_rows(named=True):
+        for part in reading.measure_groups(right, values, groups).iter_rows(named=True):
             shown = f"{name}:{part['group']}"
             for metric, value in (("accuracy", "accuracy"), ("accuracy_low", "low"), ("accuracy_high", "high")):
                 found.append({"metric": metric, "subset": shown, "value": part[value], "pair_count": part["n"]})
@@ -290,7 +290,7 @@ def _group_items(rows: pl.DataFrame) -> dict[str, pl.Series]:
     from pipeline.metrics.recam import reading
 
     words = rows["article"].str.count_matches(r"\S+").cast(pl.Int64)
-    told = {"words": reading.length_bins(words, edges=EDGES)}
+    told = {"words": reading.bin_lengths(words, edges=EDGES)}
     return {"upos": rows["upos"], **told} if "upos" in rows.columns else told
 
 
@@ -299,7 +299,7 @@ def compare(rows: pl.DataFrame, one: "Model", other: "Model") -> dict[str, Any]:
     from pipeline.metrics.recam import reading
 
     groups = rows.select(cloze.normalised()).to_series()
-    return dict(reading.paired(is_right(one, rows), is_right(other, rows), groups)._asdict())
+    return dict(reading.compare(is_right(one, rows), is_right(other, rows), groups)._asdict())
 
 
 def summarize(found: pl.DataFrame) -> pl.DataFrame:

@@ -47,7 +47,7 @@ def _spaces(model: str) -> page.Spaces:
     pragmatic, semantic = said.pragmatic.numpy(), said.semantic.numpy()
     groups = sentences["group"].to_list()
     return page.Spaces(
-        points=[spaces.flattened(pragmatic), spaces.flattened(semantic)],
+        points=[spaces.lay_out(pragmatic), spaces.lay_out(semantic)],
         groups=groups,
         silhouettes=list(spaces.silhouettes(pragmatic, semantic, groups)),
     )

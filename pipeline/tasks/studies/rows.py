@@ -15,7 +15,7 @@ import polars as pl
 from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused
 from pipeline.metrics.impscore import detection, diversity
-from pipeline.metrics.impscore.implicitness import QUANTILES, quantiles
+from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
@@ -78,7 +78,6 @@ def trained(
     done: Done = lambda _: None,
 ) -> pl.DataFrame:
     """Rows of `studies` of some cells on rows of `pairs`; embeddings are made once and shared by all."""
-    from pipeline.metrics.impscore.implicitness import figure_3
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import fit as impscore
     from pipeline.training.impscore import heads
@@ -90,7 +89,7 @@ def trained(
     for cell in some:
         recipe = impscore.recipe_of("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
         head = heads.fit(rows, None, recipe, encoder, settings.scratch("embeddings"))
-        numbers = figure_3(head.triples.filter(pl.col("split") == "test"))
+        numbers = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))
         for metric, value, count in numbers.head(2).iter_rows():
             found.append(row(study, day, metric, "test", value, count, setting=cell["setting"], run=cell["run"]))
         done(1)
@@ -194,7 +193,7 @@ def by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     """Accuracy in eight bins, near duplicates counted once. Columns: text, implicitness, is_detected."""
     from pipeline.examples.impscore.clusters import near_duplicates
 
-    return detection.by_bin(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
+    return detection.measure_bins(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:
@@ -256,7 +255,7 @@ def _sentences(source: str) -> pl.DataFrame:
 def _summary(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
     """Mean, deviation and quantiles."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
-    numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles(values), strict=True)}
+    numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
     return [row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
 
 

@@ -217,7 +217,7 @@ def measure(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
         blind = recogniser.decide(by, recogniser.probabilities(by, part["text"].to_list(), [""] * part.height))
         row = {"split": split, "subset": "all", "pair_count": part.height}
         for metric in ("precision", "recall", "f1", "accuracy"):
-            measured = classification.interval(truth, recogniser.decide(by, said), metric)
+            measured = classification.estimate_interval(truth, recogniser.decide(by, said), metric)
             named = zip(("", "_low", "_high"), measured[:3], strict=True)
             name = metric if metric == "accuracy" else f"macro_{metric}"
             found += [{**row, "metric": f"{name}{end}", "value": value} for end, value in named]
@@ -227,7 +227,7 @@ def measure(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
         })  # fmt: skip
         if split == "test" and learnt["label"].n_unique() > 1:
             told = (learnt["text"].to_list(), learnt["label"].to_list(), part["text"].to_list())
-            beside = predictability.baselines(*told, SEED)
+            beside = predictability.predict_baselines(*told, SEED)
             for name, guessed in beside.items():
                 value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
                 found.append({**row, "metric": f"{name}_baseline", "value": value})

@@ -136,10 +136,10 @@ def measure(rows: pl.DataFrame) -> pl.DataFrame:
     Returns:
         by (the answers first, then baselines), rouge_l, bleu, chrf, row_count, null_count.
     """
-    beside = measures.overlap_baselines(rows).rename({"baseline": "by"})
+    beside = measures.measure_overlap_baselines(rows).rename({"baseline": "by"})
     if "meaning" not in rows.columns:
         return beside
-    found = measures.overlap(rows["meaning"].to_list(), rows["meanings"].to_list())
+    found = measures.measure_overlap(rows["meaning"].to_list(), rows["meanings"].to_list())
     mine = pl.DataFrame(
         [{"by": "answers", **found.corpus, "row_count": found.row_count, "null_count": found.null_count}]
     )
@@ -148,10 +148,10 @@ def measure(rows: pl.DataFrame) -> pl.DataFrame:
 
 def measure_choices(choices: pl.DataFrame, chosen: Sequence[int | None] | None) -> pl.DataFrame:
     """How often the right reading was chosen, and what choices that understand nothing reach: by, accuracy, …"""
-    beside = measures.choice_baselines(choices).rename({"baseline": "by"})
+    beside = measures.measure_choice_baselines(choices).rename({"baseline": "by"})
     if chosen is None:
         return beside
-    mine = pl.DataFrame([{"by": "answers", **measures.choice_accuracy(choices, chosen)._asdict()}])
+    mine = pl.DataFrame([{"by": "answers", **measures.measure_choices(choices, chosen)._asdict()}])
     return pl.concat([mine, beside.select(mine.columns)], how="vertical_relaxed")
 
 

@@ -10,8 +10,8 @@ from pipeline.examples.impscore.pairs import balanced
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.implicitness import figure_3
-from pipeline.metrics.impscore.ranking import mean_correlations
+from pipeline.metrics.impscore.implicitness import tabulate_figure_3
+from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 
@@ -40,8 +40,8 @@ def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataF
         mine = measured.join(rows.select("pair_id"), on="pair_id", how="semi")
         numbers = pl.concat(
             [
-                figure_3(mine, "split").with_columns(subset=pl.lit("all")),
-                figure_3(mine, "split", "source").rename({"source": "subset"}),
+                tabulate_figure_3(mine, "split").with_columns(subset=pl.lit("all")),
+                tabulate_figure_3(mine, "split", "source").rename({"source": "subset"}),
             ],
             how="diagonal",
         )
@@ -105,7 +105,7 @@ def of_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "eu
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():
         others = graded.filter(pl.col("split") != split)
         words = audit_groups(part, others).filter(pl.col("baseline") == "words")["kendall_tau"][0]
-        tau, rho, count = mean_correlations(part)
+        tau, rho, count = average_correlations(part)
         row = {"split": split, "subset": subset, "epoch": 0, "pair_count": count}
         found.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})
         found.append({**row, "metric": "spearman_rho", "value": rho})

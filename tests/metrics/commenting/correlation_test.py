@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.commenting import correlation
-from pipeline.metrics.commenting.correlation import correlate, difference, normalised, split_half, table
+from pipeline.metrics.commenting.correlation import compare, correlate, normalise_scores, split_half, tabulate
 
 numbers = st.integers(-5, 5).map(lambda number: number / 4)
 pairs = st.lists(st.tuples(numbers, st.integers(1, 5), st.integers(0, 6)), min_size=3, max_size=40)
@@ -54,7 +54,7 @@ def test_a_sample_is_what_its_articles_give(items: list[tuple[float, int, int]],
     """The coefficients of each bootstrap sample are scipy's of all comments of the articles drawn, ties and all."""
     scores, grades, groups = (np.array(column, float) for column in zip(*items, strict=True))
     unit = np.unique(groups, return_inverse=True)[1]
-    found = correlation._resampled([scores], grades, unit, 8, seed)[:, 0]
+    found = correlation._resample([scores], grades, unit, 8, seed)[:, 0]
     picked = np.random.default_rng(seed).integers(unit.max() + 1, size=(8, unit.max() + 1))
     for both, units in zip(found, picked, strict=True):
         rows = np.concatenate([np.flatnonzero(unit == each) for each in units])
@@ -90,7 +90,7 @@ def test_a_metric_is_told_from_another() -> None:
     """Less noise correlates more, with an interval above 0 and a small p; the other way round all signs change."""
     scores, grades, groups = graded(noise=2)
     better = graded(noise=0.3)[0]
-    found, back = difference(better, scores, grades, groups), difference(scores, better, grades, groups)
+    found, back = compare(better, scores, grades, groups), compare(scores, better, grades, groups)
     one, other = correlate(better, grades, groups), correlate(scores, grades, groups)
     assert found.spearman == pytest.approx(one.spearman - other.spearman)
     assert found.pearson == pytest.approx(one.pearson - other.pearson)
@@ -105,8 +105,8 @@ def test_a_metric_is_told_from_another() -> None:
 def test_a_metric_is_no_better_than_itself() -> None:
     """Scores stretched, and for Spearman cubed, are the same metric: no difference, no width, p 1."""
     scores, grades, groups = graded(60)
-    assert difference(scores, scores, grades, groups, draws=20) == (0, 1, 0, 0, 0, 1, 0, 0, 60)
-    cubed = difference(scores, scores**3, grades, groups, draws=20)
+    assert compare(scores, scores, grades, groups, draws=20) == (0, 1, 0, 0, 0, 1, 0, 0, 60)
+    cubed = compare(scores, scores**3, grades, groups, draws=20)
     assert cubed[:4] == (0, 1, 0, 0)
     assert cubed.pearson != 0
 
@@ -118,7 +118,7 @@ def test_a_metric_is_no_better_than_itself() -> None:
 def test_no_correlation_is_null(scores: list[float], grades: list[float]) -> None:
     """Fewer than three items and a side that is constant, but for rounding, have none, and raise no warning."""
     assert correlate(scores, grades) == (*[None] * 8, len(scores))
-    assert difference(scores, scores, grades) == (*[None] * 8, len(scores))
+    assert compare(scores, scores, grades) == (*[None] * 8, len(scores))
 
 
 def test_samples_without_a_correlation_are_left_out() -> None:
@@ -200,21 +200,21 @@ def test_ratings_that_cannot_be_divided() -> None:
 def test_normalised_scores_have_the_grades_mean_and_variance(items: list[tuple[float, int]]) -> None:
     """An affine map (AAC-29): unclipped it has both; clipped it stays in the scale; order is kept."""
     scores, grades = (np.array(column, float) for column in zip(*items, strict=True))
-    found = normalised(scores, grades, -np.inf, np.inf)
+    found = normalise_scores(scores, grades, -np.inf, np.inf)
     assert found.mean() == pytest.approx(grades.mean())
     assert found.std() == pytest.approx(grades.std() if np.ptp(scores) else 0, abs=1e-9)
-    clipped = normalised(scores * 7 - 3, grades)
+    clipped = normalise_scores(scores * 7 - 3, grades)
     assert clipped == pytest.approx(np.clip(found, 1, 5))
     assert all(one <= other for one, other in pairwise(clipped[np.argsort(scores)]))
 
 
 def test_normalised_by_hand() -> None:
     """Scores .1 .2 .3 against grades 1 3 5: mean 3, each .1 is 2; wider grades are cut at 5, equal scores are 3."""
-    assert normalised([0.1, 0.2, 0.3], [1, 3, 5]) == pytest.approx([1, 3, 5])
-    assert normalised([0, 0, 0, 9], [1, 1, 5, 5], 1, 5) == pytest.approx([3 - 2 / np.sqrt(3)] * 3 + [5])
-    assert normalised([0.4, 0.4], [2, 4]) == pytest.approx([3, 3])
+    assert normalise_scores([0.1, 0.2, 0.3], [1, 3, 5]) == pytest.approx([1, 3, 5])
+    assert normalise_scores([0, 0, 0, 9], [1, 1, 5, 5], 1, 5) == pytest.approx([3 - 2 / np.sqrt(3)] * 3 + [5])
+    assert normalise_scores([0.4, 0.4], [2, 4]) == pytest.approx([3, 3])
     with pytest.raises(ValueError, match="at least one score"):
-        normalised([], [])
+        normalise_scores([], [])
 
 
 def long(count: int = 60) -> pl.DataFrame:
@@ -228,16 +228,16 @@ def long(count: int = 60) -> pl.DataFrame:
 def test_a_row_a_metric() -> None:
     """The table has what `correlate` has of each metric, in their order, and null for a constant one."""
     rows = long()
-    found = table(rows, draws=30)
+    found = tabulate(rows, draws=30)
     assert found["metric"].to_list() == ["w_meteor", "meteor", "bleu_4"]
     for row, (_, part) in zip(found.iter_rows(), rows.group_by("metric", maintain_order=True), strict=True):
         assert row[1:] == correlate(part["value"], part["grade"], part["group"], draws=30)
     assert found["spearman"].null_count() == 1
     shuffled = rows.sample(fraction=1, shuffle=True, seed=2)
-    assert table(shuffled, draws=30).sort("metric").select("metric", "spearman", "pearson_p").to_dicts() == [
+    assert tabulate(shuffled, draws=30).sort("metric").select("metric", "spearman", "pearson_p").to_dicts() == [
         pytest.approx(row) for row in found.sort("metric").select("metric", "spearman", "pearson_p").to_dicts()
     ]
-    assert table(rows.clear()).schema == found.schema
+    assert tabulate(rows.clear()).schema == found.schema
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_a_row_a_metric() -> None:
 def test_tables_of_different_items_are_errors(change: object, said: str) -> None:
     """Metrics are compared on the same comments or not at all."""
     with pytest.raises(ValueError, match=said):
-        table(change(long()))  # type: ignore[operator]
+        tabulate(change(long()))  # type: ignore[operator]

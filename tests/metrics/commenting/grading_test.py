@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import ndcg_score
 
 from pipeline.errors import BadInput
-from pipeline.metrics.commenting.grading import baselines, pairs, report
+from pipeline.metrics.commenting.grading import count_pairs, report, report_baselines
 
 numbers = st.lists(st.integers(0, 6), min_size=2, max_size=40)
 
@@ -29,7 +29,7 @@ def frame(articles: list[str | None], target: list[float], score: list[float]) -
 
 def test_pairs_by_hand() -> None:
     """Of a: 1 < 3 right, 1 < 2 tied, 2 < 3 right: 2.5 of 3; of b: equal grades, no pair; of c: 0 of 1."""
-    found = pairs(
+    found = count_pairs(
         np.array([0, 0, 0, 1, 1, 2, 2]),
         np.array([1.0, 3, 2, 4, 4, 1, 5]),
         np.array([0.1, 0.9, 0.1, 0.2, 0.8, 0.7, 0.3]),
@@ -41,7 +41,7 @@ def test_pairs_by_hand() -> None:
 def test_only_comments_of_one_length_are_paired_where_lengths_are_given() -> None:
     """Of 99, 105 and 200 characters the first two are of one length, 100 to 106 being less than 1.1."""
     lengths = np.array([99.0, 105, 200])
-    found = pairs(np.zeros(3, int), np.array([1.0, 2, 3]), np.array([1.0, 0, 5]), lengths)
+    found = count_pairs(np.zeros(3, int), np.array([1.0, 2, 3]), np.array([1.0, 0, 5]), lengths)
     assert (found.right.tolist(), found.total.tolist()) == ([0.0], [1])
 
 
@@ -109,7 +109,7 @@ def test_ndcg_is_the_mean_over_articles() -> None:
     """As scikit-learn has it; an article with one comment, or with no grade above 0, has none."""
     articles = ["a"] * 3 + ["b"] * 3 + ["c"] + ["d"] * 2
     target, score = [3, 2, 1, 0, 1, 2, 5, 0, 0], [1, 2, 3, 1, 2, 3, 1, 1, 2]
-    found = report(frame(articles, target, score), at=2, draws=20).filter(pl.col("metric") == "ndcg@2")
+    found = report(frame(articles, target, score), cutoff=2, draws=20).filter(pl.col("metric") == "ndcg@2")
     first = ndcg_score([[3, 2, 1]], [[1, 2, 3]], k=2)
     assert first == pytest.approx((1 + 2 / math.log2(3)) / (3 + 2 / math.log2(3)))
     assert found["value"][0] == pytest.approx((first + 1) / 2)
@@ -136,7 +136,7 @@ def _by_length_alone() -> pl.DataFrame:
 
 def test_baselines_know_length_and_nothing_else() -> None:
     """Where length is all, its logarithm errs least, a constant orders nothing, and every measure has a row each."""
-    found = baselines(_by_length_alone(), draws=20)
+    found = report_baselines(_by_length_alone(), draws=20)
     assert found["baseline"].unique(maintain_order=True).to_list() == [
         "mean",
         "length",
@@ -161,8 +161,8 @@ def test_baselines_know_length_and_nothing_else() -> None:
         (lambda: report(frame([], [], [])), "no rows"),
         (lambda: report(frame(["a", "a"], [1.0, math.nan], [1.0, 2.0])), "row 2: field 'target' is nan"),
         (lambda: report(frame(["a"], [1.0], [None])), "row 1: field 'score' is None"),
-        (lambda: baselines(_by_length_alone().drop("text")), "missing text"),
-        (lambda: baselines(_by_length_alone().with_columns(split=pl.lit("train"))), "found 400 and 0"),
+        (lambda: report_baselines(_by_length_alone().drop("text")), "missing text"),
+        (lambda: report_baselines(_by_length_alone().with_columns(split=pl.lit("train"))), "found 400 and 0"),
     ],
 )
 def test_what_cannot_be_measured_is_an_error(call: object, said: str) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.artefacts import BASELINES, MARKS, audit, audit_groups, wins
+from pipeline.metrics.impscore.artefacts import BASELINES, MARKS, audit, audit_groups, win_share
 
 SUBJECTS = ["the dog", "our boss", "that film", "her soup", "the train", "his speech", "my rent", "this phone"]
 ENDS = ["today", "again", "at last", "in May", "on Monday", "as ever"]
@@ -27,7 +27,7 @@ def accuracies(found: pl.DataFrame, subset: str = "all") -> dict[str, float]:
 
 def test_a_win_counts_one_and_a_tie_half() -> None:
     """Right, tie, wrong, right: two and a half of four."""
-    assert wins(np.array([2.0, 1, 0, 5]), np.array([1.0, 1, 1, 4])) == 0.625
+    assert win_share(np.array([2.0, 1, 0, 5]), np.array([1.0, 1, 1, 4])) == 0.625
 
 
 def test_length_gives_pairs_away() -> None:

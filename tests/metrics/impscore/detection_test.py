@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.detection import BINS, LABELS, bin_of, by_bin
+from pipeline.metrics.impscore.detection import BINS, LABELS, label_bins, measure_bins
 
 
 def rows(values: list[float], answers: list[bool | None], clusters: list[int] | None = None) -> pl.DataFrame:
@@ -35,13 +35,13 @@ def test_eight_bins_of_a_quarter() -> None:
 )  # fmt: skip
 def test_bin_edges(value: float, label: str) -> None:
     """A bin holds its lower edge and not its upper one, the last holds 2; a rounding outside counts as the edge."""
-    assert bin_of([value]).to_list() == [label]
+    assert label_bins([value]).to_list() == [label]
 
 
 @given(st.floats(0, 2))
 def test_a_value_lies_in_its_bin(value: float) -> None:
     """Every value of [0, 2] has one bin, whose edges enclose it."""
-    low, high = map(float, bin_of([value])[0].split("-"))
+    low, high = map(float, label_bins([value])[0].split("-"))
     assert low <= value < high or value == high == 2
 
 
@@ -49,12 +49,12 @@ def test_a_value_lies_in_its_bin(value: float) -> None:
 def test_values_that_are_no_implicitness(value: float | None) -> None:
     """A value outside [0, 2] is refused rather than put into the nearest bin."""
     with pytest.raises(BadInput, match="between 0 and 2"):
-        bin_of(pl.Series([1.0, value]))
+        label_bins(pl.Series([1.0, value]))
 
 
 def test_all_bins_are_there_and_other_answers_counted() -> None:
     """Other answers count as not detected and are counted; empty bins stay, without a number."""
-    found = by_bin(rows([0.1, 0.2, 0.05, 0.0, 2.0], [True, True, None, False, None]))
+    found = measure_bins(rows([0.1, 0.2, 0.05, 0.0, 2.0], [True, True, None, False, None]))
     assert found["subset"].to_list() == list(LABELS)
     assert found["accuracy"].to_list() == [0.5, *[None] * 6, 0.0]
     assert found["row_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
@@ -66,8 +66,8 @@ def test_all_bins_are_there_and_other_answers_counted() -> None:
 def test_near_duplicates_count_once_in_the_interval() -> None:
     """Ten variants of two templates have the accuracy of ten and the interval of two (IMP-43)."""
     answers = [True] * 7 + [False] * 3
-    apart = by_bin(rows([1.8] * 10, answers)).row(-1, named=True)
-    alike = by_bin(rows([1.8] * 10, answers, [0] * 7 + [7] * 3)).row(-1, named=True)
+    apart = measure_bins(rows([1.8] * 10, answers)).row(-1, named=True)
+    alike = measure_bins(rows([1.8] * 10, answers, [0] * 7 + [7] * 3)).row(-1, named=True)
     assert alike["accuracy"] == apart["accuracy"] == 0.7
     assert (alike["row_count"], alike["effective_count"]) == (10, 2)
     theirs = stats.binomtest(7, 10).proportion_ci(method="wilson")
@@ -78,11 +78,11 @@ def test_near_duplicates_count_once_in_the_interval() -> None:
 
 def test_one_cluster_in_two_bins_counts_in_each() -> None:
     """Near duplicates that fall into two bins are one of the texts of each."""
-    found = by_bin(rows([0.1, 0.3], [True, True], [5, 5]))
+    found = measure_bins(rows([0.1, 0.3], [True, True], [5, 5]))
     assert found["effective_count"].to_list()[:2] == [1, 1]
 
 
 def test_no_rows_no_numbers() -> None:
     """Without texts all bins are empty."""
-    assert by_bin(rows([], []))["row_count"].to_list() == [0] * 8
-    assert by_bin(rows([], []).with_columns(is_detected=None))["accuracy"].to_list() == [None] * 8
+    assert measure_bins(rows([], []))["row_count"].to_list() == [0] * 8
+    assert measure_bins(rows([], []).with_columns(is_detected=None))["accuracy"].to_list() == [None] * 8

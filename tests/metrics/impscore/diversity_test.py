@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.diversity import PAIRS, _pairs_of, sample_pairs
+from pipeline.metrics.impscore.diversity import PAIRS, _decode_pairs, sample_pairs
 
 counts = st.integers(0, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n * (n - 1) // 2)))
 
@@ -44,7 +44,7 @@ def test_great_numbers_cost_nothing_and_stay_right(texts: int, seed: int) -> Non
 def test_first_and_last_pair_of_a_row(upper: int) -> None:
     """Where a row of pairs begins and ends the number is still told right, roots of great numbers being rounded."""
     first = upper * (upper - 1) // 2
-    found = _pairs_of(np.array([first, first + upper - 1, first + upper]))
+    found = _decode_pairs(np.array([first, first + upper - 1, first + upper]))
     assert found.tolist() == [[0, upper], [upper - 1, upper], [0, upper + 1]]
 
 

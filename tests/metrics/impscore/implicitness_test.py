@@ -9,8 +9,8 @@ from hypothesis.extra.numpy import arrays
 
 from pipeline.metrics.impscore.implicitness import (
     QUANTILES,
-    figure_3,
-    quantiles,
+    compute_quantiles,
+    tabulate_figure_3,
 )
 
 SCORES = arrays(np.float64, 12, elements=st.floats(0, 2, width=32))
@@ -24,7 +24,7 @@ TRIPLES = pl.DataFrame(
 
 def test_figure_3_by_hand() -> None:
     """Of eight pairs five are right, of four triples two; means are over all explicit sentences."""
-    found = figure_3(TRIPLES)
+    found = tabulate_figure_3(TRIPLES)
     assert dict(found.select("metric", "value").iter_rows()) == pytest.approx(
         {
             "implicitness_accuracy": 5 / 8,  # s1 beats s2 in rows 0 and 3, s3 in rows 0, 1 and 3; ties are wrong
@@ -40,10 +40,10 @@ def test_figure_3_by_hand() -> None:
 
 def test_figure_3_by_split() -> None:
     """Each part's numbers are those of its rows alone, and name how many there are."""
-    found = figure_3(TRIPLES, "split")
+    found = tabulate_figure_3(TRIPLES, "split")
     assert found.columns == ["split", "metric", "value", "pair_count"]
     for split in ("test", "train"):
-        mine = figure_3(TRIPLES.filter(pl.col("split") == split))
+        mine = tabulate_figure_3(TRIPLES.filter(pl.col("split") == split))
         assert found.filter(pl.col("split") == split).drop("split").equals(mine)
         assert mine["pair_count"].to_list() == [2] * 6
 
@@ -52,19 +52,19 @@ def test_figure_3_by_split() -> None:
 def test_figure_3_counts_all_pairs(i1: np.ndarray, i2: np.ndarray, i3: np.ndarray) -> None:
     """Its accuracies are over all positive and negative pairs together; a tie is wrong (IMP-25, IMP-26)."""
     rows = pl.DataFrame({"i1": i1, "i2": i2, "i3": i3, "near": i2, "far": i3})
-    values = dict(figure_3(rows).select("metric", "value").iter_rows())
+    values = dict(tabulate_figure_3(rows).select("metric", "value").iter_rows())
     assert values["implicitness_accuracy"] == pytest.approx(np.mean(np.r_[i1 > i2, i1 > i3]))
     assert values["pragmatics_accuracy"] == pytest.approx(np.mean(i2 < i3))
 
 
 def test_quantiles_by_hand() -> None:
     """Quantiles are interpolated between values: of 0 to 10 they are ten times their share (IMP-28)."""
-    assert quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])
-    assert quantiles(pl.Series([0.0, 1.0]), (0.25,)) == [0.25]
-    assert quantiles(pl.Series([0.7]), (0, 0.5, 1)) == [0.7] * 3
+    assert compute_quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])
+    assert compute_quantiles(pl.Series([0.0, 1.0]), (0.25,)) == [0.25]
+    assert compute_quantiles(pl.Series([0.7]), (0, 0.5, 1)) == [0.7] * 3
 
 
 @given(SCORES)
 def test_quantiles_equal_numpy(values: np.ndarray) -> None:
     """They are numpy's, lowest and highest value included."""
-    assert quantiles(pl.Series(values)) == pytest.approx(np.quantile(values, QUANTILES).tolist(), abs=1e-6)
+    assert compute_quantiles(pl.Series(values)) == pytest.approx(np.quantile(values, QUANTILES).tolist(), abs=1e-6)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from pipeline.metrics.impscore.ranking import (
     agreement_matrix,
+    average_correlations,
     kendall_tau,
-    mean_correlations,
     spearman_rho,
 )
 
@@ -72,9 +72,9 @@ def test_mean_correlations_reproduce_table_5() -> None:
             [(f"G{g}", level, value) for g, row in enumerate(half) for level, value in enumerate(row, 1)],
             schema=["group", "level", "value"], orient="row",
         )  # fmt: skip
-        found = mean_correlations(rows)
+        found = average_correlations(rows)
         assert (found.kendall_tau, found.spearman_rho, found.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
-        assert mean_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == found
+        assert average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == found
 
 
 def test_mean_correlations_stay_within_groups() -> None:
@@ -82,9 +82,9 @@ def test_mean_correlations_stay_within_groups() -> None:
     rows = pl.DataFrame(
         {"group": ["a", "a", "b", "b", "b"], "level": [1, 2, 1, 2, 3], "value": [100.0, 200.0, 3.0, 2.0, 1.0]}
     )
-    assert mean_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
-    assert mean_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
-    assert mean_correlations(rows.clear()) == (0.0, 0.0, 0)
+    assert average_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
+    assert average_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
+    assert average_correlations(rows.clear()) == (0.0, 0.0, 0)
 
 
 def test_agreement_by_hand() -> None:

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.spaces import flattened, silhouettes
+from pipeline.metrics.impscore.spaces import lay_out, silhouettes
 
 GROUPS = ["weather"] * 4 + ["rent"] * 4 + ["dog"] * 4
 
@@ -55,7 +55,7 @@ def test_groups_that_have_no_silhouette(groups: list[str]) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 12])
 def test_layouts_of_few_points(count: int) -> None:
     """Any number of points is laid out in the plane, the perplexity fitted to it."""
-    found = flattened(clumps(1)[:count])
+    found = lay_out(clumps(1)[:count])
     assert found.shape == (count, 2)
     assert np.isfinite(found).all()
 
@@ -63,13 +63,13 @@ def test_layouts_of_few_points(count: int) -> None:
 def test_layout_keeps_groups_and_is_deterministic() -> None:
     """The same features and seed give the same points; neighbours stay neighbours."""
     points = np.repeat(50 * np.eye(4, 16), 12, axis=0) + np.random.default_rng(0).normal(size=(48, 16))
-    found = flattened(points, seed=7)
-    assert np.array_equal(found, flattened(points, seed=7))
+    found = lay_out(points, seed=7)
+    assert np.array_equal(found, lay_out(points, seed=7))
     groups = [str(i // 12) for i in range(48)]
     assert silhouettes(found, points, groups).pragmatic > 0.5
 
 
 def test_points_that_are_all_one() -> None:
     """Sentences with equal features, or with a single feature, are still laid out."""
-    assert np.isfinite(flattened(np.ones((9, 5)))).all()
-    assert flattened(np.arange(9.0)[:, None]).shape == (9, 2)
+    assert np.isfinite(lay_out(np.ones((9, 5)))).all()
+    assert lay_out(np.arange(9.0)[:, None]).shape == (9, 2)

@@ -18,16 +18,16 @@ from pipeline.errors import BadInput
 from pipeline.metrics.labelling import agreement
 from pipeline.metrics.labelling.agreement import (
     cohen_kappa,
-    encoded,
+    combine_ratios,
+    encode_values,
+    estimate_interval,
     fleiss_kappa,
-    interval,
     krippendorff_alpha,
-    table,
+    measure_records,
+    tabulate,
     tae,
     tae_bounds,
     tae_mean_of_records,
-    tae_of,
-    tae_records,
     weighted_kappa,
 )
 from pipeline.metrics.labelling.measures import MEASURES
@@ -103,9 +103,9 @@ def test_one_class_has_no_kappa_but_a_tae() -> None:
     same, none = np.zeros((5, 4), int), np.zeros((0, 4), int)
     for measure in MEASURES:
         known = measure.startswith("tae")
-        assert agreement._measured(measure, same) == pytest.approx(1 if known else np.nan, nan_ok=True)
-        assert math.isnan(agreement._measured(measure, none))
-        assert np.isnan(interval(measure, none, 10)[:3]).all()
+        assert agreement._compute_measure(measure, same) == pytest.approx(1 if known else np.nan, nan_ok=True)
+        assert math.isnan(agreement._compute_measure(measure, none))
+        assert np.isnan(estimate_interval(measure, none, 10)[:3]).all()
     assert math.isnan(fleiss_kappa(np.full((3, 2), -1)))
 
 
@@ -113,13 +113,13 @@ def test_perfect_agreement_is_1() -> None:
     """All alike, in two classes: every measure is 1."""
     codes = np.repeat([[0], [1], [1]], 4, axis=1)
     for measure in MEASURES:
-        assert agreement._measured(measure, codes) == pytest.approx(1)
+        assert agreement._compute_measure(measure, codes) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("first", "second", "agr", "rad", "value"), RECORDS)
 def test_records_of_the_paper(first: tuple[int, ...], second: int, agr: float, rad: float, value: float) -> None:
     """Agreement is a multiset's share, randomness one of label sets (CSD-18 to CSD-20)."""
-    found = tae_records(np.array([first]), np.array([second]))
+    found = measure_records(np.array([first]), np.array([second]))
     assert (found.agr[0], found.rad[0]) == pytest.approx((agr, rad))
     assert found.tae[0] == pytest.approx(value, abs=5e-5)
     assert tae(np.array([first]), np.array([second])) == pytest.approx(value, abs=5e-5)
@@ -137,7 +137,7 @@ def test_mean_of_records_is_another_reading() -> None:
 def test_records_with_a_missing_label_do_not_count() -> None:
     """They are NaN in the list of records, and absent from the means."""
     first, second = np.array([[0, 0, 0], [0, -1, 0], [1, 1, 0], [1, 1, 1]]), np.array([0, 0, 1, -1])
-    assert np.isnan(tae_records(first, second).tae).tolist() == [False, True, False, True]
+    assert np.isnan(measure_records(first, second).tae).tolist() == [False, True, False, True]
     whole = first[[0, 2]], second[[0, 2]]
     assert tae(first, second) == tae(*whole)
     assert tae_mean_of_records(first, second) == tae_mean_of_records(*whole)
@@ -148,14 +148,14 @@ def test_least_tae_of_three_raters(classes: int, low: float) -> None:
     """The bound is errata E8's, and some labels attain it and none go below."""
     assert tae_bounds(3, classes) == pytest.approx((low, 1), abs=5e-5)
     every = np.array(list(itertools.product(range(min(classes, 4)), repeat=4)))
-    assert tae_records(every[:, :3], every[:, 3]).tae.min() == pytest.approx(tae_bounds(3, classes).low)
+    assert measure_records(every[:, :3], every[:, 3]).tae.min() == pytest.approx(tae_bounds(3, classes).low)
 
 
 @pytest.mark.parametrize(("raters", "classes"), [(1, 2), (2, 4), (4, 3), (5, 3)])
 def test_bounds_are_attained(raters: int, classes: int) -> None:
     """Over every possible record, least and greatest TAE are the bounds."""
     every = np.array(list(itertools.product(range(classes), repeat=raters + 1)))
-    found = tae_records(every[:, :-1], every[:, -1]).tae
+    found = measure_records(every[:, :-1], every[:, -1]).tae
     assert (found.min(), found.max()) == pytest.approx(tae_bounds(raters, classes))
 
 
@@ -186,8 +186,8 @@ def test_tae_is_monotone(codes: np.ndarray) -> None:
         better[row, rater] = second[row]
         assert tae(better, second) > before
         worse[row, rater] = 4
-        agr, rad = (part.sum() for part in tae_records(first, second)[:2])
-        agr_then, rad_then = (part.sum() for part in tae_records(worse, second)[:2])
+        agr, rad = (part.sum() for part in measure_records(first, second)[:2])
+        agr_then, rad_then = (part.sum() for part in measure_records(worse, second)[:2])
         assert agr_then == pytest.approx(agr)
         assert rad_then >= rad - 1e-12
         assert tae(worse, second) <= before + 1e-12
@@ -197,8 +197,9 @@ def test_tae_is_monotone(codes: np.ndarray) -> None:
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 0.5))
 def test_equation_3_rises_with_agr_and_falls_with_rad(agr: float, rad: float, step: float) -> None:
     """Strictly, whatever the other is."""
-    at, up, over = (float(tae_of(*np.array(pair))) for pair in ((agr, rad), (agr + step, rad), (agr, rad + step)))
-    assert over < at < up
+    pairs = ((agr, rad), (agr + step, rad), (agr, rad + step))
+    value, higher, lower = (float(combine_ratios(*np.array(pair))) for pair in pairs)
+    assert lower < value < higher
 
 
 @settings(deadline=None)
@@ -238,7 +239,7 @@ def test_unknown_measure() -> None:
 def test_interval_is_that_of_a_binomial() -> None:
     """With two kinds of records, the mean of TAE is a binomial count rescaled, whose quantiles scipy knows."""
     codes = np.array([[0, 0, 0, 0]] * 320 + [[0, 0, 1, 0]] * 80)
-    value, low, high, _ = interval("tae_mean_of_records", codes, 20_000)
+    value, low, high, _ = estimate_interval("tae_mean_of_records", codes, 20_000)
     worst = 0.34611
     expected = [worst + (1 - worst) * stats.binom.ppf(q, 400, 0.8) / 400 for q in (0.025, 0.975)]
     assert value == pytest.approx(worst + (1 - worst) * 0.8, abs=1e-5)
@@ -249,14 +250,14 @@ def test_interval_repeats_and_does_not_depend_on_order() -> None:
     """The same seed gives the same ends, in any order of rows; another seed others."""
     codes = np.random.default_rng(8).integers(0, 3, (50, 4))
     for measure in MEASURES:
-        found = interval(measure, codes, 200)
-        assert interval(measure, codes[::-1], 200) == found
-        assert interval(measure, codes, 200, seed=7)[1:3] != found[1:3]
+        found = estimate_interval(measure, codes, 200)
+        assert estimate_interval(measure, codes[::-1], 200) == found
+        assert estimate_interval(measure, codes, 200, seed=7)[1:3] != found[1:3]
 
 
 def test_undefined_resamples_are_counted() -> None:
     """Two items of one class each: a resample of one of them alone has no kappa, half the time."""
-    found = interval("fleiss_kappa", np.array([[0, 0], [1, 1]]), 2000)
+    found = estimate_interval("fleiss_kappa", np.array([[0, 0], [1, 1]]), 2000)
     assert found[:3] == (1, 1, 1)
     assert found.undefined_count / 2000 == pytest.approx(0.5, abs=0.05)
 
@@ -271,7 +272,7 @@ def labels_of(field: str, rows: list[tuple[str | None, ...]]) -> pl.DataFrame:
 def test_table_of_fields() -> None:
     """A row a field in the schema's order, each number that of its own function, missing fourths left out."""
     tags = [("1", "1", "1", "1"), ("1", "-1", "0", "1"), ("-1", "-1", "-1", "-1"), ("-1", "1", "-1", "-1")]
-    found = table(
+    found = tabulate(
         pl.concat([
             labels_of("emotion", [("joy", "joy", "joy", "joy"), ("joy", "None", "joy", "joy")]),
             labels_of("subtext", [*tags, ("0", "0", "1", None), ("0", None, "1", "1")]),
@@ -298,7 +299,7 @@ def test_table_of_fields() -> None:
 
 def test_table_of_nothing() -> None:
     """No labels: the columns, and no rows."""
-    found = table(labels_of("subtext", []))
+    found = tabulate(labels_of("subtext", []))
     assert found.height == 0
     assert {"fleiss_low", "tae_mean_of_records_high", "tae_min"} < set(found.columns)
 
@@ -315,15 +316,15 @@ def test_table_refuses() -> None:
     )
     for labels, said in bad:
         with pytest.raises(BadInput, match=said):
-            table(labels)
+            tabulate(labels)
 
 
 def test_encoded() -> None:
     """Values become their places in the schema; nulls stay, numbers are read as text."""
-    assert encoded("sarcasm", pl.Series([-1, None, 1, 0])).to_list() == [2, None, 0, 1]
-    assert encoded("emotion", pl.Series(["None", "anger"])).to_list() == [8, 0]
+    assert encode_values("sarcasm", pl.Series([-1, None, 1, 0])).to_list() == [2, None, 0, 1]
+    assert encode_values("emotion", pl.Series(["None", "anger"])).to_list() == [8, 0]
     with pytest.raises(BadInput, match="no field 'irony'"):
-        encoded("irony", pl.Series(["1"]))
+        encode_values("irony", pl.Series(["1"]))
 
 
 def test_claims_about_table_2() -> None:
@@ -397,7 +398,7 @@ def test_weighted_kappa_where_two_of_five_grade() -> None:
         assert weighted_kappa(asked, weights) == pytest.approx(expected, abs=0.02)
         assert weighted_kappa(asked[:10], weights) > 0.2
     assert math.isnan(cohen_kappa(asked[:10]))
-    found = interval("weighted_kappa_quadratic", asked, 200)
+    found = estimate_interval("weighted_kappa_quadratic", asked, 200)
     assert found.value == weighted_kappa(asked)
     assert found.low < found.value < found.high
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.labelling.predictability import baselines, by_field, svm_f1
+from pipeline.metrics.labelling.predictability import measure_fields, predict_baselines, svm_f1
 
 TOLD = [["今天", "真", "好", str(i)] for i in range(20)] + [["雨", "下", "大", str(i)] for i in range(10)]
 LABELS = ["1"] * 20 + ["-1"] * 10
@@ -73,13 +73,13 @@ def test_refuses() -> None:
     with pytest.raises(BadInput, match="found none in 30 texts"):
         svm_f1([[]] * 30, LABELS)
     with pytest.raises(BadInput, match="29 texts and 30 rows"):
-        by_field(TOLD[1:], pl.DataFrame({"subtext": LABELS}))
+        measure_fields(TOLD[1:], pl.DataFrame({"subtext": LABELS}))
 
 
 def test_by_field() -> None:
     """A row a field in the schema's order, over the comments that have it; other columns are passed over."""
     labels = pl.DataFrame({"row_id": LABELS, "sarcasm": ["-1"] * 30, "subtext": [*LABELS[:-3], None, None, None]})
-    found = by_field(TOLD, labels)
+    found = measure_fields(TOLD, labels)
     assert found.columns == ["field", "svm_f1", "majority_f1", "row_count", "class_count", "left_out_count"]
     assert found["field"].to_list() == ["subtext", "sarcasm"]
     assert found.row(0)[1:] == svm_f1(TOLD[:27], LABELS[:27])
@@ -90,6 +90,6 @@ def test_baselines_of_a_classifier() -> None:
     """The majority is the commonest class, of equally common ones the first; the SVM learns what tells them apart."""
     texts = ["今天真冷", "今天真热", "猫在睡觉", "狗在睡觉"] * 3
     labels = ["1", "1", "0", "0"] * 3
-    found = baselines(texts, labels, ["明天真冷", "猫在吃饭"])
+    found = predict_baselines(texts, labels, ["明天真冷", "猫在吃饭"])
     assert found == {"majority": ["0", "0"], "svm": ["1", "0"]}
-    assert baselines([*texts, "好冷"], [*labels, "1"], ["猫"])["majority"] == ["1"]
+    assert predict_baselines([*texts, "好冷"], [*labels, "1"], ["猫"])["majority"] == ["1"]

@@ -12,14 +12,14 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd.compression import expressed, read_colloquial, read_google
 from pipeline.metrics.ndd.compression import (
     BASELINES,
-    counts,
+    compare,
+    count_kept,
+    drop_head,
+    drop_random,
+    drop_tail,
     evaluate,
-    head,
-    paired,
-    random,
-    tail,
-    truncated,
-    unedited,
+    keep_all,
+    truncate,
 )
 
 
@@ -66,12 +66,12 @@ def test_rouge_by_hand() -> None:
 def test_chinese_counts_and_has_no_blanks() -> None:
     """Five characters have 15 bytes, the first word alone; with blanks they have 19, the first two words."""
     sentence = ("大家早上好 我 要 查 话 费", [0, 1, 1, 1, 1, 1])
-    found = {lang: values(unedited(items), items) for lang in ("zh", "en") for items in [frame(sentence, lang=lang)]}
+    found = {lang: values(keep_all(items), items) for lang in ("zh", "en") for items in [frame(sentence, lang=lang)]}
     assert (found["zh"]["rouge_1"], found["en"]["rouge_1"]) == pytest.approx((0, 2 / (2 + 5)))
     assert found["zh"]["f1_macro"] == pytest.approx(2 * 5 / (6 + 5))
-    assert truncated(["你好", "我", "要"], 9, "") == ["你好", "我"]
-    assert truncated(["你好", "我", "要"], 9) == ["你好"]
-    assert truncated([], 9) == truncated(["你好"], 5) == []
+    assert truncate(["你好", "我", "要"], 9, "") == ["你好", "我"]
+    assert truncate(["你好", "我", "要"], 9) == ["你好"]
+    assert truncate([], 9) == truncate(["你好"], 5) == []
 
 
 def test_no_word_kept_scores_nothing() -> None:
@@ -97,7 +97,7 @@ def test_measures_are_shares(drawn: list[list[tuple[str, bool, bool]]], lang: st
     """
     words, gold, said = ([[word[at] for word in words] for words in drawn] for at in range(3))
     items = pl.DataFrame({"words": words, "kept": gold, "lang": [lang] * len(words)})
-    own, other, all_words = (values(each, items) for each in (gold, said, unedited(items)))
+    own, other, all_words = (values(each, items) for each in (gold, said, keep_all(items)))
     for name in ("f1_macro", "f1_micro", "f1_place_macro", "f1_place_micro", "bleu_1"):
         assert own[name] == pytest.approx(1)
     assert own["ratio_delta"] == own["ratio_delta_macro"] == 0
@@ -112,11 +112,11 @@ def test_measures_are_shares(drawn: list[list[tuple[str, bool, bool]]], lang: st
 @given(st.lists(st.text("a我é", min_size=1, max_size=4), max_size=8), st.integers(0, 40), st.sampled_from(["", " "]))
 def test_truncation_takes_all_that_fits(words: list[str], limit: int, between: str) -> None:
     """What is left are first words within the limit, one more would not fit; a higher limit never leaves fewer."""
-    left = truncated(words, limit, between)
+    left = truncate(words, limit, between)
     assert left == words[: len(left)]
     assert len(between.join(left).encode()) <= limit or not left
     assert len(left) == len(words) or len(between.join(words[: len(left) + 1]).encode()) > limit
-    assert len(truncated(words, limit + 1, between)) >= len(left)
+    assert len(truncate(words, limit + 1, between)) >= len(left)
 
 
 @settings(max_examples=40, deadline=None)
@@ -138,7 +138,7 @@ def test_against_rouge_score_and_sacrebleu(drawn: list[list[tuple[str, bool, boo
         [[w for w, stays in zip(*each, strict=True) if stays] for each in zip(words, kept, strict=True)]
         for kept in (said, gold)
     ]
-    cut = [" ".join(truncated(s, len(" ".join(g).encode()))) for s, g in zip(*texts, strict=True)]
+    cut = [" ".join(truncate(s, len(" ".join(g).encode()))) for s, g in zip(*texts, strict=True)]
     scores = [scorer.score(" ".join(g), s) for s, g in zip(cut, texts[1], strict=True)]
     found = values(said, items)
     for ours, theirs in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
@@ -151,17 +151,17 @@ def test_against_rouge_score_and_sacrebleu(drawn: list[list[tuple[str, bool, boo
 
 def test_baselines_keep_as_many_words_as_the_gold() -> None:
     """Of 7 and 2 words the gold keeps 5/9: 4 and 1 (NDD-24); head drops the first words, tail the last."""
-    assert counts(ITEMS) == [4, 1]
-    assert head(ITEMS) == [[False] * 3 + [True] * 4, [False, True]]
-    assert tail(ITEMS) == [[True] * 4 + [False] * 3, [True, False]]
-    assert [sum(kept) for kept in random(ITEMS)] == [4, 1]
-    assert random(ITEMS, seed=1) == random(ITEMS, seed=1)
-    assert len({str(random(ITEMS, seed=seed)) for seed in range(9)}) > 1
-    assert counts(ITEMS, 0.01) == [1, 1]
-    assert head(ITEMS, 1) == unedited(ITEMS)
+    assert count_kept(ITEMS) == [4, 1]
+    assert drop_head(ITEMS) == [[False] * 3 + [True] * 4, [False, True]]
+    assert drop_tail(ITEMS) == [[True] * 4 + [False] * 3, [True, False]]
+    assert [sum(kept) for kept in drop_random(ITEMS)] == [4, 1]
+    assert drop_random(ITEMS, seed=1) == drop_random(ITEMS, seed=1)
+    assert len({str(drop_random(ITEMS, seed=seed)) for seed in range(9)}) > 1
+    assert count_kept(ITEMS, 0.01) == [1, 1]
+    assert drop_head(ITEMS, 1) == keep_all(ITEMS)
     for ratio in (0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="ratio should be above 0 and at most 1"):
-            tail(ITEMS, ratio)
+            drop_tail(ITEMS, ratio)
 
 
 def test_intervals_hold_the_value_and_depend_on_the_seed_alone() -> None:
@@ -182,15 +182,15 @@ def test_two_systems_on_the_same_sentences() -> None:
     """A system that is better everywhere has the least p that so many draws can show, the same system 1 (NDD-40)."""
     items = pl.concat([ITEMS] * 10)
     gold, said = items["kept"].to_list(), SAID * 10
-    found = paired(gold, said, items, draws=99)
+    found = compare(gold, said, items, draws=99)
     f1 = found.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
     assert f1["p"] == pytest.approx(2 / 100)
     assert (f1["one"], f1["other"]) == pytest.approx((1, 7 / 9))
     assert f1["difference"] == pytest.approx(2 / 9)
     assert 0 < f1["low"] <= f1["difference"] <= f1["high"]
-    back = paired(said, gold, items, draws=99)
+    back = compare(said, gold, items, draws=99)
     assert back["difference"].to_list() == pytest.approx((-found["difference"]).to_list())
-    assert paired(said, said, items, draws=99)["p"].to_list() == [1.0] * len(found)
+    assert compare(said, said, items, draws=99)["p"].to_list() == [1.0] * len(found)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_google_as_published(data: Path) -> None:
         ours = [100 * found[measure] for measure in ("f1_macro", "rouge_1", "rouge_2", "rouge_l")]
         assert ours == pytest.approx(told, abs=1.2), name
         assert abs(found["ratio_delta"]) < 0.005 or name == "unedited"
-    at_paper_ratio = [100 * values(keep(items, 0.39), items)["f1_macro"] for keep in (head, tail)]
+    at_paper_ratio = [100 * values(keep(items, 0.39), items)["f1_macro"] for keep in (drop_head, drop_tail)]
     assert at_paper_ratio == pytest.approx([31.0, 55.15], abs=0.5)  # recomputed before: 30.7 to 31.3, 54.8 to 55.5
 
 
@@ -243,11 +243,11 @@ def test_colloquial_as_published(data: Path) -> None:
     BLEU-1 of words is 68.2 (NDD-27); the paper's 74.4 is not to be had.
     """
     items = read_colloquial(data / "sentence_compression_zh").rows.filter(split="test")
-    found = values(unedited(items), items)
+    found = values(keep_all(items), items)
     assert 100 * found["f1_macro"] == pytest.approx(81.7, abs=0.05)
     assert 100 * found["rouge_2"] == pytest.approx(55.3, abs=0.05)
     assert 100 * found["rouge_1"] == pytest.approx(70.4, abs=0.4)
     assert 100 * found["bleu_1"] == pytest.approx(68.2, abs=0.05)
     assert found["ratio_delta"] == pytest.approx(0.32, abs=5e-3)
     said = items.with_columns(words=pl.Series([expressed(words) for words in items["words"]]))
-    assert 100 * values(unedited(said), said)["rouge_2"] == pytest.approx(55.3, abs=0.05)
+    assert 100 * values(keep_all(said), said)["rouge_2"] == pytest.approx(55.3, abs=0.05)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.ndd import distance
-from pipeline.metrics.ndd.distance import DIVERGENCES, distances, divergences, explained
-from pipeline.metrics.ndd.neighbours import aligned
+from pipeline.metrics.ndd.distance import DIVERGENCES, distances, divergences, explain
+from pipeline.metrics.ndd.neighbours import align
 from tests.support.masked import WORDS, Drawn
 
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6)
@@ -66,7 +66,7 @@ def test_distance_is_the_weighted_sum_over_neighbours(pairs: list[tuple[list[str
         return next(rows)[1][0].double()
 
     for one, other in pairs:
-        places = aligned(one, other).tolist() or [[-1, -1], [len(one), len(other)]]
+        places = align(one, other).tolist() or [[-1, -1], [len(one), len(other)]]
         each = [float(DIVERGENCES[kind](at(one, i), at(other, j))) for i, j in places]
         expected.append(sum(each) / len(each))
     ones, others = [list(side) for side in zip(*pairs, strict=True)]
@@ -93,20 +93,20 @@ def test_mean_of_hellinger_is_symmetric_and_at_most_one(one: list[str], other: l
 
 def test_without_a_shared_word_what_stands_around_is_compared() -> None:
     """The only neighbours are before and behind the sentences (section 3, r = 0; NDD-09)."""
-    rows = explained(Drawn(), ["a"], ["b", "c"])
+    rows = explain(Drawn(), ["a"], ["b", "c"])
     assert rows.select("word", "place", "place_other").rows() == [("[CLS]", -1, -1), ("[SEP]", 1, 2)]
 
 
 def test_weights_fall_with_distance_from_what_differs() -> None:
     """With `distance` the words next to the change count 1, those a word farther μ."""
-    rows = explained(Drawn(), ["a", "b", "x", "c", "d"], ["a", "b", "y", "c", "d"], weights="distance", mu=0.5)
+    rows = explain(Drawn(), ["a", "b", "x", "c", "d"], ["a", "b", "y", "c", "d"], weights="distance", mu=0.5)
     assert rows["weight"].to_list() == [0.5, 1, 1, 0.5]
 
 
 def test_shares_add_up_to_the_distance() -> None:
     """The explanation is of the same number."""
     one, other = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
-    rows = explained(Drawn(), one, other, divergence="kl", weights="sum")
+    rows = explain(Drawn(), one, other, divergence="kl", weights="sum")
     assert rows["share"].sum() == pytest.approx(distances(Drawn(), [one], [other], divergence="kl", weights="sum")[0])
 
 
@@ -127,7 +127,7 @@ def test_what_is_held_at_a_time_changes_nothing(held: int) -> None:
     sentences = [list("abcd"), list("bcda"), list("aabb")]
     one, other = (np.stack([rng.integers(0, 3, 20), rng.integers(-1, 5, 20)], axis=1) for _ in range(2))
     model = Drawn()
-    found = divergences(model, sentences, one, other, "hellinger", held=held)
+    found = divergences(model, sentences, one, other, "hellinger", cache_size=held)
     assert found == pytest.approx(divergences(Drawn(), sentences, one, other, "hellinger"))
     assert model.asked == len(np.unique(one, axis=0)) + 20
 

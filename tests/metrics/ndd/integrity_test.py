@@ -7,7 +7,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
 from pipeline.label.compression import FIELDS, GRADED
-from pipeline.metrics.ndd.integrity import AGREEMENT, agreement, summary
+from pipeline.metrics.ndd.integrity import AGREEMENT, measure_agreement, summarize
 from pipeline.papers.ndd import TABLE_13
 
 
@@ -42,14 +42,14 @@ SAID = both(
 
 def test_means_by_hand() -> None:
     """A compression counts once, whatever its raters: of 4.5 and 3 it is 3.75; what is not graded is not 0."""
-    found = summary(SAID, draws=50)
+    found = summarize(SAID, draws=50)
     assert found.select("system", "field", "value", "n").rows() == [
         ("ndd", "syntax", 3.75, 2), ("ndd", "semantics", 3.75, 2),
         ("ppl", "syntax", pytest.approx(5.5 / 3), 3), ("ppl", "semantics", pytest.approx(5.5 / 3), 3),
     ]  # fmt: skip
     assert (found["low"] <= found["value"]).all()
     assert (found["value"] <= found["high"]).all()
-    assert found.equals(summary(SAID.reverse(), draws=50))
+    assert found.equals(summarize(SAID.reverse(), draws=50))
 
 
 def test_agreement_is_scikit_learns() -> None:
@@ -58,7 +58,7 @@ def test_agreement_is_scikit_learns() -> None:
     one = rng.integers(0, 6, 60)
     two = np.clip(one + rng.integers(-1, 2, 60), 0, 5)
     graded = [(str(n), "x", f"t{n:02}", [int(a), int(b)]) for n, (a, b) in enumerate(zip(one, two, strict=True))]
-    found = agreement(both(*graded, ("99", "x", "t99", [5])), draws=50)
+    found = measure_agreement(both(*graded, ("99", "x", "t99", [5])), draws=50)
     assert found.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
     assert found["n"].unique().to_list() == [60]
     for weights, value in zip(("linear", "quadratic"), found["value"], strict=False):
@@ -70,21 +70,21 @@ def test_agreement_is_scikit_learns() -> None:
 def test_a_compression_that_systems_share_agrees_once() -> None:
     """One task under two systems is one case."""
     said = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
-    found = agreement(both(*said), draws=10)
+    found = measure_agreement(both(*said), draws=10)
     assert found["n"].unique().to_list() == [2]
-    assert found.equals(agreement(both(said[0], said[2]), draws=10))
+    assert found.equals(measure_agreement(both(said[0], said[2]), draws=10))
 
 
 def test_nothing_to_measure() -> None:
     """Without grades there are no means and no agreement; a second grade for the same is refused by name."""
     empty = both(("1", "x", "t1", []), ("1", "y", "t2", []))
-    assert summary(empty).is_empty()
-    assert agreement(empty, draws=10)["value"].null_count() == 6
+    assert summarize(empty).is_empty()
+    assert measure_agreement(empty, draws=10)["value"].null_count() == 6
     twice = both(("1", "x", "t1", [1]), ("1", "x", "t2", [2]))
     with pytest.raises(BadInput, match="item 1, system 'x', syntax: is there twice"):
-        summary(twice)
+        summarize(twice)
     with pytest.raises(ValueError, match="draws should be at least 1"):
-        summary(SAID, draws=0)
+        summarize(SAID, draws=0)
 
 
 def test_the_papers_table() -> None:

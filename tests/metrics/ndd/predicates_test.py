@@ -16,7 +16,15 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd import predicates
 from pipeline.metrics.ndd.distance import distances
 from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
-from pipeline.metrics.ndd.predicates import auc, average_precision, edited, ensemble, evaluate, scores, selected
+from pipeline.metrics.ndd.predicates import (
+    auc,
+    average_precision,
+    ensemble,
+    evaluate,
+    list_edits,
+    score_words,
+    select_sentences,
+)
 from pipeline.papers.ndd import TABLE_8
 
 LIKELY = {"": 0.5, "dogs": 0.9, "chase": 0.2, "cats": 0.6, "[MASK]": 0.3, "a": 0.7, "的": 0.7, "that": 0.8}
@@ -56,7 +64,7 @@ def kl(q: float, other: float) -> float:
 def test_each_edit_by_hand() -> None:
     """What has another word to its left after the edit diverges: KL of its two distributions, over two neighbours."""
     model = Left()
-    (deleted,), (masked,), (stopped,) = (scores(model, [TEXT], edit) for edit in ("delete", "mask", "stop_word"))
+    (deleted,), (masked,), (stopped,) = (score_words(model, [TEXT], edit) for edit in ("delete", "mask", "stop_word"))
     # without dogs, chase is first; without chase, cats stands behind dogs; without cats nothing changes
     assert deleted == pytest.approx([kl(0.9, 0.5) / 2, kl(0.2, 0.9) / 2, 0], abs=1e-6)
     assert masked == pytest.approx([kl(0.9, 0.3) / 2, kl(0.2, 0.3) / 2, 0], abs=1e-6)
@@ -65,12 +73,14 @@ def test_each_edit_by_hand() -> None:
 
 def test_weights_by_hand() -> None:
     """A sum is twice the mean of two; balanced is μ^d + μ^(d + m) with m on the other side (E17), exponential μ^d."""
-    chosen = {name: scores(Left(), [TEXT], "delete", weights=name)[0] for name in ("sum", "balanced", "exponential")}
+    chosen = {
+        name: score_words(Left(), [TEXT], "delete", weights=name)[0] for name in ("sum", "balanced", "exponential")
+    }
     first, second = kl(0.9, 0.5), kl(0.2, 0.9)
     assert chosen["sum"] == pytest.approx([first, second, 0], abs=1e-6)
     assert chosen["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
     assert chosen["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
-    far = scores(Left(), [("cats", "dogs", "chase", "cats")], "mask", weights="exponential", mu=0.5)[0]
+    far = score_words(Left(), [("cats", "dogs", "chase", "cats")], "mask", weights="exponential", mu=0.5)[0]
     assert far == pytest.approx([kl(0.6, 0.3), kl(0.9, 0.3), kl(0.2, 0.3), 0], abs=1e-6)
 
 
@@ -78,7 +88,7 @@ def test_what_is_asked_of_the_model() -> None:
     """There are n (n - 1) + n asks for n words, and none of a word that was put in."""
     for edit in ("delete", "mask", "stop_word"):
         model = Left()
-        scores(model, [TEXT, ("cats", "chase", "dogs", "dogs")], edit)
+        score_words(model, [TEXT, ("cats", "chase", "dogs", "dogs")], edit)
         assert len(model.asks) == (3 + 3 * 2) + (4 + 4 * 3)
         assert not any(text[at] in ("[MASK]", "a") for text, at in model.asks)
 
@@ -87,61 +97,64 @@ def test_it_is_the_distance_of_sentence_and_edit() -> None:
     """Where no word is repeated, scores are the general NDD with the longest common subsequence as neighbours."""
     texts = [TEXT, ("chase", "dogs"), ("cats", "dogs", "chase")]
     for edit, divergence in (("delete", "kl"), ("mask", "hellinger"), ("stop_word", "kl_reversed")):
-        found = scores(Left(), texts, edit, divergence=divergence)
+        found = score_words(Left(), texts, edit, divergence=divergence)
         for text, mine in zip(texts, found, strict=True):
-            others = edited(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
+            others = list_edits(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
             expected = distances(Left(), [text] * len(text), others, divergence=divergence, weights="mean")
             assert mine == pytest.approx(expected, abs=1e-7)
 
 
 def test_stop_words_go_by_language() -> None:
     """a, el and our 的; another may be given (footnote 10), and is asked for where a language has none."""
-    zh, that = scores(Left(), [TEXT], "stop_word", lang="zh"), scores(Left(), [TEXT], "stop_word", stop_word="that")
+    zh, that = (
+        score_words(Left(), [TEXT], "stop_word", lang="zh"),
+        score_words(Left(), [TEXT], "stop_word", stop_word="that"),
+    )
     assert zh[0][0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
     assert that[0][0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
     assert predicates.STOP_WORDS["es"] == "el"
     with pytest.raises(BadInput, match="no stop word for 'fi'; there are some for en, es, zh"):
-        scores(Left(), [TEXT], "stop_word", lang="fi")
-    assert scores(Left(), [TEXT], "delete", lang="fi")
+        score_words(Left(), [TEXT], "stop_word", lang="fi")
+    assert score_words(Left(), [TEXT], "delete", lang="fi")
 
 
 def test_a_stop_word_for_itself_is_no_edit() -> None:
     """Replacing `a` by `a` leaves the sentence as it is: 0."""
-    assert scores(Left(), [("dogs", "a", "cats")], "stop_word")[0][1] == 0
+    assert score_words(Left(), [("dogs", "a", "cats")], "stop_word")[0][1] == 0
 
 
 def test_short_sentences() -> None:
     """A single word has no neighbours and 0, no word at all no score; neither asks the model, and others stay right."""
     model = Left()
-    assert [each.tolist() for each in scores(model, [("dogs",), ()], "mask")] == [[0.0], []]
+    assert [each.tolist() for each in score_words(model, [("dogs",), ()], "mask")] == [[0.0], []]
     assert model.asks == []
     for edit in ("delete", "mask"):
-        found = scores(model, [("dogs",), (), TEXT], edit)
+        found = score_words(model, [("dogs",), (), TEXT], edit)
         assert [each.tolist() for each in found[:2]] == [[0.0], []]
-        assert found[2].tolist() == scores(Left(), [TEXT], edit)[0].tolist()
-    assert scores(Left(), [], "delete") == []
-    told = predicates.perplexity_scores(model, [("dogs",), (), TEXT], "delete")
+        assert found[2].tolist() == score_words(Left(), [TEXT], edit)[0].tolist()
+    assert score_words(Left(), [], "delete") == []
+    told = predicates.score_perplexity(model, [("dogs",), (), TEXT], "delete")
     assert [each.tolist() for each in told[:2]] == [[0.0], []]
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many sentences at once or one by one: the same numbers in the order of the sentences."""
     texts = [tuple(text) for n in (1, 2, 3) for text in combinations(TEXT, n)]
-    whole, of_perplexity = scores(Left(), texts, "delete"), predicates.perplexity_scores(Left(), texts, "mask")
+    whole, of_perplexity = score_words(Left(), texts, "delete"), predicates.score_perplexity(Left(), texts, "mask")
     monkeypatch.setattr(predicates, "_PAIRS", 5)
-    for one, other in zip(whole, scores(Left(), texts, "delete"), strict=True):
+    for one, other in zip(whole, score_words(Left(), texts, "delete"), strict=True):
         assert one.tolist() == other.tolist()
-    for one, other in zip(of_perplexity, predicates.perplexity_scores(Left(), texts, "mask"), strict=True):
+    for one, other in zip(of_perplexity, predicates.score_perplexity(Left(), texts, "mask"), strict=True):
         assert one.tolist() == other.tolist()
 
 
 def test_perplexity_by_hand() -> None:
     """ΔPPL is the mean -log p of the edit less that of the sentence; an edit that reads better is below 0."""
     before = -(math.log(0.5) + math.log(0.9) + math.log(0.2)) / 3
-    (deleted,) = predicates.perplexity_scores(Left(), [TEXT], "delete")
+    (deleted,) = predicates.score_perplexity(Left(), [TEXT], "delete")
     assert deleted[0] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2 - before)
     assert deleted[1] == pytest.approx(-(math.log(0.5) + math.log(0.9)) / 2 - before)
-    (masked,) = predicates.perplexity_scores(Left(), [TEXT], "mask")
+    (masked,) = predicates.score_perplexity(Left(), [TEXT], "mask")
     assert masked[1] == pytest.approx(-(math.log(0.5) + math.log(0.9) + math.log(0.3)) / 3 - before)
     assert masked[1] < 0
 
@@ -150,7 +163,7 @@ def test_perplexity_by_hand() -> None:
 def test_unknown_options_are_told(change: dict[str, str], told: str) -> None:
     """The message names what there is."""
     with pytest.raises(BadInput, match=told):
-        scores(Left(), [TEXT], **{"edit": "delete", **change})
+        score_words(Left(), [TEXT], **{"edit": "delete", **change})
 
 
 # ----------------------------------------------------------------------------------------------------------- ensemble
@@ -160,12 +173,12 @@ def test_ensembles_by_hand() -> None:
     """The mean of values; or of places from 0 to 1, where two that tie share theirs."""
     one, other = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
     assert [each.tolist() for each in ensemble([one, other])] == [[15.5, 7.0, 12.0], [3.0]]
-    assert [each.tolist() for each in ensemble([one, other], by="rank")] == [[0.5, 0.375, 0.625], [0.0]]
+    assert [each.tolist() for each in ensemble([one, other], method="rank")] == [[0.5, 0.375, 0.625], [0.0]]
     assert [each.tolist() for each in ensemble([one])] == [each.tolist() for each in one]
     with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
         ensemble([one, one[:1]])
     with pytest.raises(BadInput, match="by: expected one of value, rank"):
-        ensemble([one], by="sum")
+        ensemble([one], method="sum")
 
 
 # ----------------------------------------------------------------------------------------------------------- measures
@@ -234,7 +247,7 @@ def test_what_constant_scores_have() -> None:
 def test_what_is_left_out_is_counted() -> None:
     """No predicate, or over 50 words (footnote 9): named by sentence, and counted beside the numbers."""
     right = [[True, False], [False, False], [True] * 51, [True] + [False] * 49]
-    kept, dropped = selected(right)
+    kept, dropped = select_sentences(right)
     assert kept.tolist() == [0, 3]
     assert dropped.rows() == [(1, "no_predicate"), (2, "too_long")]
     found = evaluate([np.arange(len(each), dtype=float) for each in right], right, draws=0)

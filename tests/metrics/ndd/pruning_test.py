@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.pruning import Span, dropped_spans, evaluate, random_like
+from pipeline.metrics.ndd.pruning import Span, draw_random_spans, evaluate, list_dropped_spans
 from pipeline.text.trees import find_subtrees, measure_depths, read
 from tests.support.tree_cases import heads
 
@@ -29,7 +29,7 @@ def systems(draw: st.DrawFn) -> tuple[list[list[int]], list[list[Span]]]:
     """Heads of sentences, and spans of them that some system dropped in rounds."""
     ups = draw(st.lists(heads(), min_size=1, max_size=4))
     rounds = [draw(st.lists(st.integers(0, 2), min_size=len(up), max_size=len(up))) for up in ups]
-    return ups, [dropped_spans(each) for each in rounds]
+    return ups, [list_dropped_spans(each) for each in rounds]
 
 
 # depths and subtrees
@@ -127,7 +127,7 @@ def test_spans_that_cannot_be_are_named(spans: list[list[Span]], told: str) -> N
     with pytest.raises(BadInput, match=told):
         evaluate([UP, UP], spans)
     with pytest.raises(BadInput, match=told):
-        random_like([9, 9], spans)
+        draw_random_spans([9, 9], spans)
 
 
 # spans of rounds
@@ -146,15 +146,15 @@ def test_spans_that_cannot_be_are_named(spans: list[list[Span]], told: str) -> N
 )
 def test_spans_from_rounds(rounds: list[int], spans: list[Span]) -> None:
     """Words side by side among those that are left go as one; what went before between them is inside."""
-    assert dropped_spans(rounds) == spans
+    assert list_dropped_spans(rounds) == spans
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=15))
 def test_spans_from_rounds_hold_what_was_dropped(rounds: list[int]) -> None:
     """Every dropped word is in a span and no other; none cross, which evaluate would refuse."""
-    spans = dropped_spans(rounds)
+    spans = list_dropped_spans(rounds)
     assert [_inside(word, spans) for word in range(len(rounds))] == [number > 0 for number in rounds]
-    random_like([len(rounds)], [spans])
+    draw_random_spans([len(rounds)], [spans])
 
 
 # random spans
@@ -165,17 +165,17 @@ def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], lis
     """In each sentence the lengths are those of the system's outer spans; they are disjoint and inside of it."""
     ups, spans = system
     sizes = [*map(len, ups)]
-    drawn = random_like(sizes, spans, seed=seed)
+    drawn = draw_random_spans(sizes, spans, seed=seed)
     for size, ours, theirs in zip(sizes, drawn, spans, strict=True):
         outer = [one for one in theirs if not any(o[0] <= one[0] and one[1] <= o[1] for o in theirs if o != one)]
         assert sorted(end - start for start, end in ours) == sorted(end - start for start, end in outer)
         assert all(one[1] <= other[0] for one, other in pairwise([(0, 0), *ours, (size, size)]))
-    assert drawn == random_like(sizes, spans, seed=seed)
+    assert drawn == draw_random_spans(sizes, spans, seed=seed)
 
 
 def test_all_places_are_equally_likely() -> None:
     """Spans of 1 and 2 in four words stand in 6 ways: each 1,000 times of 6,000, five standard deviations at most."""
-    drawn = random_like([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
+    drawn = draw_random_spans([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
     times = np.unique([f"{spans}" for spans in drawn], return_counts=True)[1]
     assert len(times) == 6
     assert np.abs(times - 1000).max() < 5 * np.sqrt(6000 * 1 / 6 * 5 / 6)
@@ -210,7 +210,7 @@ def test_random_words_of_the_treebank(data: Path) -> None:
     assert every["value"][:4].to_list() == pytest.approx([0.083, 0.301, 0.278, 0.339], abs=0.001)
     leaves = sum(len(set(range(len(up))) - {*up}) for up in ups if len(up) > 1)
     assert every["value"][4] == pytest.approx(leaves / 25094)
-    drawn = evaluate(ups, random_like([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
+    drawn = evaluate(ups, draw_random_spans([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
     # a word a sentence is from short sentences more often
     assert drawn["n"][0] == 2077
     shallow = np.mean([1 / len(up) for up in ups])

@@ -11,7 +11,14 @@ from scipy import stats
 
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.ndd import similarity
-from pipeline.metrics.ndd.similarity import CASES, by_overlap, correlations, distributions, ensemble, separation
+from pipeline.metrics.ndd.similarity import (
+    CASES,
+    correlate_by_overlap,
+    correlate_measures,
+    ensemble,
+    list_quantiles,
+    measure_separation,
+)
 
 MEASURES = {"ndd": -1, "cosine": 1}
 
@@ -30,7 +37,7 @@ def graded(count: int = 60, seed: int = 1) -> pl.DataFrame:
 def test_a_distance_agrees_by_its_negative() -> None:
     """Both coefficients are scipy's of direction times measure, with the intervals of `correlation`."""
     pairs = graded()
-    found = correlations(pairs, MEASURES, draws=50)
+    found = correlate_measures(pairs, MEASURES, draws=50)
     assert found["measure"].to_list() == ["ndd", "cosine"]
     for row, (name, direction) in zip(found.iter_rows(named=True), MEASURES.items(), strict=True):
         values = direction * pairs[name].to_numpy()
@@ -43,8 +50,8 @@ def test_a_distance_agrees_by_its_negative() -> None:
 def test_labels_and_groups() -> None:
     """True counts as 1, so that positive pairs should be nearer; edits of a sentence are drawn together."""
     pairs = pl.DataFrame({"sentence_id": [*"aabbcc"], "is_positive": [True, False] * 3, "d": [1.0, 2, 3, 4, 5, 7]})
-    alone = correlations(pairs, {"d": -1}, "is_positive", draws=200).row(0, named=True)
-    together = correlations(pairs, {"d": -1}, "is_positive", group="sentence_id", draws=200).row(0, named=True)
+    alone = correlate_measures(pairs, {"d": -1}, "is_positive", draws=200).row(0, named=True)
+    together = correlate_measures(pairs, {"d": -1}, "is_positive", group="sentence_id", draws=200).row(0, named=True)
     assert alone["pearson"] == together["pearson"] == pytest.approx(stats.pearsonr([1, 2, 3, 4, 5, 7], [0, 1] * 3)[0])
     # every sentence's negative pair is farther, so that whole sentences never give a coefficient below 0
     assert alone["pearson_low"] < 0 < together["pearson_low"]
@@ -54,21 +61,21 @@ def test_all_measures_see_the_same_pairs() -> None:
     """A pair that lacks one measure, as null, NaN or infinite, is left out for all, and counted."""
     pairs = graded().with_columns(ndd=pl.when(pl.int_range(pl.len()) < 4).then(None).otherwise("ndd"))
     pairs[9, "cosine"], pairs[10, "cosine"] = float("nan"), float("inf")
-    found = correlations(pairs, MEASURES, draws=10)
+    found = correlate_measures(pairs, MEASURES, draws=10)
     assert found.select("n", "left_out").rows() == [(54, 6)] * 2
     whole = pairs.filter(pl.col("ndd").is_not_null(), pl.col("cosine").is_finite())
-    assert found.equals(correlations(whole, MEASURES, draws=10).with_columns(left_out=pl.lit(6, pl.Int64)))
+    assert found.equals(correlate_measures(whole, MEASURES, draws=10).with_columns(left_out=pl.lit(6, pl.Int64)))
 
 
 def test_by_overlap() -> None:
     """Each subset is `correlations` of its pairs; 0.8 is not above 0.8; the ends are those of figure 3."""
     pairs = graded(80)
-    found = by_overlap(pairs, MEASURES, draws=10)
+    found = correlate_by_overlap(pairs, MEASURES, draws=10)
     assert found["subset"].unique(maintain_order=True).to_list() == [
         "=0", ">0", ">0.1", ">0.2", ">0.3", ">0.4", ">0.5", ">0.6", ">0.7", ">0.8", ">0.9", "=1",
     ]  # fmt: skip
     for subset, shares in (("=0", [0.0]), (">0.8", [0.9, 1.0]), ("=1", [1.0])):
-        part = correlations(pairs.filter(pl.col("overlap").is_in(shares)), MEASURES, draws=10)
+        part = correlate_measures(pairs.filter(pl.col("overlap").is_in(shares)), MEASURES, draws=10)
         assert found.filter(subset=subset).drop("subset").equals(part)
     counts = found.filter(measure="ndd")["n"].to_list()
     assert counts[0] + counts[1] == 80
@@ -78,10 +85,10 @@ def test_by_overlap() -> None:
 def test_too_few_pairs_have_no_correlation() -> None:
     """Subsets that nothing falls into stay in the table, as nulls with n = 0."""
     pairs = graded().with_columns(overlap=pl.lit(0.5))
-    found = by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
+    found = correlate_by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
     assert found.select("subset", "n").rows() == [("=0", 0), (">0", 60), (">0.5", 0), ("=1", 0)]
     assert found["pearson"].is_null().to_list() == [True, False, True, True]
-    assert distributions(pairs.head(0), "ndd").rows() == []
+    assert list_quantiles(pairs.head(0), "ndd").rows() == []
 
 
 def test_ensemble() -> None:
@@ -95,7 +102,7 @@ def test_ensemble() -> None:
 def test_distributions_by_hand() -> None:
     """Quantiles of each label by interpolation: of 0 and 10 they are 0, .5, 1, …; what has no value is not counted."""
     pairs = pl.DataFrame({"is_positive": [True, True, False, True], "ndd": [10.0, 0.0, 3.0, None]})
-    found = distributions(pairs, "ndd")
+    found = list_quantiles(pairs, "ndd")
     assert found.filter("is_positive")["value"].to_list() == pytest.approx([i / 2 for i in range(21)])
     assert found.filter("is_positive")["quantile"].to_list() == [*range(0, 101, 5)]
     assert found.filter(is_positive=False).select("value", "n").unique().rows() == [(3.0, 1)]
@@ -108,15 +115,15 @@ def test_separation_by_hand() -> None:
         "sentence_id": [*"aabbccdee"], "is_positive": [True, False] * 3 + [True] + [False, True],
         "ndd": [1.0, 2.0, 1.0, 1.0, 3.0, 1.0, 0.0, 1.0, None],
     }).with_columns(cosine=-pl.col("ndd"))  # fmt: skip
-    found = separation(pairs, MEASURES)
+    found = measure_separation(pairs, MEASURES)
     assert found.select("measure", "share", "n", "left_out").rows() == [("ndd", 0.5, 3, 2), ("cosine", 0.5, 3, 2)]
     # Wilson by hand: 1/2 -+ 1.96 sqrt(1/12 + 1.96^2 / 36) / (1 + 1.96^2 / 3)
     half = 1.96 * np.sqrt(1 / 12 + 1.96**2 / 36) / (1 + 1.96**2 / 3)
     assert found.select("low", "high").row(0) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
     clear = pairs.with_columns(ndd=1 - pl.col("is_positive").cast(pl.Float64))
-    assert separation(clear, {"ndd": -1})["share"].item() == 1
-    assert separation(clear, {"ndd": 1})["share"].item() == 0
-    assert separation(pairs.filter("is_positive"), {"ndd": -1}).rows() == [("ndd", None, None, None, 0, 5)]
+    assert measure_separation(clear, {"ndd": -1})["share"].item() == 1
+    assert measure_separation(clear, {"ndd": 1})["share"].item() == 0
+    assert measure_separation(pairs.filter("is_positive"), {"ndd": -1}).rows() == [("ndd", None, None, None, 0, 5)]
 
 
 @settings(max_examples=30)
@@ -125,7 +132,7 @@ def test_separation_of_a_direction_and_its_reverse(values: list[tuple[int, int]]
     """The shares of a measure taken as a distance and as a similarity add up to 1."""
     rows = [(f"s{i}", at == 0, float(pair[at])) for i, pair in enumerate(values) for at in (0, 1)]
     pairs = pl.DataFrame(rows, ["sentence_id", "is_positive", "d"], orient="row")
-    one, other = (separation(pairs, {"d": direction})["share"].item() for direction in (-1, 1))
+    one, other = (measure_separation(pairs, {"d": direction})["share"].item() for direction in (-1, 1))
     assert one + other == pytest.approx(1)
     assert one == pytest.approx(sum((b > a) + (a == b) / 2 for a, b in values) / len(values))
 
@@ -133,13 +140,13 @@ def test_separation_of_a_direction_and_its_reverse(values: list[tuple[int, int]]
 def test_errors() -> None:
     """Directions other than -1 and 1, two positive pairs of a sentence, and a target that is null are refused."""
     pairs = graded(6)
-    for call in (correlations, separation):
+    for call in (correlate_measures, measure_separation):
         with pytest.raises(ValueError, match=r"should be -1 or 1, found \{'ndd': 0\}"):
             call(pairs, {"ndd": 0})
     with pytest.raises(ValueError, match="one test at a time"):
-        separation(pl.concat([pairs, pairs]), {"ndd": -1})
+        measure_separation(pl.concat([pairs, pairs]), {"ndd": -1})
     with pytest.raises(ValueError, match="expected finite numbers"):
-        correlations(pairs.with_columns(similarity=pl.lit(None)), {"ndd": -1})
+        correlate_measures(pairs.with_columns(similarity=pl.lit(None)), {"ndd": -1})
 
 
 def test_cases() -> None:

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.metric import Metric
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.segments import read_batches
 from tests.support.overlap_cases import drawn, seeds, whole
 
 SMOOTHINGS = ["none", "floor", "add_k", "exp"]
@@ -24,13 +24,13 @@ def score(metric: Metric, candidate: str, references: list[str], weights: list[f
     """The score of one candidate, words between spaces."""
     rows = None if weights is None else [weights]
     texts = [[reference.split() for reference in references]]
-    (batch,) = batches([candidate.split()], texts, rows, low=metric.lowest)
+    (batch,) = read_batches([candidate.split()], texts, rows, low=metric.lowest)
     return float(metric.score(metric.stats(batch))[0])
 
 
 def corpus(metric: Metric, case: tuple[object, ...]) -> float:
     """The corpus score with all weights one."""
-    (batch,) = batches(case[0], case[1], size=1 << 20)  # type: ignore[arg-type]
+    (batch,) = read_batches(case[0], case[1], size=1 << 20)  # type: ignore[arg-type]
     return float(metric.score(metric.stats(batch).sum(axis=0)))
 
 
@@ -114,7 +114,7 @@ def test_length_readings() -> None:
     assert score(bleu(1, length="average", counts_zero_weight_lengths=False), candidate, references, weights) == (
         pytest.approx(math.exp(1 - 6 / 4))
     )
-    (batch,) = batches([["a"]], [[["a", "b"], ["a"]]], [[0, 0]])
+    (batch,) = read_batches([["a"]], [[["a", "b"], ["a"]]], [[0, 0]])
     assert without.stats(batch)[0].tolist() == [0, 1, 1, 1]  # where all are 0 all count
 
 
@@ -229,7 +229,7 @@ def test_batches_do_not_matter(seed: int, size: int) -> None:
     """Statistics are the same bit for bit, whatever was read with a segment."""
     case = drawn(seed, 40)
     for metric in (bleu(), delta_bleu()):
-        parts = [metric.stats(batch) for batch in batches(*case, size=size)]
+        parts = [metric.stats(batch) for batch in read_batches(*case, size=size)]
         assert (np.concatenate(parts) == metric.stats(whole(case))).all()
 
 

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import frequencies as module
-from pipeline.metrics.overlap.frequencies import document_frequencies, hashed, idf, token_hashes
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.frequencies import build_idf, count_documents, hash_ngrams, hash_tokens
+from pipeline.metrics.overlap.segments import read_batches
 from tests.support.overlap_cases import drawn, seeds
 from tests.support.plain_cider import documents
 
 
 def hash_of(gram: tuple[str, ...]) -> int:
     """The hash of an n-gram, read as a text of its own."""
-    (batch,) = batches([gram], [[[]]])
-    *_, (hashes, _) = hashed(batch.words, batch.ends, batch.types, len(gram))
+    (batch,) = read_batches([gram], [[[]]])
+    *_, (hashes, _) = hash_ngrams(batch.words, batch.ends, batch.types, len(gram))
     return int(hashes[0])
 
 
@@ -27,57 +27,57 @@ def hash_of(gram: tuple[str, ...]) -> int:
 def test_frequencies_are_exact(seed: int, size: int, buckets: int) -> None:
     """Counts are those of a dictionary, of n-grams in two documents or more, whatever the batch and the buckets."""
     references = drawn(seed, 20).references
-    found = document_frequencies(lambda: iter(references), 3, size=size, buckets=buckets)
+    found = count_documents(lambda: iter(references), 3, size=size, buckets=buckets)
     expected = {gram: count for gram, count in documents(references, 3).items() if count > 1}
     assert found.documents == 20
     assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == {
         hash_of(gram): count for gram, count in expected.items()
     }
     assert (np.diff(found.hashes.astype(object)) > 0).all()
-    assert found.digest() == document_frequencies(references, 3).digest()
+    assert found.digest() == count_documents(references, 3).digest()
 
 
 def test_counts_are_added_up_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was counted batch by batch is added up whenever there is much of it, to the same counts."""
     references = drawn(7, 60).references
-    expected = document_frequencies(references)
+    expected = count_documents(references)
     monkeypatch.setattr(module, "_PENDING", 10)
-    found = document_frequencies(references, size=3)
+    found = count_documents(references, size=3)
     assert found.digest() == expected.digest()
 
 
 def test_by_hand() -> None:
     """A word twice in one document counts once; idf is log 3 less the log of documents, log 3 for words never seen."""
-    found = document_frequencies([[["雪", "雪"], ["雪"]], [["雪"], ["雨"]], [["雨", "风"]]], 1)
+    found = count_documents([[["雪", "雪"], ["雪"]], [["雪"], ["雨"]], [["雨", "风"]]], 1)
     assert found.documents == 3
     assert sorted(found.hashes.tolist()) == sorted([hash_of(("雪",)), hash_of(("雨",))])
     assert found.counts.tolist() == [2, 2]
     hashes = np.array([hash_of((word,)) for word in ("雪", "风", "云")], np.uint64)
-    assert idf(found)(hashes).tolist() == pytest.approx([np.log(3 / 2), np.log(3), np.log(3)])
+    assert build_idf(found)(hashes).tolist() == pytest.approx([np.log(3 / 2), np.log(3), np.log(3)])
 
 
 def test_tokens_have_hashes_of_their_own() -> None:
     """All strings of up to four of six letters, one of which is zero, and lone surrogates are told apart."""
     tokens = ["".join(letters) for n in range(5) for letters in product("ab\0雪\ud800😀", repeat=n)]
-    hashes = token_hashes(tokens)
+    hashes = hash_tokens(tokens)
     assert len(set(hashes.tolist())) == len(tokens)
-    assert token_hashes(tokens[::-1]).tolist() == hashes.tolist()[::-1]
-    assert token_hashes([]).tolist() == []
+    assert hash_tokens(tokens[::-1]).tolist() == hashes.tolist()[::-1]
+    assert hash_tokens([]).tolist() == []
     assert hash_of(("雪",)) == 298902145239085256  # another value would change every signature
 
 
 def test_what_cannot_be_counted_is_an_error() -> None:
     """No documents, a document without references, no n-grams."""
     with pytest.raises(BadInput, match="at least one document"):
-        document_frequencies([])
+        count_documents([])
     with pytest.raises(BadInput, match="row 2, references"):
-        document_frequencies([[["a"]], []])
+        count_documents([[["a"]], []])
     with pytest.raises(ValueError, match="at least 1, not 0"):
-        document_frequencies([[["a"]]], 0)
+        count_documents([[["a"]]], 0)
 
 
 def test_a_stream_is_read_once() -> None:
     """A stream that cannot be read twice gives what a list gives."""
     documents = [[["a", "b"], ["a"]], [["b", "a", "b"]], [["a", "b"]]]
-    of_stream, of_list = document_frequencies(iter(documents), size=2), document_frequencies(documents)
+    of_stream, of_list = count_documents(iter(documents), size=2), count_documents(documents)
     assert of_stream.digest() == of_list.digest()

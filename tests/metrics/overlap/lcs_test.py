@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.overlap.lcs import lengths, places
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.lcs import locate_matches, measure_lengths
+from pipeline.metrics.overlap.segments import read_batches
 
 texts = st.text("ab,", max_size=9)
 long_texts = st.tuples(st.text("abc", min_size=1, max_size=5), st.integers(1, 25)).map(lambda t: t[0] * t[1])
@@ -35,30 +35,30 @@ def plain(candidate: str, reference: str) -> tuple[int, list[int]]:
 def test_it_is_the_dynamic_programme(pairs: list[tuple[str, list[str]]]) -> None:
     """Lengths and places are those of the table, for candidates of no, few and more than 64 tokens side by side."""
     expected = [plain(candidate, reference) for candidate, owned in pairs for reference in owned]
-    [batch] = batches([list(c) for c, _ in pairs], [[list(r) for r in owned] for _, owned in pairs])
-    assert lengths(batch).tolist() == [length for length, _ in expected]
-    assert places(batch).tolist() == [place for _, row in expected for place in row]
+    [batch] = read_batches([list(c) for c, _ in pairs], [[list(r) for r in owned] for _, owned in pairs])
+    assert measure_lengths(batch).tolist() == [length for length, _ in expected]
+    assert locate_matches(batch).tolist() == [place for _, row in expected for place in row]
 
 
 def test_by_hand() -> None:
     """The longest in common may be three tokens of two parts; of two 好 in the candidate the earlier is taken."""
     candidate, reference = ["我", "爱", "看", "好", "电影", "，", "好"], ["好", "电影", "，", "我", "看"]
-    [batch] = batches([candidate], [[reference, ["好"], ["书"], []]])
-    assert lengths(batch).tolist() == [3, 1, 0, 0]
-    assert places(batch).tolist() == [3, 4, 5, -1, -1, 3, -1]
+    [batch] = read_batches([candidate], [[reference, ["好"], ["书"], []]])
+    assert measure_lengths(batch).tolist() == [3, 1, 0, 0]
+    assert locate_matches(batch).tolist() == [3, 4, 5, -1, -1, 3, -1]
 
 
 @pytest.mark.parametrize("size", [63, 64, 65, 128, 129])
 def test_widths_around_machine_words(size: int) -> None:
     """A candidate is the LCS of itself and itself, also where its bits fill a machine word to the last."""
     text = [str(i % 7) for i in range(size)]
-    [batch] = batches([text], [[text, text[::2], text[1:]]])
-    assert lengths(batch).tolist() == [size, (size + 1) // 2, size - 1]
-    assert places(batch)[:size].tolist() == list(range(size))
+    [batch] = read_batches([text], [[text, text[::2], text[1:]]])
+    assert measure_lengths(batch).tolist() == [size, (size + 1) // 2, size - 1]
+    assert locate_matches(batch)[:size].tolist() == list(range(size))
 
 
 def test_a_batch_without_tokens() -> None:
     """Where nothing is written nothing is in common."""
-    [batch] = batches([[], []], [[[]], [[], []]])
-    assert lengths(batch).tolist() == [0, 0, 0]
-    assert places(batch).tolist() == []
+    [batch] = read_batches([[], []], [[[]], [[], []]])
+    assert measure_lengths(batch).tolist() == [0, 0, 0]
+    assert locate_matches(batch).tolist() == []

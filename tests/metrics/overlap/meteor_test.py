@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.translate import meteor_score
 
-from pipeline.metrics.overlap.meteor import PRESETS, fewest_chunks, meteor
+from pipeline.metrics.overlap.meteor import PRESETS, count_fewest_chunks, meteor
 from pipeline.metrics.overlap.metric import Floats, Metric
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.segments import read_batches
 
 Segments = tuple[list[list[str]], list[list[list[str]]], list[list[float]]]
 
@@ -60,7 +60,7 @@ def drawn(seed: int, count: int = 100) -> Segments:
 
 def scores(metric: Metric, candidates: object, references: object, weights: object = None, size: int = 512) -> Floats:
     """The score of each segment."""
-    read = batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
+    read = read_batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
     return np.concatenate([metric.score(metric.stats(batch)) for batch in read])
 
 
@@ -123,7 +123,7 @@ def test_meteor_1_5(candidate: str, reference: str, other: float, universal: flo
 def test_aggregate_is_meteor_1_5_s(preset: str, expected: float) -> None:
     """Of the sums over all segments, with all weights 1, comes the jar's final score."""
     metric = meteor(preset, alignment="fewest_chunks", corpus="aggregate")
-    [batch] = batches([c.split() for c, *_ in JAR], [[r.split()] for _, r, *_ in JAR])
+    [batch] = read_batches([c.split() for c, *_ in JAR], [[r.split()] for _, r, *_ in JAR])
     assert metric.score(metric.stats(batch).sum(axis=0)) == pytest.approx(expected, abs=1e-12)
 
 
@@ -146,8 +146,8 @@ def test_fewest_chunks_is_exact(candidate: str, reference: str) -> None:
     """No alignment with as many matches has fewer chunks; a beam of one never claims fewer."""
     ours, theirs = ([ord(letter) for letter in text] for text in (candidate, reference))
     expected = fewest(candidate, reference)
-    assert fewest_chunks(ours, theirs) == expected
-    assert fewest_chunks(ours, theirs, states=1) >= expected
+    assert count_fewest_chunks(ours, theirs) == expected
+    assert count_fewest_chunks(ours, theirs, states=1) >= expected
 
 
 @settings(max_examples=15)
@@ -161,7 +161,7 @@ def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
         for reference, weight in zip(owned, given_weights, strict=True):
             if matches := (Counter(candidate) & Counter(reference)).total():
                 precision, recall = matches / len(candidate), matches / len(reference)
-                fragments = fewest_chunks([ord(w) for w in candidate], [ord(w) for w in reference]) / matches
+                fragments = count_fewest_chunks([ord(w) for w in candidate], [ord(w) for w in reference]) / matches
                 mean = precision * recall / (0.9 * precision + 0.1 * recall)
                 values.append(weight * mean * (1 - 0.5 * fragments**3))
         expected.append(max(values))
@@ -191,8 +191,8 @@ def test_properties(metric: Metric, seed: int) -> None:
         [[column[i] for i in order] for order, column in zip(orders, columns, strict=True)]
         for columns in (references, weights)
     ]
-    one = np.concatenate([metric.stats(batch) for batch in batches(candidates, references, weights)])
-    other = np.concatenate([metric.stats(batch) for batch in batches(candidates, *moved, size=7)])
+    one = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, references, weights)])
+    other = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, *moved, size=7)])
     assert one.tolist() == other.tolist()
     found = metric.score(one)
     assert (found >= 0).all()
@@ -219,7 +219,7 @@ def test_aggregate_by_hand() -> None:
     """Sums of the best references: 4 + 2 matches, 5 + 2 and 4 + 4 words, 1 + 2 chunks, weights .5 and 1."""
     metric = meteor(corpus="aggregate", preset="1.0")
     segments = [list("abcdx"), list("ab")], [[list("abcd"), list("zz")], [list("bxax")]], [[0.5, 1.0], [1.0]]
-    [batch] = batches(*segments)
+    [batch] = read_batches(*segments)
     rows = metric.stats(batch)
     assert rows.tolist() == [[4, 5, 4, 1, 2], [2, 2, 4, 2, 2]]
     precision, recall = 6 / 7, 6 / 8
@@ -237,7 +237,7 @@ def test_a_copy_loses_only_what_one_chunk_costs() -> None:
 def test_nothing_written_scores_nothing() -> None:
     """Without tokens on either side, or none in common, the score is 0, of one segment and of all."""
     for metric in METRICS:
-        [batch] = batches([[], ["a"], [], ["a"]], [[["a"]], [[]], [[]], [["b"]]])
+        [batch] = read_batches([[], ["a"], [], ["a"]], [[["a"]], [[]], [[]], [["b"]]])
         rows = metric.stats(batch)
         assert metric.score(rows).tolist() == [0, 0, 0, 0]
         assert metric.score(rows.sum(axis=0)) == 0

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from pipeline.metrics.overlap.ngrams import matches
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.ngrams import find_matches
+from pipeline.metrics.overlap.segments import read_batches
 from tests.support.overlap_cases import drawn, seeds, whole
 from tests.support.plain_cider import grams
 
 
 def test_by_hand() -> None:
     """Of a b a, a is in the first reference twice and b in both; a b is in the first. The b of another is in none."""
-    (batch,) = batches([["a", "b", "a"], ["b"]], [[["a", "a", "b"], ["b"]], [["a"]]])
-    words, pairs = matches(batch, 2)
+    (batch,) = read_batches([["a", "b", "a"], ["b"]], [[["a", "a", "b"], ["b"]], [["a"]]])
+    words, pairs = find_matches(batch, 2)
     assert words.segment.tolist() == [0, 0, 1]
     assert words.first.tolist() == [0, 1, 3]
     assert words.times.tolist() == [2, 1, 1]
-    shared = zip(words.reference.tolist(), words.found.tolist(), words.there.tolist(), strict=True)
+    shared = zip(words.reference.tolist(), words.shared.tolist(), words.reference_times.tolist(), strict=True)
     assert sorted(shared) == [(0, 0, 2), (0, 1, 1), (1, 1, 1)]
-    assert (pairs.first.tolist(), pairs.found.tolist(), pairs.reference.tolist()) == ([0, 1], [0], [0])
+    assert (pairs.first.tolist(), pairs.shared.tolist(), pairs.reference.tolist()) == ([0, 1], [0], [0])
 
 
 @settings(max_examples=30)
@@ -29,8 +29,8 @@ def test_counts_are_those_of_dictionaries(seed: int) -> None:
     case = drawn(seed, 20, kinds=3)
     for one in (case, case._replace(candidates=case.candidates[::-1])):
         batch = whole(one)
-        matches(batch, 2)
-        for n, found in enumerate(matches(batch, 4), 1):
+        find_matches(batch, 2)
+        for n, found in enumerate(find_matches(batch, 4), 1):
             expected = [
                 (segment, reference, times, there[gram])
                 for segment, (candidate, owned) in enumerate(zip(one.candidates, one.references, strict=True))
@@ -39,14 +39,20 @@ def test_counts_are_those_of_dictionaries(seed: int) -> None:
                 if gram in there
             ]
             offset = [sum(map(len, one.references[:segment])) for segment in range(20)]
-            got = zip(found.segment[found.found].tolist(), found.reference.tolist(), found.times[found.found].tolist(),
-                      found.there.tolist(), strict=True)  # fmt: skip
-            assert sorted(got) == sorted((s, offset[s] + r, times, there) for s, r, times, there in expected)
+            columns = (
+                found.segment[found.shared],
+                found.reference,
+                found.times[found.shared],
+                found.reference_times,
+            )
+            assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(
+                (s, offset[s] + r, times, there) for s, r, times, there in expected
+            )
 
 
 def test_they_are_kept_for_their_batch_alone() -> None:
     """A batch that is asked twice is searched once; one made of it by other words is searched anew."""
     batch = whole(drawn(1, 5))
-    assert matches(batch, 3)[0] is matches(batch, 1)[0]
+    assert find_matches(batch, 3)[0] is find_matches(batch, 1)[0]
     other = replace(batch, words=batch.words[::-1])
-    assert matches(other, 1)[0] is not matches(batch, 1)[0]
+    assert find_matches(other, 1)[0] is not find_matches(batch, 1)[0]

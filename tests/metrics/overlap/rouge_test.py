@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.overlap.metric import Floats, Metric
 from pipeline.metrics.overlap.rouge import rouge_l
-from pipeline.metrics.overlap.segments import batches
+from pipeline.metrics.overlap.segments import read_batches
 
 Segments = tuple[list[list[str]], list[list[list[str]]], list[list[float]]]
 
@@ -35,7 +35,7 @@ def drawn(seed: int, count: int = 100, shortest: int = 0) -> Segments:
 
 def scores(metric: Metric, candidates: object, references: object, weights: object = None, size: int = 512) -> Floats:
     """The score of each segment."""
-    read = batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
+    read = read_batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
     return np.concatenate([metric.score(metric.stats(batch)) for batch in read])
 
 
@@ -182,7 +182,7 @@ def test_a_copy_is_worth_its_reference(metric: Metric) -> None:
 def test_a_corpus_scores_the_mean_of_its_segments() -> None:
     """Of sums of statistics comes the mean; what has no tokens scores 0 and counts."""
     for metric in READINGS:
-        [batch] = batches([["a", "b"], [], ["a"], []], [[["a", "b"]], [["a"]], [[]], [[]]])
+        [batch] = read_batches([["a", "b"], [], ["a"], []], [[["a", "b"]], [["a"]], [[]], [[]]])
         rows = metric.stats(batch)
         assert metric.score(rows).tolist() == [1, 0, 0, 0]
         assert metric.score(rows.sum(axis=0)) == 0.25

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap import METRICS, of
+from pipeline.metrics.overlap import METRICS, build_metrics
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.metric import mean, signature
-from pipeline.metrics.overlap.scoring import measure, paired, segment_scores
+from pipeline.metrics.overlap.scoring import compare, measure, score_segments
 from tests.support.overlap_cases import Case, drawn, seeds
 
 
@@ -40,7 +40,7 @@ def test_the_corpus_score_is_of_sums() -> None:
     candidates, references = [["雪"], ["雨", "雨", "雨"]], [[["雪"]], [["雪", "雪", "雪"]]]
     (row,) = measure([bleu(1)], candidates, references).to_dicts()
     assert (row["score"], row["segment_mean"]) == (0.25, 0.5)
-    assert segment_scores([bleu(1), bleu(2)], candidates, references).to_dict(as_series=False) == {
+    assert score_segments([bleu(1), bleu(2)], candidates, references).to_dict(as_series=False) == {
         "BLEU-1": [1.0, 0.0], "BLEU-2": [0.0, 0.0]
     }  # fmt: skip
 
@@ -48,14 +48,14 @@ def test_the_corpus_score_is_of_sums() -> None:
 def test_all_metrics_by_name() -> None:
     """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
     case = drawn(3, 60, kinds=3)
-    metrics = of(list(METRICS), case.references)
+    metrics = build_metrics(list(METRICS), case.references)
     found = measure(metrics, *case, draws=20)
     assert found["metric"].to_list() == [
         "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CIDEr-D", "DeltaBLEU-4"
     ]  # fmt: skip
     assert (found["score"] > 0).all()
     assert found.select((pl.col("low") <= pl.col("score")) & (pl.col("score") <= pl.col("high")))["low"].all()
-    single = segment_scores(metrics, *case)
+    single = score_segments(metrics, *case)
     assert single.height == 60
     np.testing.assert_allclose(single.mean().row(0), found["segment_mean"])
 
@@ -65,7 +65,7 @@ def test_all_metrics_by_name() -> None:
 def test_batches_do_not_matter(seed: int, size: int) -> None:
     """All metrics give the same numbers, intervals too, whatever is read at a time."""
     case = drawn(seed, 40)
-    metrics = of(list(METRICS), case.references)
+    metrics = build_metrics(list(METRICS), case.references)
     one, other = (measure(metrics, *case, size=n, draws=20).drop("metric", "signature").to_numpy() for n in (512, size))
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
@@ -81,25 +81,25 @@ def test_streams_are_read_once() -> None:
     assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))  # type: ignore[arg-type]
     other = drawn(6, 30).candidates
     one, more, references, weights = (stream(rows) for rows in (case.candidates, other, *case[1:]))  # type: ignore[arg-type]
-    found = paired([bleu(2)], one, more, references, weights, size=4)  # type: ignore[arg-type]
-    assert found.equals(paired([bleu(2)], case.candidates, other, *case[1:]))
+    found = compare([bleu(2)], one, more, references, weights, size=4)  # type: ignore[arg-type]
+    assert found.equals(compare([bleu(2)], case.candidates, other, *case[1:]))
 
 
 def test_paired_by_hand() -> None:
     """One system is right in 30 of 200 where another is not, and wrong in 10 where it is: 0.1, and p is small."""
     base = halves(200, 100)
     one = [["雨"]] * 10 + [["雪"]] * 120 + [["雨"]] * 70
-    (row,) = paired([bleu(1)], one, base.candidates, *base[1:]).to_dicts()
+    (row,) = compare([bleu(1)], one, base.candidates, *base[1:]).to_dicts()
     assert (row["one"], row["other"], row["segments"]) == (0.6, 0.5, 200)
     assert row["difference"] == pytest.approx(0.1)
     # sd of a difference that is +1 in 30, -1 in 10 of 200: √((0.2 - 0.01) / 200)
     assert (row["low"], row["high"]) == pytest.approx((0.1 - 0.0604, 0.1 + 0.0604), abs=0.009)
     assert row["p"] < 0.01
-    (back,) = paired([bleu(1)], base.candidates, one, *base[1:]).to_dicts()
+    (back,) = compare([bleu(1)], base.candidates, one, *base[1:]).to_dicts()
     assert (back["low"], back["high"]) == pytest.approx((-row["high"], -row["low"]))
-    (same,) = paired([bleu(1)], one, one, *base[1:]).to_dicts()
+    (same,) = compare([bleu(1)], one, one, *base[1:]).to_dicts()
     assert (same["difference"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
-    whole_ = paired([bleu(1)], one, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
+    whole_ = compare([bleu(1)], one, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
     assert whole_["p"][0] > row["p"]  # what is gained is in two articles of ten
 
 
@@ -107,8 +107,8 @@ def test_paired_uses_the_same_samples_for_every_metric() -> None:
     """Rows of several metrics are those of each one alone."""
     case, other = drawn(1, 50), drawn(2, 50).candidates
     metrics = [bleu(1), bleu(2)]
-    together = paired(metrics, case.candidates, other, *case[1:])
-    alone = pl.concat([paired([metric], case.candidates, other, *case[1:]) for metric in metrics])
+    together = compare(metrics, case.candidates, other, *case[1:])
+    alone = pl.concat([compare([metric], case.candidates, other, *case[1:]) for metric in metrics])
     assert together.drop("metric", "signature").to_numpy() == pytest.approx(
         alone.drop("metric", "signature").to_numpy()
     )
@@ -142,25 +142,27 @@ def test_what_cannot_be_measured(options: dict[str, object], said: str) -> None:
 
 def test_streams_of_different_lengths() -> None:
     """No candidates at all, and a system with fewer or more than the other."""
-    for call in (measure, segment_scores):
+    for call in (measure, score_segments):
         with pytest.raises(BadInput, match="at least one, found none"):
             call([bleu(1)], [], [])
     for one, other in ((1, 2), (2, 1), (3, 2), (2, 3)):
         with pytest.raises(BadInput, match=r"row [23]: no"):
-            paired([bleu(1)], [["雪"]] * one, [["雪"]] * other, [[["雪"]]] * 2)
+            compare([bleu(1)], [["雪"]] * one, [["雪"]] * other, [[["雪"]]] * 2)
 
 
 def test_names_and_options() -> None:
     """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
-    found = of(["bleu_4", "cider_d"], [[["雪"]]], options={"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}})
+    found = build_metrics(
+        ["bleu_4", "cider_d"], [[["雪"]]], options={"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}
+    )
     assert "smoothing:exp" in found[0].signature
     assert "sigma:5" in found[1].signature
     with pytest.raises(ValueError, match="no metric 'bleu'; there are bleu_1, "):
-        of(["bleu"])
+        build_metrics(["bleu"])
     with pytest.raises(ValueError, match="options of 'meteor', which is not among bleu_1"):
-        of(["bleu_1"], options={"meteor": {}})
+        build_metrics(["bleu_1"], options={"meteor": {}})
     with pytest.raises(ValueError, match="CIDEr needs references or document frequencies"):
-        of(["cider"])
+        build_metrics(["cider"])
 
 
 def test_mean_and_signature() -> None:

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.segments import batches, firsts, left, owners
+from pipeline.metrics.overlap.segments import count_remaining, list_owners, list_starts, read_batches
 from tests.support.overlap_cases import drawn, seeds
 
 
 def test_a_batch_by_hand() -> None:
     """Tokens are numbered as they come, candidates first; each text ends where the next one starts."""
-    (batch,) = batches([["天", "晴"], []], [[["晴"], ["天", "雨"]], [[]]], [[0.5, 1], [0]])
+    (batch,) = read_batches([["天", "晴"], []], [[["晴"], ["天", "雨"]], [[]]], [[0.5, 1], [0]])
     assert batch.types == ["天", "晴", "雨"]
     assert batch.words.tolist() == [0, 1]
     assert batch.ends.tolist() == [0, 2, 2]
@@ -27,9 +27,9 @@ def test_a_batch_by_hand() -> None:
 def test_places_by_hand() -> None:
     """Of texts of two, no and three tokens: whose each token is, how many are left; where references start."""
     ends = np.array([0, 2, 2, 5])
-    assert owners(ends).tolist() == [0, 0, 2, 2, 2]
-    assert left(ends).tolist() == [2, 1, 3, 2, 1]
-    assert firsts(np.array([0, 0, 1, 2, 2, 2])).tolist() == [0, 2, 3]
+    assert list_owners(ends).tolist() == [0, 0, 2, 2, 2]
+    assert count_remaining(ends).tolist() == [2, 1, 3, 2, 1]
+    assert list_starts(np.array([0, 0, 1, 2, 2, 2])).tolist() == [0, 2, 3]
 
 
 @given(seeds, st.integers(1, 12))
@@ -37,7 +37,7 @@ def test_batches_hold_every_token(seed: int, size: int) -> None:
     """Whatever the size, batches give back all texts and weights in their order."""
     case = drawn(seed, 10)
     candidates, references, weights = [], [], []
-    for batch in batches(*case, size=size):
+    for batch in read_batches(*case, size=size):
         assert len(batch.ends) - 1 <= size
         token = np.array([*batch.types, ""], dtype=object)
         candidates += [token[part].tolist() for part in np.split(batch.words, batch.ends[1:-1])]
@@ -58,7 +58,7 @@ def test_only_a_batch_is_read_ahead() -> None:
             taken.append(1)
             yield ["雪"]
 
-    stream = batches(endless(), ([["雪"]] for _ in iter(int, 1)), size=2)
+    stream = read_batches(endless(), ([["雪"]] for _ in iter(int, 1)), size=2)
     first = next(stream)
     next(stream)
     assert len(taken) == 4
@@ -69,9 +69,9 @@ def test_numbers_of_numpy_are_weights() -> None:
     """An array of weights and whole numbers are read like floats."""
     one = [["雪"]]
     for weights in ([np.array([1], np.float32)], [[np.float32(1)]], [[1]]):
-        (batch,) = batches(one, [one], weights)
+        (batch,) = read_batches(one, [one], weights)
         assert batch.weights.tolist() == [1.0]
-    assert not list(batches([], []))
+    assert not list(read_batches([], []))
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_numbers_of_numpy_are_weights() -> None:
 def test_what_cannot_be_read_names_its_row(candidates: object, references: object, weights: object, said: str) -> None:
     """Streams of different lengths, text in place of tokens, no references, and weights that are none are errors."""
     with pytest.raises(BadInput, match=said):
-        list(batches(candidates, references, weights))  # type: ignore[arg-type]
+        list(read_batches(candidates, references, weights))  # type: ignore[arg-type]
 
 
 def test_size_and_range() -> None:
     """A batch holds at least one segment; weights below 0 are read where they are allowed."""
     with pytest.raises(ValueError, match="size should be at least 1"):
-        next(batches([["a"]], [[["a"]]], size=0))
-    (batch,) = batches([["a"]], [[["a"]]], [[-1]], low=-1)
+        next(read_batches([["a"]], [[["a"]]], size=0))
+    (batch,) = read_batches([["a"]], [[["a"]]], [[-1]], low=-1)
     assert batch.weights.tolist() == [-1.0]
     with pytest.raises(BadInput, match="between -1 and 1, found -2"):
-        list(batches([["a"]], [[["a"]]], [[-2]], low=-1))
+        list(read_batches([["a"]], [[["a"]]], [[-2]], low=-1))

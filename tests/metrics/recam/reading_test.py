@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.recam.reading import accuracy, by, cross, length_bins, paired
+from pipeline.metrics.recam.reading import accuracy, bin_lengths, compare, compare_subtasks, measure_groups
 from pipeline.metrics.resample import wilson
 from pipeline.papers.recam import TABLES_6_7
 
@@ -44,7 +44,7 @@ def published() -> pl.DataFrame:
 
 def test_all_29_published_drops_follow() -> None:
     """The drops that tables 6 and 7 print follow from the accuracies beside them, all 14 + 15 (REC-29, REC-30)."""
-    found = cross(published(), ["team"])
+    found = compare_subtasks(published(), ["team"])
     assert found.height == 29
     drops = {(row["tested_on"], row["team"]): row["drop"] for row in found.to_dicts()}
     for tested_on, rows in TABLES.items():
@@ -67,14 +67,14 @@ def test_cross_by_hand() -> None:
         {"trained_on": ["a", "a", "b", "b", "a"], "tested_on": ["a", "b", "a", "b", "file"],
          "accuracy": [0.5, 0.25, 0.375, 0.75, 0.3]}
     )  # fmt: skip
-    assert cross(cells).to_dicts() == [
+    assert compare_subtasks(cells).to_dicts() == [
         {"tested_on": "b", "trained_on": "a", "home": 0.75, "away": 0.25, "drop": 0.5},
         {"tested_on": "a", "trained_on": "b", "home": 0.5, "away": 0.375, "drop": 0.125},
         {"tested_on": "file", "trained_on": "a", "home": None, "away": 0.3, "drop": None},
     ]
-    assert cross(cells.clear()).is_empty()
+    assert compare_subtasks(cells.clear()).is_empty()
     with pytest.raises(ValueError, match="each cell of trained_on and tested_on once"):
-        cross(pl.concat([cells, cells.head(1)]))
+        compare_subtasks(pl.concat([cells, cells.head(1)]))
 
 
 def test_articles_are_drawn_whole() -> None:
@@ -92,14 +92,14 @@ def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
     found = accuracy(is_right, groups, draws=50)
     assert 0 <= found.low <= found.high <= 1
     assert found.value == pytest.approx(np.mean(is_right))
-    assert paired(is_right, is_right, groups, draws=50) == (0, 0, 0, 1, 1, len(is_right))
+    assert compare(is_right, is_right, groups, draws=50) == (0, 0, 0, 1, 1, len(is_right))
 
 
 @given(rights, st.randoms(use_true_random=False))
 def test_parts_add_up(is_right: list[bool], random: object) -> None:
     """Parts hold every item once and their right answers add up; Wilson's interval holds each share."""
     values = pl.Series([[None, "NOUN", "VERB"][i % 3] for i in range(len(is_right))], dtype=pl.String)
-    found = by(is_right, values)
+    found = measure_groups(is_right, values)
     assert found["n"].sum() == len(is_right)
     assert (found["n"] * found["accuracy"]).sum() == pytest.approx(sum(is_right))
     assert (found["low"] <= found["accuracy"] + 1e-12).all()
@@ -111,38 +111,38 @@ def test_by_hand() -> None:
     """Of four verbs three are right; items of one article are one answer, so the verbs are three for the interval."""
     is_right = [True, False, True, True, True, True]
     values = pl.Series(["VERB", "VERB", "VERB", "NOUN", "VERB", "NOUN"])
-    found = by(is_right, values, ["x", "x", "y", "y", "z", "z"])
+    found = measure_groups(is_right, values, ["x", "x", "y", "y", "z", "z"])
     assert found.select("group", "n", "accuracy").rows() == [("NOUN", 2, 1.0), ("VERB", 4, 0.75)]
     low, high = wilson(np.array([1.0, 0.75]), np.array([2, 3]))
     assert found["low"].to_list() == pytest.approx(low.tolist())
     assert found["high"].to_list() == pytest.approx(high.tolist())
-    assert by(is_right, values)["low"][1] > found["low"][1]
+    assert measure_groups(is_right, values)["low"][1] > found["low"][1]
 
 
 def test_parts_stand_in_order() -> None:
     """Places are sorted as numbers, bins of lengths by their lengths, and null comes last."""
     places = pl.Series([10, 2, None, 2])
-    assert by([True] * 4, places)["group"].to_list() == ["2", "10", None]
-    bins = length_bins(pl.Series([900, 50, 120, 121]), edges=[120, 300])
-    assert by([True] * 4, bins)["group"].to_list() == ["0–120", "121–300", "301+"]
+    assert measure_groups([True] * 4, places)["group"].to_list() == ["2", "10", None]
+    bins = bin_lengths(pl.Series([900, 50, 120, 121]), edges=[120, 300])
+    assert measure_groups([True] * 4, bins)["group"].to_list() == ["0–120", "121–300", "301+"]
 
 
 def test_length_bins_by_hand() -> None:
     """A bin holds its last length; bins of equal size hold as many items each, and a lone length has one bin."""
-    assert length_bins(pl.Series([0, 120, 121, 900]), edges=[120, 300]).to_list() == [
+    assert bin_lengths(pl.Series([0, 120, 121, 900]), edges=[120, 300]).to_list() == [
         "0–120", "0–120", "121–300", "301+"
     ]  # fmt: skip
-    found = length_bins(pl.Series("words", range(1, 101)))
+    found = bin_lengths(pl.Series("words", range(1, 101)))
     assert found.name == "words"
     assert found.value_counts(sort=False)["count"].to_list() == [25] * 4
     assert found.dtype.categories.to_list() == ["0–25", "26–50", "51–75", "76+"]
-    assert length_bins(pl.Series([7, 7, 7])).to_list() == ["0+"] * 3
+    assert bin_lengths(pl.Series([7, 7, 7])).to_list() == ["0+"] * 3
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.integers(1, 6))
 def test_bins_are_in_the_order_of_lengths(lengths: list[int], count: int) -> None:
     """A longer passage is in no earlier bin, equal lengths share one, no more bins than asked for, none empty."""
-    found = length_bins(pl.Series(lengths), count)
+    found = bin_lengths(pl.Series(lengths), count)
     places = found.to_physical().to_list()
     pairs = sorted(zip(lengths, places, strict=True))
     assert [place for _, place in pairs] == sorted(places)
@@ -155,14 +155,14 @@ def test_paired_by_hand() -> None:
     other = np.arange(200) < 100
     one = other.copy()
     one[100:130], one[:10] = True, False
-    found = paired(one, other)
+    found = compare(one, other)
     assert (found.difference, found.n) == (pytest.approx(0.1), 200)
     assert found.low > 0.03
     assert found.mcnemar == pytest.approx(stats.binomtest(10, 40).pvalue)
     assert found.p < 0.01
-    back = paired(other, one)
+    back = compare(other, one)
     assert (back.difference, back.p) == pytest.approx((-0.1, found.p), abs=0.005)
-    whole = paired(one, other, np.arange(200) // 20)  # what one mends is in two articles of ten
+    whole = compare(one, other, np.arange(200) // 20)  # what one mends is in two articles of ten
     assert whole.p > found.p
 
 
@@ -172,12 +172,12 @@ def test_paired_by_hand() -> None:
         (lambda: accuracy([]), "at least one item"),
         (lambda: accuracy(pl.Series([True, None])), "found 1 null"),
         (lambda: accuracy([True], ["a", "b"]), "a group for each of 1 items, got 2"),
-        (lambda: by([True, False], pl.Series(["NOUN"])), "a value for each of 2 items, got 1"),
-        (lambda: paired([True], [True, False]), "the same items, got 1 and 2"),
-        (lambda: length_bins(pl.Series([], dtype=pl.Int64)), "at least one length"),
-        (lambda: length_bins(pl.Series([3, -1])), "below 0"),
-        (lambda: length_bins(pl.Series([3, None])), "null"),
-        (lambda: length_bins(pl.Series([3]), edges=[5, 5]), "edges should grow"),
+        (lambda: measure_groups([True, False], pl.Series(["NOUN"])), "a value for each of 2 items, got 1"),
+        (lambda: compare([True], [True, False]), "the same items, got 1 and 2"),
+        (lambda: bin_lengths(pl.Series([], dtype=pl.Int64)), "at least one length"),
+        (lambda: bin_lengths(pl.Series([3, -1])), "below 0"),
+        (lambda: bin_lengths(pl.Series([3, None])), "null"),
+        (lambda: bin_lengths(pl.Series([3]), edges=[5, 5]), "edges should grow"),
     ],
 )
 def test_what_cannot_be_measured_is_an_error(call: object, said: str) -> None:

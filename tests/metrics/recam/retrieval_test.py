@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.recam.retrieval import mrr, ranks, recall, report
+from pipeline.metrics.recam.retrieval import find_ranks, mrr, recall, report
 from pipeline.papers.recam import TABLES_3_4
 
 LISTS = [["trust", "hope"], ["hope", "trust", "power"], ["power", "hope"], []]
@@ -14,7 +14,7 @@ LISTS = [["trust", "hope"], ["hope", "trust", "power"], ["power", "hope"], []]
 def test_by_hand() -> None:
     """First, third, nowhere, and in an empty list: MRR is (1 + 1/3) / 4, recall 1/4 and from k = 3 on 2/4."""
     right = ["trust", "power", "trust", "hope"]
-    found = ranks(LISTS, right)
+    found = find_ranks(LISTS, right)
     assert found.tolist() == [1, 3, 0, 0]
     assert mrr(found) == pytest.approx(1 / 3)
     assert [recall(found, k) for k in (1, 2, 3, 10)] == [0.25, 0.25, 0.5, 0.5]
@@ -23,7 +23,7 @@ def test_by_hand() -> None:
 
 def test_a_word_is_found_where_it_stands_first() -> None:
     """Of a word that is listed twice the better place counts, and another case is another word."""
-    assert ranks([["a", "b", "b"], ["B", "b"]], ["b", "B"]).tolist() == [2, 1]
+    assert find_ranks([["a", "b", "b"], ["B", "b"]], ["b", "B"]).tolist() == [2, 1]
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=20).map(lambda found: np.array(found, np.int64)))
@@ -39,7 +39,7 @@ def test_bounds_and_order(found: np.ndarray) -> None:
 @given(st.permutations(["trust", "hope", "power", "doubt"]), st.sampled_from(["trust", "hope", "none"]))
 def test_a_rank_leads_back_to_the_word(listed: list[str], right: str) -> None:
     """What stands at the rank is the right word; 0 is said only of a word that is not there."""
-    (rank,) = ranks([listed], [right])
+    (rank,) = find_ranks([listed], [right])
     assert listed[rank - 1] == right if rank else right not in listed
 
 
@@ -60,4 +60,4 @@ def test_what_cannot_be_measured_is_an_error() -> None:
     with pytest.raises(ValueError, match="1 or more"):
         recall(np.array([1]), 0)
     with pytest.raises(ValueError, match="a right word for each of 1 lists, got 2"):
-        ranks([["a"]], ["a", "b"])
+        find_ranks([["a"]], ["a", "b"])

@@ -52,7 +52,7 @@ EMPTY = Inputs(
         rater_count=0,
         **{name: getattr(FACTS, name).clear() for name in ("rows", "funnel", "classes", "deletions", "tools")},
     ),
-    agreement=agreement.table(RATED.clear(), resamples=10),
+    agreement=agreement.tabulate(RATED.clear(), resamples=10),
     ratios=label_analysis.class_ratios(NO_LABELS),
     overlaps=label_analysis.overlaps(NO_LABELS),
     correlations=label_analysis.correlations(NO_LABELS),

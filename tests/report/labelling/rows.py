@@ -16,7 +16,7 @@ RATED = WIDE.with_row_index("task_id").unpivot(index="task_id", variable_name="f
     pl.col("task_id").cast(pl.String), b="a", fourth="a",
     c=pl.when((pl.col("task_id") == 3) & ~pl.col("field").is_in(["emotion", "other"])).then(pl.lit(YES)).otherwise("a"),
 )  # fmt: skip
-AGREEMENT = agreement.table(RATED, resamples=50)
+AGREEMENT = agreement.tabulate(RATED, resamples=50)
 RATIOS, OVERLAPS = label_analysis.class_ratios(WIDE), label_analysis.overlaps(WIDE)
 CORRELATIONS = label_analysis.correlations(WIDE)
 STUDY = agreement_study.study((0.5, 0.9, 1.0), (0.02, 0.5), items=400)

@@ -211,8 +211,8 @@ def test_measured_numbers_fit_the_page() -> None:
     html = render(Inputs(
         "2026-11-22",
         readers=pl.DataFrame([{"reader": "gated", "profile": "paper", "trained_on": ONE, "tested_on": ONE, **row}]),
-        compared=pl.DataFrame([{**names, **reading.paired(right, other, draws=50)._asdict()}]),
-        breakdown=reading.by(right, pl.Series(["NOUN", "NOUN", None, "VERB"])).with_columns(
+        compared=pl.DataFrame([{**names, **reading.compare(right, other, draws=50)._asdict()}]),
+        breakdown=reading.measure_groups(right, pl.Series(["NOUN", "NOUN", None, "VERB"])).with_columns(
             trained_on=pl.lit(ONE), by=pl.lit("upos")
         ),
     ))  # fmt: skip

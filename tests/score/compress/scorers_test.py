@@ -10,7 +10,7 @@ from pipeline.score.compress import scorers, spans
 from tests.support.masked import Drawn
 
 SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
-SPANS = [spans.every(len(words), 3) for words in SENTENCES]
+SPANS = [spans.list_spans(len(words), 3) for words in SENTENCES]
 
 
 def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str, *, is_fast: bool = False) -> float:
@@ -65,7 +65,7 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
 
     def calls(length: int, is_fast: bool, is_tree: bool) -> int:
         words, model = [str(at) for at in range(length)], Drawn()
-        some = np.array([[at, at + 1] for at in range(length)]) if is_tree else spans.every(length, length)
+        some = np.array([[at, at + 1] for at in range(length)]) if is_tree else spans.list_spans(length, length)
         scorers.ndd(model, is_fast=is_fast)([words], [some])
         return model.asked
 
@@ -84,7 +84,7 @@ def test_sentences_are_scored_together_as_alone() -> None:
 def test_a_sentence_without_spans_costs_nothing() -> None:
     """It is not asked about."""
     model = Drawn()
-    found = scorers.ndd(model)([["a"], []], [spans.every(1, 5), spans.every(0, 5)])
+    found = scorers.ndd(model)([["a"], []], [spans.list_spans(1, 5), spans.list_spans(0, 5)])
     assert [each.tolist() for each in found] == [[], []]
     assert model.asked == 0
 
@@ -95,7 +95,7 @@ def test_perplexity_is_the_rise_by_the_formula() -> None:
     found = scorers.perplexity(model)([SENTENCES[0]], [SPANS[0]])[0]
     assert model.asked == 6 + sum(6 - (e - s) for s, e in SPANS[0].tolist())
     whole = np.mean(Drawn().surprisals([SENTENCES[0]])[0])
-    rest = [np.mean(each) for each in Drawn().surprisals(scorers.remains(SENTENCES[0], SPANS[0]))]
+    rest = [np.mean(each) for each in Drawn().surprisals(scorers.list_remainders(SENTENCES[0], SPANS[0]))]
     assert found == pytest.approx(np.array(rest) - whole)
 
 

@@ -56,7 +56,7 @@ def test_selected_spans_equal_a_plain_search_on_200_sentences() -> None:
     search = Search(longest=3, threshold=4.0)
     found = compress(sentences, scorers.ndd(Drawn()), search)
     expected = [plain(words, search, scorers.ndd(Drawn())) for words in sentences]
-    assert [each.kept.tolist() for each in found] == expected
+    assert [each.is_kept.tolist() for each in found] == expected
     assert 0 < sum(map(sum, expected)) < sum(map(len, sentences))
 
 
@@ -71,8 +71,8 @@ def test_a_compression_keeps_a_word_and_shrinks_by_the_round(
         steps = [found.after(number) for number in range(rounds + 1)]
         assert steps[0].all()
         assert all((after <= before).all() for before, after in pairwise(steps))
-        assert steps[-1].tolist() == found.kept.tolist()
-        assert found.kept.any() == bool(words)
+        assert steps[-1].tolist() == found.is_kept.tolist()
+        assert found.is_kept.any() == bool(words)
         assert found.rounds.max(initial=0) <= rounds
 
 
@@ -85,15 +85,15 @@ def test_dropped_spans_are_told_in_places_of_their_round() -> None:
         gone = [left[at] for r, s, e in found.spans if r == number for at in range(s, e)]
         assert sorted(gone) == np.flatnonzero(found.rounds == number).tolist()
         left = [place for place in left if place not in gone]
-    assert left == np.flatnonzero(found.kept).tolist()
+    assert left == np.flatnonzero(found.is_kept).tolist()
 
 
 def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
     """What costs at most the threshold goes, the rest stays, and no more rounds than wanted are run."""
     words = list("0120")
-    assert compress([words], by_letter, Search(threshold=0.5))[0].kept.tolist() == [False, True, True, False]
-    assert compress([words], by_letter, Search(threshold=-1))[0].kept.all()
-    assert compress([words], by_letter, Search(threshold=99, longest=1))[0].kept.sum() == 1
+    assert compress([words], by_letter, Search(threshold=0.5))[0].is_kept.tolist() == [False, True, True, False]
+    assert compress([words], by_letter, Search(threshold=-1))[0].is_kept.all()
+    assert compress([words], by_letter, Search(threshold=99, longest=1))[0].is_kept.sum() == 1
 
 
 @settings(max_examples=30, deadline=None)
@@ -103,14 +103,14 @@ def test_a_ratio_is_met_to_the_word(sentences: list[list[str]], ratio: float) ->
     for words, found in zip(
         sentences, compress(sentences, scorers.ndd(Drawn()), Search(ratio=ratio, longest=3)), strict=True
     ):
-        assert found.kept.sum() == max(1, round(ratio * len(words)))
+        assert found.is_kept.sum() == max(1, round(ratio * len(words)))
 
 
 def test_a_ratio_takes_the_cheapest_first() -> None:
     """Where costs add up over words, what is left are the dearest ones."""
     words = list("58361724")
     found = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
-    assert [word for word, stays in zip(words, found.kept, strict=True) if stays] == list("5867")
+    assert [word for word, stays in zip(words, found.is_kept, strict=True) if stays] == list("5867")
 
 
 @pytest.mark.parametrize("ratio", [0.3, 0.44, 0.5, 0.6, 0.7])
@@ -118,7 +118,7 @@ def test_a_ratio_is_met_within_two_points_over_short_sentences(ratio: float) -> 
     """Sentences of 3 to 15 words, as colloquial ones are: what rounding adds and takes is even."""
     words = [["0"] * int(size) for size in np.random.default_rng(1).integers(3, 16, 600)]
     found = compress(words, by_letter, Search(ratio=ratio))
-    kept = sum(int(each.kept.sum()) for each in found) / sum(map(len, words))
+    kept = sum(int(each.is_kept.sum()) for each in found) / sum(map(len, words))
     assert abs(kept - ratio) < 0.02
 
 
@@ -141,7 +141,10 @@ def test_more_is_kept_under_a_lower_threshold_in_the_first_round(sentences: list
     """The ratio does not fall when N_max does (NDD-33), where costs add up over words."""
     digits = [[str(ord(word) - ord("a")) for word in words] for words in sentences]
     kept = [
-        sum(int(each.kept.sum()) for each in compress(digits, by_letter, Search(threshold=limit, rounds=1, longest=1)))
+        sum(
+            int(each.is_kept.sum())
+            for each in compress(digits, by_letter, Search(threshold=limit, rounds=1, longest=1))
+        )
         for limit in (4, 2, 1, 0.5, 0)
     ]
     assert kept == sorted(kept)
@@ -164,7 +167,7 @@ def test_with_trees_only_whole_subtrees_are_dropped(case: tuple[list[str], list[
     words, heads = case
     found = compress([words], by_letter, Search(threshold=threshold), [heads])[0]
     for at, head in enumerate(heads):
-        assert not found.kept[at] or head < 0 or found.kept[head]
+        assert not found.is_kept[at] or head < 0 or found.is_kept[head]
     now, left = heads, list(range(len(words)))
     for number in range(1, found.rounds.max(initial=0) + 1):
         allowed = {(s, e) for s, e in trees.find_subtrees(now).tolist()}
@@ -179,7 +182,7 @@ def test_with_trees_only_whole_subtrees_are_dropped(case: tuple[list[str], list[
 def test_with_trees_a_ratio_is_met_to_the_word(case: tuple[list[str], list[int]], ratio: float) -> None:
     """A tree always has a leaf, so it can be cut to any number of words."""
     found = compress([case[0]], by_letter, Search(ratio=ratio), [case[1]])[0]
-    assert found.kept.sum() == max(1, round(ratio * len(case[0])))
+    assert found.is_kept.sum() == max(1, round(ratio * len(case[0])))
 
 
 def test_longest_span_is_nine_with_trees_and_five_without() -> None:
@@ -199,7 +202,7 @@ def test_longest_span_is_nine_with_trees_and_five_without() -> None:
 def test_progress_is_told_for_every_sentence() -> None:
     """Also for those that had nothing to drop."""
     told: list[int] = []
-    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), done=told.append)
+    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), on_progress=told.append)
     assert sum(told) == 4
 
 
@@ -217,5 +220,5 @@ def test_released_range_of_spans_spares_the_last_word() -> None:
     """As the released code, whose range ends one too early (NDD-14)."""
     found = compress([list("0000")], by_letter, Search(is_released=True, longest=3))[0]
     assert isinstance(found, Compression)
-    assert found.kept.tolist()[-1]
-    assert spans.every(4, 3, is_released=True)[:, 1].max() == 3
+    assert found.is_kept.tolist()[-1]
+    assert spans.list_spans(4, 3, is_released=True)[:, 1].max() == 3

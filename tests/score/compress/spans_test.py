@@ -29,7 +29,7 @@ def table(rows: list[tuple[int, int, int]], length: int) -> tuple[np.ndarray, np
 @given(LENGTHS, st.integers(1, 12))
 def test_every_span_up_to_the_longest_is_tried_but_the_whole_sentence(length: int, longest: int) -> None:
     """There are Σ_k (n - k + 1) for k up to L_max, each once (NDD-14)."""
-    found = spans.every(length, longest)
+    found = spans.list_spans(length, longest)
     expected = {(s, s + k) for k in range(1, min(longest, length - 1) + 1) for s in range(length - k + 1)}
     assert len(found) == len(expected)
     assert {(s, e) for s, e in found.tolist()} == expected
@@ -39,8 +39,8 @@ def test_every_span_up_to_the_longest_is_tried_but_the_whole_sentence(length: in
 @given(LENGTHS, st.integers(1, 12))
 def test_released_spans_lack_the_longest_and_those_with_the_last_word(length: int, longest: int) -> None:
     """The error of one in the released code, kept as an option (NDD-14)."""
-    found = {(s, e) for s, e in spans.every(length, longest, is_released=True).tolist()}
-    usual = {(s, e) for s, e in spans.every(length, longest).tolist()}
+    found = {(s, e) for s, e in spans.list_spans(length, longest, is_released=True).tolist()}
+    usual = {(s, e) for s, e in spans.list_spans(length, longest).tolist()}
     assert found == {(s, e) for s, e in usual if e - s < longest and e < length}
 
 
@@ -50,8 +50,8 @@ def test_no_two_spans_that_stay_overlap_and_each_that_goes_overlaps_a_cheaper_on
 ) -> None:
     """The reading of errata E16; of those that go each overlaps one that stays and costs no more (NDD-15)."""
     found, scores = table(case[1], case[0])
-    stays = spans.disjoint(found, scores)
-    both = spans.overlapping(found)
+    stays = spans.select_disjoint(found, scores)
+    both = spans.find_overlaps(found)
     kept = np.flatnonzero(stays)
     assert (both[np.ix_(kept, kept)] == np.eye(len(kept), dtype=bool)).all()
     for gone in np.flatnonzero(~stays):
@@ -63,36 +63,42 @@ def test_released_way_keeps_what_no_cheaper_span_overlaps(case: tuple[int, list[
     """Also one that itself goes drives out others; so fewer stay, and those stay the usual way as well."""
     found, scores = table(case[1], case[0])
     scores = scores + np.arange(len(scores)) / 100  # no two are equal
-    both = spans.overlapping(found)
+    both = spans.find_overlaps(found)
     expected = [not any(both[a, b] and scores[b] < scores[a] for b in range(len(scores))) for a in range(len(scores))]
-    stays = spans.disjoint(found, scores, is_released=True)
+    stays = spans.select_disjoint(found, scores, is_released=True)
     assert stays.tolist() == expected
-    assert (spans.disjoint(found, scores) | ~stays).all()
+    assert (spans.select_disjoint(found, scores) | ~stays).all()
 
 
 def test_of_equal_spans_the_longer_and_then_the_earlier_stays() -> None:
     """What costs the same drops more."""
     found = np.array([[1, 3], [0, 2], [0, 1], [4, 6], [5, 6]])
     for is_released in (False, True):
-        assert spans.disjoint(found, np.ones(5), is_released=is_released).tolist() == [False, True, False, True, False]
+        assert spans.select_disjoint(found, np.ones(5), is_released=is_released).tolist() == [
+            False,
+            True,
+            False,
+            True,
+            False,
+        ]
 
 
 def test_spans_are_afforded_cheapest_first() -> None:
     """A span that is too long is passed over for a dearer one that is not."""
     found, scores = np.array([[0, 2], [3, 6], [7, 8]]), np.array([0.3, 0.1, 0.5])
     chosen = np.ones(3, bool)
-    assert spans.afforded(found, scores, chosen, 3).tolist() == [False, True, False]
-    assert spans.afforded(found, scores, chosen, 2).tolist() == [True, False, False]
-    assert spans.afforded(found, scores, chosen, 4).tolist() == [False, True, True]
-    assert spans.afforded(found, scores, np.array([True, False, True]), 9).tolist() == [True, False, True]
+    assert spans.select_affordable(found, scores, chosen, 3).tolist() == [False, True, False]
+    assert spans.select_affordable(found, scores, chosen, 2).tolist() == [True, False, False]
+    assert spans.select_affordable(found, scores, chosen, 4).tolist() == [False, True, True]
+    assert spans.select_affordable(found, scores, np.array([True, False, True]), 9).tolist() == [True, False, True]
 
 
 def test_touching_spans_do_not_overlap() -> None:
     """The end is not included."""
-    assert spans.overlapping(np.array([[0, 2], [2, 3]])).tolist() == [[True, False], [False, True]]
+    assert spans.find_overlaps(np.array([[0, 2], [2, 3]])).tolist() == [[True, False], [False, True]]
 
 
 @pytest.mark.parametrize("longest", [1, 5])
 def test_a_sentence_of_one_word_has_no_span(longest: int) -> None:
     """Nothing would be left of it."""
-    assert spans.every(1, longest).shape == (0, 2)
+    assert spans.list_spans(1, longest).shape == (0, 2)

@@ -104,8 +104,8 @@ def test_weights_raise_correlation_on_real_comments(data: Path) -> None:
     candidates, references = [row[1] for row in rows], [[words for words, _ in row[3]] for row in rows]
     worth = [weights.normalise([1 + 4 * value for _, value in row[3]], "(s-1)/4").tolist() for row in rows]
     metrics = overlap.build_metrics(["meteor", "rouge_l"], lambda: iter(()))
-    plain, weighed = (scoring.segment_scores(metrics, candidates, references, given) for given in (None, worth))
+    plain, weighed = (scoring.score_segments(metrics, candidates, references, given) for given in (None, worth))
     for name in ("meteor", "rouge_l"):
-        gain = correlation.difference(weighed[name], plain[name], [row[2] for row in rows], [row[0] for row in rows])
+        gain = correlation.compare(weighed[name], plain[name], [row[2] for row in rows], [row[0] for row in rows])
         assert gain.spearman_low is not None
         assert gain.spearman_low > 0

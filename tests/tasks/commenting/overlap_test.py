@@ -88,7 +88,7 @@ def test_what_was_made_is_measured_plain_and_weighted(graded: Path) -> None:
     refs = overlap.read_references("(s-1)/4")
     made = warehouse.scan("generated_comments").collect().join(refs, on=["source", "thread_id"], suffix="_of")
     metrics = overlap.build_metrics(["meteor"], lambda: iter(()))
-    own = scoring.segment_scores(
+    own = scoring.score_segments(
         metrics, made["tokens"].to_list(), made["tokens_of"].to_list(), made["weights"].to_list()
     )
     told = rows.filter(pl.col("metric") == "meteor", "is_weighted").select("generated_id", "value")

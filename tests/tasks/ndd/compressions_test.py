@@ -86,7 +86,7 @@ def is_of_subtrees(heads: Sequence[int], rounds: Sequence[int]) -> bool:
     left, numbers = [*heads], [*rounds]
     for number in range(1, max(rounds) + 1):
         spans = {(start, end) for start, end in trees.find_subtrees(left).tolist()}
-        for start, end in pruning.dropped_spans([each == number for each in numbers]):
+        for start, end in pruning.list_dropped_spans([each == number for each in numbers]):
             reached = {start}
             for at in range(start, end):
                 reached |= {stop for begin, stop in spans if begin == at and at in reached}

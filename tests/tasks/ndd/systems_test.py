@@ -91,8 +91,8 @@ def test_a_ratio_is_kept_over_many_sentences(ratio: float) -> None:
     """Sentences keep whole words; over forty of the sample the share is within two points of what was asked."""
     words = compressions.items()["words"].to_list()[:40]
     found = compressed(words, FAST, masked_lm.opened(), Search(ratio=ratio))
-    assert [len(each.kept) for each in found] == [*map(len, words)]
-    assert sum(int(each.kept.sum()) for each in found) / sum(map(len, words)) == pytest.approx(ratio, abs=0.02)
+    assert [len(each.is_kept) for each in found] == [*map(len, words)]
+    assert sum(int(each.is_kept.sum()) for each in found) / sum(map(len, words)) == pytest.approx(ratio, abs=0.02)
 
 
 def test_sentences_are_compressed_alike_in_any_company() -> None:
@@ -117,7 +117,7 @@ def test_with_trees_only_subtrees_go() -> None:
             assert {*spans} <= {(start, end) for start, end in trees.find_subtrees(heads).tolist()}
             stays = [not any(start <= at < end for start, end in spans) for at in range(len(heads))]
             heads = trees.drop_words(heads, stays).tolist()
-        assert len(heads) == each.kept.sum()
+        assert len(heads) == each.is_kept.sum()
 
 
 def test_texts_with_a_file_of_trees() -> None:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.metrics.impscore import detection
-from pipeline.metrics.impscore.implicitness import figure_3
+from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.slices import Staged
@@ -153,7 +153,7 @@ def test_a_cell_is_the_papers_training(imported: Path, tiny_encoder: Path, tmp_p
     found = studies.trained("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
     head = heads.fit(rows, None, recipe_of("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
-    expected = figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
+    expected = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
     assert found["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
 
 

@@ -25,7 +25,7 @@ def scores_again(found: heads.Head, encoder: Encoder, folder: Path, texts: list[
     tensors = {f"any.{name}": value for name, value in found.tensors.items()}
     model_id = registry.keep(folder, tensors, {"kind": "impscore", "heads": {"any": found.config}})
     model = registry.fetch(folder, model_id)
-    loaded = scoring.heads_from(model.tensors(), model.config, lambda _: encoder)
+    loaded = scoring.load_heads(model.tensors(), model.config, lambda _: encoder)
     return scoring.implicitness(texts, loaded["any"])
 
 
