@@ -135,8 +135,10 @@ class _File:
         return f"{self.file.path}, table {table!r}"
 
     def _row_key(self, table: str, number: int) -> str:
-        stem = self.label if table == self.file.path.stem else f"{self.label}/{table}"
-        return f"{stem}-{number}"
+        return f"{self._key_prefix(table)}-{number}"
+
+    def _key_prefix(self, table: str) -> str:
+        return self.label if table == self.file.path.stem else f"{self.label}/{table}"
 
     def _source_name(self, preset: str | None) -> str:
         return self.source or preset or _slug(PurePath(self.label).stem)
@@ -180,8 +182,9 @@ class _File:
         batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
         is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}
+        prefix, file = self._key_prefix(chunk.table), str(self.file.path)
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
-            row_key, place = self._row_key(chunk.table, number), f"{self.file.path}, row {number}"
+            row_key, place = f"{prefix}-{number}", f"{file}, row {number}"
             if id_columns:
                 self._watch_ids(chunk.table, row, id_columns, place)
             try:

@@ -43,7 +43,10 @@ def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> s
     """
     if name not in mapping:
         return None
-    value, location = row.get(mapping[name]), f"{place}, field {mapping[name]!r}"
+    value = row.get(mapping[name])
+    if value is None or (type(value) is str and name not in IDS):  # nearly all values, a million a file
+        return value or None
+    location = f"{place}, field {mapping[name]!r}"
     if isinstance(value, Decimal) and value.is_finite():
         value = int(value) if value == value.to_integral_value() else str(value)
     if isinstance(value, float):

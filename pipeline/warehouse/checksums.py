@@ -24,6 +24,7 @@ from pipeline.warehouse.files import list_folder, open_store, path_of
 log = logging.getLogger(__name__)
 
 FOLDER = "checksums"
+_MARK = f"{FOLDER}/began"  # an empty file that stays: every state published after it has a record
 PART = 10_000  # files recorded in one JSON file
 _CHUNK = 8 << 20  # bytes a request to an object store
 
@@ -36,10 +37,17 @@ class Checksum(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What the JSON files of a table hold, by path, and those that are damaged themselves."""
+    """What the JSON files of a table hold.
+
+    Attributes:
+        checksums: by path.
+        damaged: paths of JSON files that are damaged themselves.
+        began_at: when the first record was written; None if there is none.
+    """
 
     checksums: dict[str, Checksum]
     damaged: list[str]
+    began_at: datetime | None
 
 
 def compute(system: fs.FileSystem, path: str) -> Checksum:
@@ -74,12 +82,14 @@ def added(io: FileIO, updates: Iterable[Any]) -> dict[str, Checksum]:
 def record(location: str, checksums: Mapping[str, Checksum]) -> None:
     """Write the checksums of files, by path, beside the table at `location`; whole or not at all."""
     system, root = open_store(location)
+    system.create_dir(f"{root}/{FOLDER}")
+    if system.get_file_info(f"{root}/{_MARK}").type is fs.FileType.NotFound:
+        system.open_output_stream(f"{root}/{_MARK}").close()
     for part in _parts(checksums):
         content = _encode(root, part)
         path = f"{root}/{FOLDER}/{hashlib.sha256(content).hexdigest()}.json"
         is_local = isinstance(system, fs.LocalFileSystem)
         target = f"{path}.{uuid.uuid4().hex}.part" if is_local else path  # an object appears whole
-        system.create_dir(f"{root}/{FOLDER}")
         with system.open_output_stream(target) as stream:
             stream.write(content)
         if is_local:
@@ -109,15 +119,13 @@ def read(location: str) -> Records:
     system, root = open_store(location)
     checksums: dict[str, Checksum] = {}
     damaged = []
-    for info in _records(system, root):
-        entries = _read_one(system, root, info.path)
-        damaged += [] if entries is not None else [info.path]
-        checksums.update(entries or {})
-    return Records(checksums, damaged)
-
-
-def _records(system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
-    return [info for info in list_folder(system, f"{root}/{FOLDER}") if info.path.endswith(".json")]
+    files = list_folder(system, f"{root}/{FOLDER}")
+    for info in files:
+        if info.path.endswith(".json"):
+            entries = _read_one(system, root, info.path)
+            damaged += [] if entries is not None else [info.path]
+            checksums.update(entries or {})
+    return Records(checksums, damaged, min((info.mtime for info in files), default=None))
 
 
 def _read_one(system: fs.FileSystem, root: str, path: str) -> dict[str, Checksum] | None:
@@ -140,7 +148,8 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
         before: younger JSON files stay as they are.
     """
     system, root = open_store(location)
-    old = [info for info in list_folder(system, f"{root}/{FOLDER}") if info.mtime < before]
+    files = list_folder(system, f"{root}/{FOLDER}")
+    old = [info for info in files if info.mtime < before and info.path != f"{root}/{_MARK}"]
     merged: dict[str, Checksum] = {}
     replaced = []
     for info in old:

@@ -34,12 +34,14 @@ class State(NamedTuple):
         written_at: by the store's clock.
         metadata: its content; None if it cannot be read.
         is_published: it has a checksum, which a commit records once it is published.
+        is_earlier: it is older than all records, so an earlier version may have published it.
     """
 
     path: str
     written_at: datetime
     metadata: TableMetadata | None
     is_published: bool
+    is_earlier: bool
 
     @property
     def version(self) -> int:
@@ -89,7 +91,9 @@ def read_states(system: fs.FileSystem, listed: Iterable[fs.FileInfo], io: FileIO
         head: what makes a path an address, such as `s3://`.
     """
     files = sorted((info for info in listed if info.path.endswith(".metadata.json")), key=lambda info: info.mtime)
-    recorded = checksums.read(head + files[0].path.rpartition("/metadata/")[0]).checksums if files else {}
+    if not files:
+        return []
+    records = checksums.read(head + files[0].path.rpartition("/metadata/")[0])
     states = []
     for info in files:
         try:
@@ -100,7 +104,8 @@ def read_states(system: fs.FileSystem, listed: Iterable[fs.FileInfo], io: FileIO
             if system.get_file_info(info.path).type is fs.FileType.NotFound:
                 continue
             raise Retry(f"{info.path} cannot be read: {error}") from error
-        states.append(State(info.path, info.mtime, metadata, info.path in recorded))
+        is_earlier = records.began_at is None or info.mtime < records.began_at
+        states.append(State(info.path, info.mtime, metadata, info.path in records.checksums, is_earlier))
     return states
 
 
@@ -116,7 +121,6 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         pending += [by_path[path] for path in more if path in by_path]
     lineage = Lineage([], [], [], [])
     parents = {path for state in by_path.values() for path in state.parents}  # only a published state has successors
-    recorded_since = min((state.written_at for state in by_path.values() if state.is_published), default=None)
     is_upgraded = any(not state.is_published for state in by_path.values() if state.path in replaced)
     for state in by_path.values():
         is_other = state.metadata is not None and state.metadata.table_uuid != current.metadata.table_uuid
@@ -126,7 +130,7 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
             lineage.replaced.append(state)
         elif state.snapshot_ids if is_other else state.is_published or state.path in parents:
             lineage.unknown.append(state)
-        elif is_upgraded and (recorded_since is None or state.written_at < recorded_since):
+        elif is_upgraded and state.is_earlier:
             # an earlier version recorded no checksums, so it may have published this state
             lineage.unknown.append(state)
         elif not is_other and state.metadata and state.version > version_of(current_path):

@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.tasks.daily import bounded
+
 PRELOADED = [
     "tests.faults.whole", "polars", "pyarrow.dataset", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "psycopg2",
     "torch", "sklearn.linear_model", "nltk", "jieba", "openai", "duckdb", "matplotlib.figure",
@@ -74,7 +76,9 @@ def _run(task: str, given: str, env: dict[str, str], told: Connection) -> None:
     log = os.open(env["FAULTS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    _watch_commits(Path(env.get("FAULTS_COMMITS", os.devnull)), int(env.get("FAULTS_DIES_AFTER", "0")))
+    watch_commits()
+    watching = f"from {__name__} import watch_commits; watch_commits(is_child=True); main()"
+    bounded._START = bounded._START.replace("main()", watching)
     args, keywords = json.loads(given)
     module, _, name = task.partition(":") if ":" in task else f"pipeline.tasks.{task}".rpartition(".")
     try:
@@ -88,19 +92,25 @@ def _run(task: str, given: str, env: dict[str, str], told: Connection) -> None:
         told.send(("done", found))
 
 
-def _watch_commits(path: Path, dies_after: int) -> None:
-    """Write down every snapshot that is published: those are what a reader may see. Die after so many, if any."""
+def watch_commits(*, is_child: bool = False) -> None:
+    """Record every snapshot that is published, which a reader may see, and die after FAULTS_DIES_AFTER of them.
+
+    The child of an import, which watches its own commits, takes its parent with it.
+    """
     from pyiceberg.catalog.sql import SqlCatalog
 
-    commit, left = SqlCatalog.commit_table, [dies_after]
+    path = Path(os.environ.get("FAULTS_COMMITS", os.devnull))
+    commit, left = SqlCatalog.commit_table, [int(os.environ.get("FAULTS_DIES_AFTER", "0"))]
 
     def watched(self: Any, table: Any, *given: Any) -> Any:
-        done = commit(self, table, *given)
+        response = commit(self, table, *given)
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([table.name()[-1], done.metadata.current_snapshot_id]) + "\n")
+            file.write(json.dumps([table.name()[-1], response.metadata.current_snapshot_id]) + "\n")
         left[0] -= 1
         if left[0] == 0:
+            if is_child:
+                os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        return response
 
     SqlCatalog.commit_table = watched  # type: ignore[method-assign]

@@ -1,7 +1,8 @@
 """What every adapter and importer returns, whatever the site (CSD-06), before anonymising and cleaning."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -67,13 +68,18 @@ COMMENT_SCHEMA = pl.Schema(
 
 
 def article_frame(articles: list[Article]) -> pl.DataFrame:
-    """Articles as a frame."""
-    return pl.DataFrame([asdict(a) for a in articles], schema=ARTICLE_SCHEMA)
+    """Make a frame of articles."""
+    return _frame(articles, ARTICLE_SCHEMA)
 
 
 def comment_frame(comments: list[Comment]) -> pl.DataFrame:
-    """Comments as a frame."""
-    return pl.DataFrame([asdict(c) for c in comments], schema=COMMENT_SCHEMA)
+    """Make a frame of comments."""
+    return _frame(comments, COMMENT_SCHEMA)
+
+
+def _frame(records: list[Article] | list[Comment], schema: pl.Schema) -> pl.DataFrame:
+    # column by column: `dataclasses.asdict` copies each value, which took half the time of an import
+    return pl.DataFrame({name: list(map(attrgetter(name), records)) for name in schema}, schema=schema)
 
 
 def need(obj: Any, key: str, kind: type | tuple[type, ...], site: str) -> Any:

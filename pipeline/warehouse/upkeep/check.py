@@ -106,7 +106,7 @@ class _Inspection:
         self.system, self.root = open_store(self.table_location)
         self.sizes = {info.path: info.size for info in list_table(self.system, self.root)}
         self.weeks = weeks
-        records = checksums.read(self.table_location) if weeks else checksums.Records({}, [])
+        records = checksums.read(self.table_location) if weeks else checksums.Records({}, [], None)
         self.checksums = records.checksums
         self.problems: list[str] = []
         self.other_problems = [f"checksums, {path}: its content is not what it was" for path in records.damaged]

@@ -303,24 +303,25 @@ def test_a_state_that_cannot_be_taken_changes_nothing(tables: Path) -> None:
 
 @pytest.mark.parametrize("newer_count", [1, 5])
 def test_a_state_without_a_record_is_kept_where_it_may_be_published(
-    tables: Path, monkeypatch: pytest.MonkeyPatch, newer_count: int
+    home: Path, monkeypatch: pytest.MonkeyPatch, newer_count: int
 ) -> None:
     """Upkeep keeps the states that an earlier version published and that an old copy of the catalog does not know."""
     with monkeypatch.context() as patch:
         patch.setattr(checksums, "record", lambda *_: None)
+        warehouse.create()
         write("one")
-        shutil.copy(tables / "catalog.db", tables / "old.db")
+        shutil.copy(home / "catalog.db", home / "old.db")
         for number in range(3):
             write(f"new {number}", source=f"site{number}")
     newest = Path(warehouse.table("comments").metadata_location.removeprefix("file://"))
-    before = {path for path in files(tables) if path.suffix == ".parquet"}
-    (tables / "old.db").replace(tables / "catalog.db")
+    before = {path for path in files(home) if path.suffix == ".parquet"}
+    (home / "old.db").replace(home / "catalog.db")
     for number in range(newer_count):
         write(f"other {number}", source="zhihu")
     for _ in range(2):
         warehouse.maintain("comments", EAGER._replace(files=9))
         assert newest.exists()
-        assert before <= files(tables)
+        assert before <= files(home)
 
 
 def test_tables_made_over_others_do_not_sweep_them(
@@ -430,3 +431,29 @@ def test_a_sweep_that_another_overtook_takes_nothing(tables: Path) -> None:
     with pytest.raises(Retry, match="cannot be read"):
         sweep.sweep("comments", timedelta(seconds=-5))
     assert set(tables.rglob("comments/data/**/*.parquet")) == data
+
+
+def test_kills_around_a_commit_and_in_an_erasure_leave_no_state_in_doubt(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that died unpublished is no state of an earlier version, whatever records and states are gone."""
+    write("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog.Session, "commit", die)
+        with pytest.raises(KeyboardInterrupt):
+            write("never", source="zhihu")
+    with monkeypatch.context() as patch:
+        patch.setattr(checksums, "record", die)  # killed after it was published
+        with pytest.raises(KeyboardInterrupt):
+            write("two", source="netease")
+    records = checksums.read(warehouse.table("comments").location()).checksums
+    write("three", source="bilibili")
+    for path in map(Path, records):  # an erasure that was killed had removed these
+        if path.name.endswith(".metadata.json"):
+            path.unlink()
+    warehouse.maintain("comments", EAGER)  # merges the records
+    warehouse.purge("comments", timedelta(0))
+    assert texts() == ["one", "three", "two"]
+    assert (
+        len([path for path in files(tables) if path.name.endswith(".metadata.json") and "comments" in path.parts]) == 1
+    )
