@@ -85,11 +85,12 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     ids, answered = long["_row"].to_list(), long["_answered"].to_list()
     copies: dict[int, int] = {}
     for i, sketch in zip(suspects, sketches, strict=True):
-        original = None if answered[i] else _first_like(kinds, i, sorted(index.query(sketch))[:CANDIDATES], threshold)
-        if original is None:
-            index.insert(i, sketch)
-        else:
+        candidates = sorted(index.query(sketch))[:CANDIDATES]
+        original = None if answered[i] else _first_like(kinds, i, candidates, threshold)
+        if original is not None:
             copies[ids[i]] = ids[original]
+        elif len(candidates) < CANDIDATES:  # else its like are there already, and each query would list them all
+            index.insert(i, sketch)
     return copies
 
 
