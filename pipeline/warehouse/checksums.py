@@ -19,7 +19,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from pipeline.warehouse.files import list_folder, open_store, path_of
+from pipeline.warehouse.files import list_folder, open_store, path_of, version_of
 
 log = logging.getLogger(__name__)
 
@@ -142,6 +142,8 @@ def _read_one(system: fs.FileSystem, root: str, path: str) -> dict[str, Checksum
 def merge(location: str, existing: Collection[str], before: datetime) -> int:
     """Merge the JSON files older than `before`, without the files that are no longer there; return how many went.
 
+    Records of metadata files stay as long as a state of their version or an older one is there: `lineage` needs them.
+
     Args:
         location: of the table.
         existing: paths below the table's data and metadata that are there; listed after the commits of `before`.
@@ -152,11 +154,15 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
     old = [info for info in files if info.mtime < before and info.path != f"{root}/{_MARK}"]
     merged: dict[str, Checksum] = {}
     replaced = []
+    oldest = min((version_of(path) for path in existing if version_of(path) >= 0), default=0)
     for info in old:
         entries = _read_one(system, root, info.path) if info.path.endswith(".json") else {}  # else of a killed write
         if entries is not None:  # a damaged one stays for `check` to name
             replaced.append(info.path)
-            merged |= {p: c for p, c in entries.items() if p in existing or not p.startswith(f"{root}/")}
+            merged |= {
+                path: checksum for path, checksum in entries.items()
+                if path in existing or not path.startswith(f"{root}/") or version_of(path) >= oldest
+            }  # fmt: skip
     names = {f"{root}/{FOLDER}/{hashlib.sha256(_encode(root, p)).hexdigest()}.json" for p in _parts(merged)}
     removed = [path for path in replaced if path not in names]
     if removed:

@@ -21,7 +21,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.files import list_table, open_store, path_of, store_time
+from pipeline.warehouse.files import list_table, open_store, path_of, store_time, version_of
 from pipeline.warehouse.lineage import (
     State,
     head_of,
@@ -30,7 +30,6 @@ from pipeline.warehouse.lineage import (
     read_states,
     referenced,
     sort_states,
-    version_of,
 )  # fmt: skip
 from pipeline.warehouse.upkeep.limits import GRACE
 from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch

@@ -1,6 +1,7 @@
 """Files of the warehouse in a folder or an object store: listed, dated, removed."""
 
 import logging
+import re
 import uuid
 from contextlib import suppress
 from datetime import datetime
@@ -14,6 +15,12 @@ log = logging.getLogger(__name__)
 def path_of(location: str) -> str:
     """An address as its file system writes it: no scheme."""
     return location.partition("://")[2] or location.removeprefix("file:")  # other engines write file:/folder
+
+
+def version_of(path: str) -> int:
+    """Read the number that begins a metadata file's name: how many commits led to it; -1 for other names."""
+    number = re.match(r"v?(\d+)[-.].*metadata\.json$", path.rpartition("/")[2])
+    return int(number[1]) if number else -1
 
 
 def open_store(location: str) -> tuple[fs.FileSystem, str]:

@@ -5,9 +5,9 @@ published (of a commit that lost its race or was killed), that are newer than wh
 back from an old copy), or of another table (a catalog that was lost and made anew over the same folder).
 """
 
-import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from pipeline.errors import BadInput, Retry
 from pipeline.warehouse import checksums
-from pipeline.warehouse.files import open_store, path_of
+from pipeline.warehouse.files import open_store, path_of, version_of
 
 
 class State(NamedTuple):
@@ -35,6 +35,7 @@ class State(NamedTuple):
         metadata: its content; None if it cannot be read.
         is_published: it has a checksum, which a commit records once it is published.
         is_earlier: it is older than all records, so an earlier version may have published it.
+        rivals: paths of the other states of its version that have a checksum.
     """
 
     path: str
@@ -42,6 +43,7 @@ class State(NamedTuple):
     metadata: TableMetadata | None
     is_published: bool
     is_earlier: bool
+    rivals: frozenset[str]
 
     @property
     def version(self) -> int:
@@ -56,12 +58,6 @@ class State(NamedTuple):
     @property
     def snapshot_ids(self) -> set[int]:
         return {snapshot.snapshot_id for snapshot in self.metadata.snapshots} if self.metadata else set()
-
-
-def version_of(path: str) -> int:
-    """The number that begins a metadata file's name; -1 for other names."""
-    number = re.match(r"v?(\d+)[-.]", path.rpartition("/")[2])
-    return int(number[1]) if number else -1
 
 
 class Lineage(NamedTuple):
@@ -94,6 +90,9 @@ def read_states(system: fs.FileSystem, listed: Iterable[fs.FileInfo], io: FileIO
     if not files:
         return []
     records = checksums.read(head + files[0].path.rpartition("/metadata/")[0])
+    published: defaultdict[int, set[str]] = defaultdict(set)
+    for path in records.checksums:
+        published[version_of(path)].add(path)
     states = []
     for info in files:
         try:
@@ -105,7 +104,8 @@ def read_states(system: fs.FileSystem, listed: Iterable[fs.FileInfo], io: FileIO
                 continue
             raise Retry(f"{info.path} cannot be read: {error}") from error
         is_earlier = records.began_at is None or info.mtime < records.began_at
-        states.append(State(info.path, info.mtime, metadata, info.path in records.checksums, is_earlier))
+        rivals = frozenset(published[version_of(info.path)] - {info.path})
+        states.append(State(info.path, info.mtime, metadata, info.path in records.checksums, is_earlier, rivals))
     return states
 
 
@@ -126,7 +126,8 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         is_other = state.metadata is not None and state.metadata.table_uuid != current.metadata.table_uuid
         if state.path == current_path:
             continue
-        if state.path in replaced and not is_other:
+        is_parent = state.path in replaced or (state.is_published and _is_only(state, current_path, replaced))
+        if is_parent and not is_other:
             lineage.replaced.append(state)
         elif state.snapshot_ids if is_other else state.is_published or state.path in parents:
             lineage.unknown.append(state)
@@ -138,6 +139,15 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         else:
             lineage.unpublished.append(state)
     return lineage
+
+
+def _is_only(state: State, current_path: str, replaced: Collection[str]) -> bool:
+    """Check if no other state of its version was published: then the current one came from it.
+
+    The logs do not go back to it where a commit was killed before it deleted the states that fell off its log.
+    """
+    versions = {version_of(path) for path in replaced if path != state.path}
+    return not state.rivals and state.version not in versions and state.version < version_of(current_path)
 
 
 def head_of(location: str) -> str:

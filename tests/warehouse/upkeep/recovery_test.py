@@ -457,3 +457,19 @@ def test_kills_around_a_commit_and_in_an_erasure_leave_no_state_in_doubt(
     assert (
         len([path for path in files(tables) if path.name.endswith(".metadata.json") and "comments" in path.parts]) == 1
     )
+
+
+def test_a_state_that_a_killed_commit_left_is_no_stranger(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before it deletes the state that fell off its log, a commit leaves one that no log names for long."""
+    for number in range(21):
+        write(f"old {number}")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog.Catalog, "_delete_old_metadata", die)
+        with pytest.raises(KeyboardInterrupt):
+            write("killed")
+    for number in range(45):  # more than twice what a log holds
+        write(f"new {number}")
+    (left,) = [path for path in files(tables) if path.name.startswith("00001-") and "comments" in path.parts]
+    warehouse.purge("comments", timedelta(0))
+    assert not left.exists()
+    assert texts() == ["new 44"]
