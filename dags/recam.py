@@ -48,10 +48,10 @@ PARAMS = {
     "in_context": Param(True, type="boolean", title="In context", description="Filter by an encoder's states too"),
     "rows_per_shard": Param(500, type="integer", minimum=1, title="Articles a shard", description="One task each"),
     "rule": Param(
-        "balanced",
+        "paper",
         enum=["paper", "balanced"],
         title="Wrong options",
-        description="paper: the commonest; balanced: nothing can be told from the options alone",
+        description="paper: the commonest proposals; balanced: options alone do not give the answer away",
     ),
     "is_small": Param(
         False, type="boolean", title="Small", description="Readers that a CPU can train propose wrong options"

@@ -27,7 +27,8 @@ def build(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
     subtask: Subtask = None,
     rule: Annotated[
-        str | None, typer.Option(help="Wrong options: balanced, which give nothing away, by default; or paper.")
+        str | None,
+        typer.Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away."),
     ] = None,
     scorer: Annotated[
         str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")

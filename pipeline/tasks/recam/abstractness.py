@@ -1,4 +1,4 @@
-"""The abstractness scorer as tasks: rated words to a model, a model to the concreteness of words (REC-04 to REC-07)."""
+"""The abstractness scorer as tasks: from rated words to a model, from a model to concreteness (REC-04 to REC-07)."""
 
 import hashlib
 import json
@@ -30,90 +30,104 @@ Scorer = Callable[[Sequence[str]], "np.ndarray[Any, np.dtype[np.float64]]"]
 
 
 def read_ratings(path: Path | None = None) -> concreteness.Ratings:
-    """Ratings of a file, as MRC's, or by default those shipped, which are by a language model and say so."""
+    """Read the ratings of a file such as MRC's; by default those shipped, which a language model made."""
     return concreteness.read(path) if path else concreteness.load_embedded()
 
 
 def train_file(
-    out: Path, rated: concreteness.Ratings, vectors: Path | None = None, profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None, splits: int = 0,
-) -> pl.DataFrame:  # fmt: skip
+    out: Path,
+    ratings: concreteness.Ratings,
+    vectors: Path | None = None,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    splits: int = 0,
+) -> pl.DataFrame:
     """Train a scorer into a folder.
 
     Args:
         out: the folder.
-        rated: words with ratings.
-        vectors: of words, in GloVe's format; by default the encoder makes them.
+        ratings: words with ratings.
+        vectors: of words, in GloVe's format; by default the encoder computes them.
         profile: paper or undertone.
-        changes: to its numbers.
-        splits: of the list at random, on which it is measured first (Table 2); 0: none.
+        changes: to its recipe.
+        splits: count of random splits of the list, on which the scorer is measured first (Table 2).
 
     Returns:
-        A row a split: split, train_count, test_count, pearson_train, pearson, p_value.
+        A row for each split: split, train_count, test_count, pearson_train, pearson, p_value.
     """
     from pipeline.training import registry
 
     registry.writable(out)
-    trained, measured = _fit(rated, vectors, profile, changes, splits)
+    trained, split_results = _fit(ratings, vectors, profile, changes, splits)
     model_registry.train_into(out, lambda: trained)
-    return measured
+    return split_results
 
 
-def train(day: str, rated: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli") -> str:
-    """Train a scorer into the registry, in force from that day on; the model's id.
+def train(
+    day: str, ratings: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli"
+) -> str:
+    """Train a scorer into the registry and promote it from that day on; return the model's id.
 
-    Its numbers in `evaluations` are the mean over ten random splits and the splits themselves (`subset` split:1 …).
+    `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
-    words = rated or read_ratings()
+    words = ratings or read_ratings()
     return model_registry.train(day, lambda: _fit(words, vectors, PROFILE, {}, SPLITS)[0], run_id)
 
 
 def _fit(
-    rated: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
+    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
 ) -> tuple[TrainedModel, pl.DataFrame]:
-    """A scorer, and its numbers on each split."""
+    """Fit a scorer; return it with its results on each split."""
     from pipeline.training.recam import abstractness
 
     recipe = abstractness.recipe_of(profile, **(changes or {}))
     source = load_source(vectors)
-    measured = abstractness.repeated_splits(rated, source, recipe, splits) if splits else pl.DataFrame()
-    done = abstractness.fit(rated, source, recipe)
-    left_out.record_rows("ratings", dict(rated.dropped["reason"].value_counts().iter_rows()))
-    left_out.record_rows("train", {"no_vector": done.dropped.height})
-    config = {
-        **done.config, "profile": profile, "no_vector": done.dropped.height,
-        "vectors": _hash_vectors(vectors) if vectors else None,
-    }  # fmt: skip
+    split_results = pl.DataFrame()
+    if splits:
+        split_results = abstractness.repeated_splits(ratings, source, recipe, splits)
+    model = abstractness.fit(ratings, source, recipe)
+    without_vector = model.dropped.height
+    left_out.record_rows("ratings", dict(ratings.dropped["reason"].value_counts().iter_rows()))
+    left_out.record_rows("train", {"no_vector": without_vector})
+    config = {**model.config, "profile": profile, "no_vector": without_vector, "vectors": _hash_vectors(vectors)}
     trained = TrainedModel(
-        kind=KIND, tensors=done.tensors, config=config, evaluations=_make_evaluations(measured), texts=None,
-        summary={"ratings": config["ratings"], "profile": profile}, data_hash=rated.revision,
-        encoder="word vectors", encoder_revision=config["vectors"],
-    )  # fmt: skip
-    return trained, measured
+        kind=KIND,
+        tensors=model.tensors,
+        config=config,
+        evaluations=_make_evaluations(split_results),
+        texts=None,
+        summary={"ratings": config["ratings"], "profile": profile},
+        data_hash=ratings.revision,
+        encoder="word vectors",
+        encoder_revision=config["vectors"],
+    )
+    return trained, split_results
 
 
-def _make_evaluations(measured: pl.DataFrame) -> pl.DataFrame:
-    """Pearson's r of each split and its mean over them, as rows of `evaluations` without their keys."""
-    if measured.is_empty():
+def _make_evaluations(splits: pl.DataFrame) -> pl.DataFrame:
+    """Make rows of `evaluations` without their keys: Pearson's r of each split and the mean of the splits."""
+    if splits.is_empty():
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
-    each = measured.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
-    mean = each.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
-    rows = pl.concat([mean, each])
+    rows = splits.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
+    mean = rows.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
+    rows = pl.concat([mean, rows])
     return model_registry.complete_evaluations(
         rows.with_columns(metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64))
     )
 
 
 def ensure_default_scorer(vectors: Path | None = None) -> Path:
-    """A scorer trained on the ratings shipped, among the resources: made when it is first asked for, in a minute."""
+    """Return the folder of a scorer trained on the shipped ratings; on first use train it, which takes a minute."""
     from pipeline.training.recam.abstractness import recipe_of
 
-    seen = [
+    facts = [
         read_ratings().revision,
         asdict(recipe_of(PROFILE)),
-        _hash_vectors(vectors) if vectors else settings.encoder(),
+        _hash_vectors(vectors) or settings.encoder(),
+        settings.precision(),
+        __version__,
     ]
-    key = hashlib.sha256(json.dumps([*seen, settings.precision(), __version__]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     folder = settings.resources() / f"abstractness-{key[:16]}"
     if not folder.is_dir():
         train_file(folder, read_ratings(), vectors)
@@ -121,78 +135,82 @@ def ensure_default_scorer(vectors: Path | None = None) -> Path:
 
 
 def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
-    """A model ready to be asked again and again.
+    """Load a model once; return the function that scores words with it.
 
     Raises:
-        BadInput: it was trained on other word vectors, or with an encoder and word vectors are given.
+        BadInput: the model was trained on other word vectors, or with an encoder although word vectors are given.
     """
     from pipeline.training.recam import abstractness
 
-    wanted = model.config.get("vectors")
-    if wanted != (_hash_vectors(vectors) if vectors else None):
-        told = "was trained on word vectors; give the same by --vectors" if wanted else "was trained with an encoder"
-        raise BadInput(f"model {model.model_id[:12]}: the scorer {told}")
+    trained_on = model.config.get("vectors")
+    if trained_on != _hash_vectors(vectors):
+        origin = "on word vectors; give the same by --vectors" if trained_on else "with an encoder"
+        raise BadInput(f"model {model.model_id[:12]}: the scorer was trained {origin}")
     trained = model.build(abstractness.load, load_source(vectors))
     return lambda words: abstractness.predict(trained, words)
 
 
 def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
-    """Concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
+    """Score the concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
 
     Args:
-        ref: folder or id of a scorer; None: that in force.
+        ref: folder or id of a scorer; by default the one in force.
         words: any.
-        vectors: those it was trained on, if it was.
+        vectors: the file of word vectors that the scorer was trained on, if any.
 
     Returns:
         word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
     """
     model = load_model(ref)
     rows = pl.DataFrame({"word": words}, schema={"word": pl.String})
-    value = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64)
+    values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64)
     return rows.with_columns(
-        value.round(model_registry.DECIMALS).fill_nan(None),
-        is_imperceptible=value.fill_nan(None) < concreteness.THRESHOLD,
+        values.round(model_registry.DECIMALS).fill_nan(None),
+        is_imperceptible=values.fill_nan(None) < concreteness.THRESHOLD,
         signature=pl.lit(format_signature(model)),
     )
 
 
 def load_model(ref: str | None = None) -> "Model":
-    """A scorer by its folder or id; without one that in force."""
+    """Load a scorer by its folder or id; by default the one in force."""
     return model_registry.load_model(
         KIND, ref, None, "no scorer is in force; train one: `undertone train abstractness --help`"
     )
 
 
 def format_signature(model: "Model") -> str:
-    """What made a score, as text."""
-    found = model.config
-    by = f"word vectors {found['vectors'][:12]}" if found.get("vectors") else found["encoder"]
-    return f"{KIND}|model:{model.model_id[:12]}|ratings:{found['ratings']}|{by}|undertone:{__version__}"
+    """Format the model, ratings and vectors that made a score."""
+    config = model.config
+    vectors = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
+    return f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{vectors}|undertone:{__version__}"
 
 
 def load_source(vectors: Path | None = None) -> "Source":
-    """What gives words their vectors: a file in GloVe's format, or the encoder in force."""
+    """Load the source of word vectors: a file in GloVe's format, else the encoder in force."""
+    from pipeline.models import encoder, word_vectors
+
     if vectors:
-        from pipeline.models import word_vectors
-
         return word_vectors.read(vectors)
-    from pipeline.models import encoder
-
     return encoder.load(settings.encoder(), settings.precision(), settings.threads())
 
 
-def _hash_vectors(path: Path) -> str:
+def _hash_vectors(path: Path | None) -> str | None:
+    if path is None:
+        return None
     try:
         return hash_file(path)
-    except OSError as why:
-        raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def summarize(measured: pl.DataFrame) -> pl.DataFrame:
-    """Splits in one row, as Table 2 has it: Pearson's r on either part, mean and standard deviation (errata E13)."""
-    return measured.select(
-        splits=pl.len(), train=pl.col("train_count").first(), test=pl.col("test_count").first(),
-        pearson_train=pl.col("pearson_train").mean(), pearson=pl.col("pearson").mean(),
-        deviation=pl.col("pearson").std(), largest_p=pl.col("p_value").max(),
-    )  # fmt: skip
+def summarize(splits: pl.DataFrame) -> pl.DataFrame:
+    """Summarize splits in one row as in Table 2: mean and standard deviation of Pearson's r (errata E13)."""
+    return splits.select(
+        splits=pl.len(),
+        train=pl.col("train_count").first(),
+        test=pl.col("test_count").first(),
+        pearson_train=pl.col("pearson_train").mean(),
+        pearson=pl.col("pearson").mean(),
+        deviation=pl.col("pearson").std(),
+        largest_p=pl.col("p_value").max(),
+    )

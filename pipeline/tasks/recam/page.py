@@ -1,4 +1,4 @@
-"""The page about cloze items and their readers, out of the tables."""
+"""The page about cloze items and their readers, from the tables."""
 
 import json
 
@@ -12,19 +12,21 @@ from pipeline.slices import parse_day
 from pipeline.tasks.recam import options, readers
 from pipeline.tasks.record import pages
 
-SHOWN = 6  # items in full, of each subtask
+SAMPLE_SIZE = 6  # items shown in full, of each subtask
 
 
 def write(day: str) -> str:
-    """Write the page of the tables as they are, with the readers trained for a day; its path."""
+    """Write the page of the current tables, with the readers trained for a day; return its path."""
     parse_day(day)
     return pages.write_page(f"cloze-{day}.html", page.render(read_inputs(day)))
 
 
 def read_inputs(day: str) -> page.Inputs:
-    """What the page shows."""
-    found = read_evaluations(day)
-    by = found.select("trained_on", "model_id").unique().iter_rows()
+    """Read what the page shows."""
+    evaluations = read_evaluations(day)
+    models = evaluations.select("trained_on", "model_id").unique().sort(pl.all()).iter_rows()
+    intervals = ("accuracy", "low", "high")
+    overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
     return page.Inputs(
         day=day,
         items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
@@ -37,80 +39,76 @@ def read_inputs(day: str) -> page.Inputs:
         ),
         retrieval=_read_retrieval(day),
         audit=_audit_items(),
-        readers=found.filter(pl.col("is_all")).select(
-            "trained_on", "tested_on", "accuracy", "low", "high", "n", reader="profile", profile="profile"
-        ),
-        matrix=found.filter(pl.col("is_all")).select("trained_on", "tested_on", "accuracy", "low", "high", "n"),
-        breakdown=found.filter(~pl.col("is_all")).select(
-            "trained_on", "by", "group", "n", "accuracy", "low", "high"
-        ),
+        readers=overall.with_columns(reader="profile"),
+        matrix=overall.drop("profile"),
+        breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
         quality=_count_flags(),
         sample=_sample_items(),
-        signatures=[f"reader of {name}: {model_id}" for name, model_id in sorted(by)],
-    )  # fmt: skip
+        signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
+    )
 
 
 def read_evaluations(day: str) -> pl.DataFrame:
-    """Accuracies of the readers in force of a day, a row a set of items.
+    """Read the accuracies of the readers in force for a day, a row for each set of items.
 
     Returns:
         trained_on, model_id, profile, subset, accuracy, low, high, n, is_all (of all items of tested_on), tested_on,
         by, group.
     """
     kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
-    of_day = pl.col("day") == parse_day(day)
-    models = warehouse.scan("models", of_day & pl.col("kind").is_in(list(kinds)) & pl.col("is_promoted"))
-    rows = warehouse.scan("evaluations", of_day & (pl.col("split") == "test") & pl.col("kind").is_in(list(kinds)))
-    mine = rows.join(models.select("kind", "model_id", "config"), on=["kind", "model_id"], how="inner").collect()
+    is_reader = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
+    models = warehouse.scan("models", is_reader & pl.col("is_promoted")).select("kind", "model_id", "config")
+    rows = warehouse.scan("evaluations", is_reader & (pl.col("split") == "test"))
+    accuracies = rows.join(models, on=["kind", "model_id"], how="inner").collect()
     names = {"accuracy": "accuracy", "accuracy_low": "low", "accuracy_high": "high"}
-    wide = pl.DataFrame(
-        {name: [] for name in names.values()}, schema={name: pl.Float64() for name in names.values()}
-    )  # columns that a pivot of no rows lacks
-    told = mine.with_columns(pl.col("metric").replace(names)).pivot(
-        "metric", index=["kind", "model_id", "config", "subset", "pair_count"], values="value"
-    )
-    told = pl.concat([told, wide], how="diagonal")
-    profiles = [json.loads(config)["profile"] for config in told["config"]]
+    index = ["kind", "model_id", "config", "subset", "pair_count"]
+    wide = accuracies.with_columns(pl.col("metric").replace(names)).pivot("metric", index=index, values="value")
+    numbers = pl.DataFrame(schema=dict.fromkeys(names.values(), pl.Float64))  # a pivot of no rows lacks these columns
+    wide = pl.concat([wide, numbers], how="diagonal")
+    profiles = [json.loads(config)["profile"] for config in wide["config"]]
     parts = pl.col("subset").str.splitn(":", 2).struct
-    is_all = pl.col("subset").is_in([readers.HOME, *building.SUBTASKS])
     home = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
-    return told.select(
-        "model_id", "subset", *names.values(), trained_on=home, n="pair_count", is_all=is_all,
-        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"), by=parts.field("field_0"),
-        group=parts.field("field_1"), profile=pl.Series(profiles, dtype=pl.String),
-    ).filter(pl.col("subset") != pl.col("trained_on"))  # fmt: skip
+    evaluations = wide.select(
+        "model_id",
+        "subset",
+        *names.values(),
+        trained_on=home,
+        n="pair_count",
+        is_all=pl.col("subset").is_in([readers.HOME, *building.SUBTASKS]),
+        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"),
+        by=parts.field("field_0"),
+        group=parts.field("field_1"),
+        profile=pl.Series(profiles, dtype=pl.String),
+    )
+    return evaluations.filter(pl.col("subset") != pl.col("trained_on"))
 
 
 def _read_retrieval(day: str) -> pl.DataFrame:
     kinds = {options.get_kind(subtask): subtask for subtask in building.SUBTASKS}
-    where = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
-    rows = warehouse.scan("evaluations", where).collect()
-    named = rows.select(
-        "metric", "value", subtask=pl.col("kind").replace_strict(kinds, return_dtype=pl.String), reader="subset",
-        n="pair_count",
-    )  # fmt: skip
-    return named.pivot("metric", index=["subtask", "reader", "n"], values="value")
+    condition = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
+    rows = warehouse.scan("evaluations", condition).collect()
+    subtask = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
+    rows = rows.select("metric", "value", subtask=subtask, reader="subset", n="pair_count")
+    return rows.pivot("metric", index=["subtask", "reader", "n"], values="value")
 
 
 def _audit_items() -> pl.DataFrame:
-    found = []
+    audits = []
     for subtask in building.SUBTASKS:
-        rows = readers.read_all_items(subtask)
-        if rows.height:
-            found.append(audit.audit(rows).with_columns(subtask=pl.lit(subtask)))
-    return pl.concat(found) if found else pl.DataFrame()
+        items = readers.read_all_items(subtask)
+        if items.height:
+            audits.append(audit.audit(items).with_columns(subtask=pl.lit(subtask)))
+    return pl.concat(audits) if audits else pl.DataFrame()
 
 
 def _count_flags() -> pl.DataFrame:
     flags = ["is_unanswerable", "is_ambiguous"]
-    rows = warehouse.scan("cloze_items").select("subtask", *flags).collect()
-    told = rows.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
-    counts = told.group_by("subtask", "flag").agg(count=pl.col("value").sum().cast(pl.Int64), n=pl.len().cast(pl.Int64))
+    items = warehouse.scan("cloze_items").select("subtask", *flags).collect()
+    rows = items.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
+    counts = rows.group_by("subtask", "flag").agg(count=pl.col("value").sum().cast(pl.Int64), n=pl.len().cast(pl.Int64))
     return counts.sort("subtask", "flag")
 
 
 def _sample_items() -> pl.DataFrame:
-    return pl.concat([
-        readers.read_all_items(subtask).head(SHOWN).select("subtask", "question", "options", "label", "article")
-        for subtask in building.SUBTASKS
-    ])  # fmt: skip
+    samples = [readers.read_all_items(subtask).head(SAMPLE_SIZE) for subtask in building.SUBTASKS]
+    return pl.concat(samples).select("subtask", "question", "options", "label", "article")

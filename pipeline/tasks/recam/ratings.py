@@ -19,8 +19,8 @@ STEP = "cloze_ratings"
 _FLAGS = ("is_unanswerable", "is_ambiguous")
 
 
-class Rated(NamedTuple):
-    """What raters said of items."""
+class Judgement(NamedTuple):
+    """What the answers of raters show about items."""
 
     items: pl.DataFrame  # of quality_control.noise
     raters: pl.DataFrame  # of quality_control.select
@@ -28,54 +28,53 @@ class Rated(NamedTuple):
 
 
 def get_project(subtask: str) -> Project:
-    """The labelling project of a subtask."""
+    """Return the labelling project of a subtask."""
     return Project(f"cloze_{subtask}", questionnaire.FORM, lang="en")
 
 
 def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli") -> int:
-    """Give items of a subtask to raters, all or so many by the order of their ids, which is random; the tasks in all.
+    """Select items of a subtask for raters, all or the first `count` by their random ids; return the task count.
 
-    Items that were given before stay; one whose options have changed is another task. What was withdrawn on request
-    does not come back.
+    Tasks of earlier calls stay; an item whose options changed is a new task. A withdrawn item does not come back.
     """
-    started_at = runs.start()
+    timer = runs.start()
     items = readers.read_all_items(subtask)
     tasks = questionnaire.tasks(items.head(count) if count else items)
     tasks = tasks.join(items.select("item_id", "source", "thread_id"), on="item_id", how="inner")
     tasks = tasks.rename({"item_id": "comment_id"})
-    return projects.select(get_project(subtask).name, day, tasks, {"count": count}, run_id, started_at)
+    return projects.select(get_project(subtask).name, day, tasks, {"count": count}, run_id, timer)
 
 
 def read_tasks(subtask: str) -> pl.DataFrame:
-    """The tasks of a subtask whose items still have the same options, as raters' tools take them, with item_id."""
-    how = f"`undertone cloze rate {subtask}`"
-    given = projects.read_tasks(get_project(subtask).name, f"no items of {subtask} were given to raters: {how}")
-    now = questionnaire.tasks(readers.read_all_items(subtask))
-    return given.rename({"comment_id": "item_id"}).join(now.select("task_id"), on="task_id", how="semi")
+    """Read the tasks of a subtask whose items still have the same options, with item_id, for the raters' tools."""
+    command = f"`undertone cloze rate {subtask}`"
+    tasks = projects.read_tasks(get_project(subtask).name, f"no items of {subtask} were given to raters: {command}")
+    current_tasks = questionnaire.tasks(readers.read_all_items(subtask))
+    return tasks.rename({"comment_id": "item_id"}).join(current_tasks.select("task_id"), on="task_id", how="semi")
 
 
 def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet for each rater named; how many tasks."""
+    """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count."""
     tasks = read_tasks(subtask)
-    names = {"raters": "guidelines.md", "hiring": "hiring.md"}
-    guidelines = {name: questionnaire.guidelines(reader) for reader, name in names.items()}
+    files = {"guidelines.md": "raters", "hiring.md": "hiring"}
+    guidelines = {file: questionnaire.guidelines(audience) for file, audience in files.items()}
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 
 def push(subtask: str, studio: Studio | None) -> int:
-    """Give the tasks to Label Studio, those that it has not; how many."""
+    """Push the tasks to Label Studio that it does not have yet; return their count."""
     return projects.push(get_project(subtask), read_tasks(subtask), studio)
 
 
 def collect(
     subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
-    """Add answers of files or of a tool to the table `labels`; how many labels there are.
+    """Add answers from files or from a tool to the table `labels`; return the label count.
 
-    Of two by one rater about one thing the later counts.
+    Of two labels by one rater for the same field the later counts.
 
     Raises:
-        BadInput: naming file, row and field.
+        BadInput: with file, row and field.
     """
     tasks = read_tasks(subtask)
     if tool == "files" and not paths:
@@ -88,31 +87,32 @@ def collect(
     return projects.add_labels(get_project(subtask).name, fetched.labels, run_id)
 
 
-def flag(subtask: str, run_id: str = "cli") -> Rated:
-    """Put what the answers that count say of the items into `cloze_items`; answers that do not are in `dropped`.
+def flag(subtask: str, run_id: str = "cli") -> Judgement:
+    """Write the flags that valid answers give the items to `cloze_items`, and record the other answers in `dropped`.
 
-    Items that too few answered have no flag, as have items that nobody was asked about.
+    Items with too few answers, or none, have no flag.
     """
-    rated = judge_answers(subtask)
-    said = rated.items.select("item_id", *_FLAGS).lazy()
+    judgement = judge_answers(subtask)
+    flags = judgement.items.select("item_id", *_FLAGS).lazy()
 
-    def with_flags(present: pl.LazyFrame) -> pl.LazyFrame:
-        columns = present.collect_schema().names()
-        return present.drop(_FLAGS).join(said, on="item_id", how="left").select(columns)
+    def join_flags(items: pl.LazyFrame) -> pl.LazyFrame:
+        columns = items.collect_schema().names()
+        return items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
 
-    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), with_flags, run_id)
-    projects.record_step(get_project(subtask).name, STEP, int(rated.items["n"].sum()), rated.dropped, run_id)
-    return rated
+    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
+    kept_count = int(judgement.items["n"].sum())
+    projects.record_step(get_project(subtask).name, STEP, kept_count, judgement.dropped, run_id)
+    return judgement
 
 
-def judge_answers(subtask: str) -> Rated:
-    """What the labels of a subtask's project come to."""
+def judge_answers(subtask: str) -> Judgement:
+    """Decide which answers of a subtask's raters count, and which items are at fault."""
     tasks = read_tasks(subtask)
-    items = readers.read_all_items(subtask).join(
-        tasks.select("item_id"), on="item_id", how="semi", maintain_order="left"
-    )
-    mine = projects.read_labels(get_project(subtask).name).join(tasks.select("task_id"), on="task_id", how="semi")
-    answers = questionnaire.answers(mine, tasks)
-    chosen = quality_control.select(answers, items)
-    noise = quality_control.noise(chosen.answers, answers, items)
-    return Rated(noise, chosen.raters, chosen.dropped)
+    items = readers.read_all_items(subtask)
+    items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
+    labels = projects.read_labels(get_project(subtask).name)
+    labels = labels.join(tasks.select("task_id"), on="task_id", how="semi")
+    answers = questionnaire.answers(labels, tasks)
+    valid = quality_control.select(answers, items)
+    noise = quality_control.noise(valid.answers, answers, items)
+    return Judgement(noise, valid.raters, valid.dropped)

@@ -1,5 +1,7 @@
 """The comments of a day, their distinct texts, the shards of these, and articles."""
 
+from typing import TypedDict
+
 import polars as pl
 
 from pipeline import warehouse
@@ -29,3 +31,28 @@ def scan_articles(condition: pl.Expr, snapshot: int | None = None) -> pl.LazyFra
     """Select articles of all days, each in its newest version; of several files of one day, the longest text."""
     rows = warehouse.scan("articles", condition, snapshot)
     return rows.sort("day", "origin", pl.col("text").str.len_chars()).unique(["source", "thread_id"], keep="last")
+
+
+class ArticlePart(TypedDict):
+    """One mapped task's part of a source's articles, at one snapshot of the table."""
+
+    source: str
+    part: int
+    parts: int
+    snapshot: int | None
+
+
+def plan_articles(articles: pl.LazyFrame, rows_per_shard: int, snapshot: int | None) -> list[ArticlePart]:
+    """Divide the articles of each source into parts of about `rows_per_shard`."""
+    counts = articles.group_by("source").len().sort("source").collect()
+    return [
+        ArticlePart(source=source, part=part, parts=-(-count // rows_per_shard), snapshot=snapshot)
+        for source, count in counts.iter_rows()
+        for part in range(-(-count // rows_per_shard))
+    ]
+
+
+def read_part(articles: pl.LazyFrame, part: ArticlePart) -> pl.DataFrame:
+    """Read the articles of a part, in the order of their ids; a part may be empty."""
+    number = pl.col("thread_id").hash(seed=0) % part["parts"]
+    return articles.filter(number == part["part"]).collect().sort("thread_id")

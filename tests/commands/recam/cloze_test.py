@@ -66,7 +66,7 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
 def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
     """A file becomes items without tables; a reader of some is tested on others, and beside another reader."""
     out = tmp_path / "items"
-    one = ("--subtask", "imperceptibility", "--rule", "paper", *SMALL)
+    one = ("--subtask", "imperceptibility", *SMALL)
     done = run("cloze", "build", articles(tmp_path / "a.jsonl"), "-o", out, *one)
     assert done.code == 0, done.err
     learnt, asked = out / "imperceptibility_train.jsonl", out / "imperceptibility_test.jsonl"
