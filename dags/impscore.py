@@ -64,13 +64,13 @@ def impscore() -> None:
     def data_sets(params: Any = None) -> list[list[str]]:
         from pipeline.tasks.impscore import pairs
 
-        return [list(one) for one in pairs.published(params["data"]).items()] if params["data"] else []
+        return [list(item) for item in pairs.find_data_sets(params["data"]).items()] if params["data"] else []
 
     @task
     def sentences(data_set: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.impscore import pairs
 
-        return pairs.bring(*data_set, day, run_id)
+        return pairs.import_sentences(*data_set, day, run_id)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def questions(read: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
@@ -78,7 +78,7 @@ def impscore() -> None:
         from pipeline.tasks.impscore import pairs
 
         if params["cassette"]:
-            pairs.play(day, params["cassette"], run_id)
+            pairs.replay_cassette(day, params["cassette"], run_id)
         return asking.list_sources() if params["model"] else []
 
     @task(map_index_template="{{ source }}")
@@ -97,21 +97,21 @@ def impscore() -> None:
     def sources(answered: Any) -> list[str]:
         from pipeline.tasks.impscore import pairs
 
-        return pairs.ready()
+        return pairs.list_sources()
 
     @task(map_index_template="{{ source }}")
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.impscore import pairs
-        from pipeline.tasks.impscore import train as impscore
+        from pipeline.tasks.impscore import train as training
 
-        return pairs.build(source, day, impscore.split_of(params["profile"]), params["seed"], run_id)
+        return pairs.build(source, day, training.choose_split(params["profile"]), params["seed"], run_id)
 
     @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there is nothing to build pairs of
     def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
-        from pipeline.tasks.impscore import train as impscore
+        from pipeline.tasks.impscore import train as training
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
-        model_id = impscore.train(
+        model_id = training.train(
             day, profile=params["profile"], changes=changes, promote=params["promote"], run_id=run_id
         )
         outlet_events[MODELS].add_partitions([day])

@@ -88,55 +88,59 @@ def ndd() -> None:
 
     @task(queue="gpu", pool="gpu")
     def relate(day: str, ref: str | None, run_id: Any = None) -> int:
-        from pipeline.tasks.ndd import compressions as ndd
-        from pipeline.tasks.ndd import context_shift
+        from pipeline.tasks.ndd import compressions, context_shift
 
-        return ndd.put("context_shift", context_shift.related(day, ref), day, run_id)
+        return compressions.replace_study("context_shift", context_shift.correlate_day(day, ref), day, run_id)
 
     @task(queue="gpu", pool="gpu")
     def systems(ref: str | None, params: Any = None) -> list[str]:
-        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import compressions
 
-        return ndd.systems(params["systems"], ref, params["source"])
+        return compressions.list_systems(params["systems"], ref, params["source"])
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import compressions
 
-        of = (params[name] for name in ("data", "format", "split"))
-        return dict(ndd.stage(system, params["source"], day, *of, ref, params["syntax"], params["ratio"]))
+        data_options = (params[name] for name in ("data", "format", "split"))
+        staged = compressions.stage(
+            system, params["source"], day, *data_options, ref, params["syntax"], params["ratio"]
+        )
+        return dict(staged)
 
     @task
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.ndd import compressions as ndd
-        from pipeline.tasks.ndd import grades
+        from pipeline.tasks.ndd import compressions, grades
 
-        count = ndd.publish(list(staged), params["source"], day, run_id)
+        count = compressions.publish(list(staged), params["source"], day, run_id)
         grades.publish(params["source"], day, run_id)  # grades that people gave of what is still there
         return count
 
     @task
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import compressions
 
         source = params["source"]
-        return ndd.put("compression", ndd.measured(source, day), day, run_id, ndd.MEASURED.format(source))
+        return compressions.replace_study(
+            "compression", compressions.measure(source, day), day, run_id, compressions.MEASURES_SUBSET.format(source)
+        )
 
     @task(queue="gpu", pool="gpu")
     def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.ndd import compressions as ndd
+        from pipeline.tasks.ndd import compressions
 
-        rows = ndd.items(params["data"], params["format"], params["split"])
-        found = ndd.ratios(rows, params["source"], day, ref)
-        return ndd.put("compression", found, day, run_id, ndd.TRIED.format(params["source"]))
+        rows = compressions.load_items(params["data"], params["format"], params["split"])
+        measures = compressions.try_thresholds(rows, params["source"], day, ref)
+        return compressions.replace_study(
+            "compression", measures, day, run_id, compressions.THRESHOLDS_SUBSET.format(params["source"])
+        )
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.ndd import compressions as ndd
-        from pipeline.tasks.ndd import distance
+        from pipeline.tasks.ndd import compressions, distance
 
-        rows = distance.study_rows(study, day, ref, params["pairs"], params["treebank"], params["limit"])
-        return ndd.put(study, rows, day, run_id)
+        rows = distance.run_study(study, day, ref, params["pairs"], params["treebank"], params["limit"])
+        return compressions.replace_study(study, rows, day, run_id)
 
     @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
     def page(day: str, ref: str | None) -> str:

@@ -39,61 +39,70 @@ PARAMS = {
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
-        asked = [study for study in studies.STUDIES if study in params["studies"]]
-        plans = {study: studies.plan(study, params["runs"], params["cells_per_task"]) for study in asked}
-        return [{"study": study, "some": part} for study, plan in plans.items() for part in plan]
+        asked = [study for study in study_rows.STUDIES if study in params["studies"]]
+        plans = {study: study_rows.plan(study, params["runs"], params["cells_per_task"]) for study in asked}
+        return [{"study": study, "cells": part} for study, plan in plans.items() for part in plan]
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ part['study'] }}")
     def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
-        return {"study": part["study"], **studies.train(part["study"], part["some"], day, params["epochs"])}
+        return {"study": part["study"], **study_rows.stage_cells(part["study"], part["cells"], day, params["epochs"])}
 
     @task
     def data_sets(params: Any = None) -> list[str]:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
-        return studies.sources() if "data_sets" in params["studies"] else []
+        return study_rows.list_sources() if "data_sets" in params["studies"] else []
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.impscore import in_force
+        from pipeline.tasks.studies import rows as study_rows
 
-        return {"study": "data_sets", **studies.data_set(source, day, params["model_id"] or studies.model_for(day))}
+        return {
+            "study": "data_sets",
+            **study_rows.stage_data_set(source, day, params["model_id"] or in_force.find_model_id(day)),
+        }
 
     @task
     def detectors(params: Any = None) -> list[str]:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
-        return studies.detectors(params["ask"], params["detect"]) if "detection" in params["studies"] else []
+        return (
+            study_rows.list_detection_sources(params["ask"], params["detect"])
+            if "detection" in params["studies"]
+            else []
+        )
 
     @task(map_index_template="{{ source }}")
     def ask(source: str, day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks import asking
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
         endpoint = asking.find_endpoint(*service("undertone_llm"))
-        how = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
-        studies.ask(source, how, params["limit"], run_id=run_id, day=day)
+        options = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
+        study_rows.ask(source, options, params["limit"], run_id=run_id, day=day)
         return source
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.impscore import in_force
+        from pipeline.tasks.studies import rows as study_rows
 
-        how = asking.Options(params["ask"], mode="cache-only")
-        model_id = params["model_id"] or studies.model_for(day)
-        staged = studies.detected(source, day, how, model_id, params["limit"], run_id=run_id)
+        options = asking.Options(params["ask"], mode="cache-only")
+        model_id = params["model_id"] or in_force.find_model_id(day)
+        staged = study_rows.stage_detection(source, day, options, model_id, params["limit"], run_id=run_id)
         return {"study": "detection", **staged}
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks.studies import rows as studies
+        from pipeline.tasks.studies import rows as study_rows
 
-        return studies.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
+        return study_rows.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
 
     @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
     def page(made: Any, day: str) -> str:

@@ -48,7 +48,7 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
     if len(first) != len(second):
         raise BadInput(f"second: expected {len(first)} texts, as many as first, found {len(second)}")
     rows = pl.DataFrame({"first": first, "second": second}, schema={"first": pl.String, "second": pl.String})
-    return rank.distances(rows, "first", "second", model)["pragmatic_distance"].to_list()
+    return rank.add_distances(rows, "first", "second", model)["pragmatic_distance"].to_list()
 
 
 def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[str, float]:
@@ -118,12 +118,14 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
 
     from pipeline.metrics.ndd.distance import distances
     from pipeline.tasks.ndd import masked_lm
-    from pipeline.tasks.ndd.systems import spoken
+    from pipeline.tasks.ndd.systems import choose_model_lang
     from pipeline.text.language import detect_language
 
-    lang = lang or spoken(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
-    first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
-    return float(distances(masked_lm.opened(model, lang).model, [first], [second])[0])
+    lang = lang or choose_model_lang(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
+    first, second = (
+        [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
+    )
+    return float(distances(masked_lm.load_model(model, lang).model, [first], [second])[0])
 
 
 def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[str | None]:
@@ -144,7 +146,7 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
     from pipeline.tasks.ndd import systems
 
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    return systems.texts(rows, "text", model, search=Search(ratio=ratio))["compressed"].to_list()
+    return systems.compress_texts(rows, "text", model, search=Search(ratio=ratio))["compressed"].to_list()
 
 
 def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:

@@ -110,7 +110,7 @@ def agree(
     from pipeline.tasks.impscore import rank as work
 
     sentences = read(groups)
-    found = work.agreement(sentences, read_ratings(ratings, sentences), model)
+    found = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
     kendall = found["kendall"]
     if figure:
         drawn = model_figures.matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
@@ -146,7 +146,7 @@ def choose(
     if out:
         with files.Writer(out) as writer:
             writer.write(answered)
-    found = work.accuracy(answered)
+    found = work.measure_accuracy(answered)
     tell(found, found.drop("by").row(0, named=True), as_json)
 
 
@@ -175,7 +175,7 @@ def distance(
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             one, other = _two(pairs, frame, columns)
             with track(f"measuring {pairs.name}") as done:
-                found = work.distances(frame, one, other, model, done)
+                found = work.add_distances(frame, one, other, model, done)
             yield found
 
     files.put(measured(), out, as_json=as_json)

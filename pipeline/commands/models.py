@@ -60,7 +60,7 @@ def train_impscore(
     if out:
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
-        rows = pairs.given(pairs_file, train.split_of(profile)) if pairs_file else pairs.given(None)
+        rows = pairs.given(pairs_file, train.choose_split(profile)) if pairs_file else pairs.given(None)
         with track("encoding") as done:
             model_id, numbers = train.train_file(rows, out, profile, changes, groups, done)
         where = str(out)
@@ -71,10 +71,10 @@ def train_impscore(
         where = model_id
     final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
     if as_json:
-        first = {"model": where, "model_id": model_id, **train.headline(final)}
+        first = {"model": where, "model_id": model_id, **train.select_headline(final)}
         typer.echo(json.dumps({**first, "rows": final.to_dicts()}, ensure_ascii=False))
         return
-    console.table(train.overview(final), wide=("subset",))
+    console.table(train.summarize_evaluations(final), wide=("subset",))
     typer.echo(where)
 
 
@@ -99,11 +99,11 @@ def _into_registry(
 
     warehouse.create()
     if use_sample:
-        for source in retry(partial(work.play, day)):
-            count = retry(partial(work.build, source, day, train.split_of(profile), None))
+        for source in retry(partial(work.replay_cassette, day)):
+            count = retry(partial(work.build, source, day, train.choose_split(profile), None))
             console.say(f"{source}: {count} pairs")
     with track("encoding") as done:
-        model_id = retry(lambda: train.train(day, profile=profile, changes=changes, promote=promote, done=done))
+        model_id = retry(lambda: train.train(day, profile=profile, changes=changes, promote=promote, on_progress=done))
     numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
         "kind", "day", "model_id"
     )
@@ -123,7 +123,9 @@ def evaluate_impscore(
     """
     from pipeline.tasks.impscore import in_force, train
 
-    rows = pairs.given(pairs_file, train.split_of(in_force.load_model(model).config["profile"]))
+    rows = pairs.given(pairs_file, train.choose_split(in_force.load_model(model).config["profile"]))
     with track("encoding") as done:
         numbers = train.evaluate(rows, model, done)
-    tell(train.overview(numbers), {**train.headline(numbers), "numbers": numbers.to_dicts()}, as_json)
+    tell(
+        train.summarize_evaluations(numbers), {**train.select_headline(numbers), "numbers": numbers.to_dicts()}, as_json
+    )

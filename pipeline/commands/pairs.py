@@ -29,7 +29,7 @@ def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
 
     if path:
         return pairs.read(path, split)
-    if not (rows := work.every()).height:
+    if not (rows := work.load_all_pairs()).height:
         raise Missing("the table pairs is empty; `undertone pairs build`, or give a file with --pairs")
     return rows
 
@@ -57,7 +57,7 @@ def import_(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    kept = retry(lambda: work.bring(source, str(path), day or today(), own=own))
+    kept = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=own))
     console.say(f"{source}: {kept:,} sentences")
 
 
@@ -74,7 +74,7 @@ def replay(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    found = retry(lambda: work.play(day or today(), str(cassette) if cassette else None))
+    found = retry(lambda: work.replay_cassette(day or today(), str(cassette) if cassette else None))
     console.say(f"answers about {', '.join(found)}")
 
 
@@ -155,7 +155,7 @@ def build(
 
     shares_of(split)
     warehouse.create()
-    ready = work.ready()
+    ready = work.list_sources()
     if unknown := sorted(set(source or ()) - set(ready)):
         raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(ready) or 'no source'}")
     if not ready:
@@ -166,7 +166,7 @@ def build(
         console.say(f"{one}: {count:,} pairs")
     if writer:
         with writer:
-            writer.write(work.of(source or ready))
+            writer.write(work.load_pairs(source or ready))
 
 
 def stats(pairs: Pairs = None, as_json: Json = False) -> None:

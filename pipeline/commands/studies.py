@@ -48,9 +48,9 @@ def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) ->
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    every = studies.cells(study, runs)
+    every = studies.list_cells(study, runs)
     with track("training", len(every)) as done:
-        staged = [studies.train(study, every, day or today(), epochs, done)]
+        staged = [studies.stage_cells(study, every, day or today(), epochs, done)]
     retry(lambda: studies.publish(study, staged, day or today()))
     means = warehouse.query(
         "select setting, metric, avg(value) as mean, coalesce(stddev(value), 0) as sd, count(*) as runs from studies "
@@ -74,7 +74,7 @@ def data_sets(
 
     warehouse.create()
     with track("scoring") as done:
-        staged = [studies.data_set(one, day or today(), model, done) for one in source or studies.sources()]
+        staged = [studies.stage_data_set(one, day or today(), model, done) for one in source or studies.list_sources()]
     for study in ("data_sets", "diversity"):
         retry(partial(studies.publish, study, staged, day or today()))
     show(
@@ -108,7 +108,13 @@ def detection(
     run_id = this_run()
     with track("asking") as done:
         work = partial(
-            studies.detected, day=day or today(), how=how, model=model, limit=limit, done=done, run_id=run_id
+            studies.stage_detection,
+            day=day or today(),
+            options=how,
+            model=model,
+            limit=limit,
+            on_progress=done,
+            run_id=run_id,
         )
         try:
             staged = [retry(partial(work, name)) for name in source]

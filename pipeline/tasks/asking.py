@@ -269,7 +269,7 @@ def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run
     ]  # fmt: skip
     if rows:
         completions = pl.DataFrame(rows, schema=empty("completions").schema)
-        pairs.add(source, completions.unique("completion_id", maintain_order=True), run_id)
+        pairs.add_completions(source, completions.unique("completion_id", maintain_order=True), run_id)
 
 
 def ask_verdicts(

@@ -111,7 +111,7 @@ def test_no_secret_of_a_dag_is_left_anywhere(
         connect(monkeypatch, name)
     own = home.parent / "own.csv"
     own.write_text("text,prompt\nnice hat,explicit_en\nlovely shoes,explicit_en\n", encoding="utf-8")
-    pairs.bring("mine", str(own), DAY, own=True)
+    pairs.import_sentences("mine", str(own), DAY, is_own=True)
     assert run("collect", day=DAY, path="sample").state == "success"
     with music(monkeypatch) as site:
         assert run("collect", day=DAY, source="netease", live=True, threads=["186000"]).state == "success"

@@ -140,9 +140,9 @@ def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -
     assert done.code == 0, done.err
     model_id = done.out.splitlines()[-1]
     assert (tables / "models" / model_id / "model.safetensors").is_file()
-    assert in_force.model_for("2026-11-19") != model_id
+    assert in_force.find_model_id("2026-11-19") != model_id
     done = run("train", "impscore", "--promote", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19", "--json")
-    assert json.loads(done.out)["model_id"] == in_force.model_for("2026-11-19") == model_id
+    assert json.loads(done.out)["model_id"] == in_force.find_model_id("2026-11-19") == model_id
 
 
 def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:

@@ -42,14 +42,14 @@ def own(tables: Path, tmp_path: Path) -> str:
     """Three sentences of one's own in the table: the source's name."""
     path = tmp_path / "own.csv"
     pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
-    pairs.bring("mine", str(path), DAY, own=True)
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     return "mine"
 
 
 @pytest.fixture
 def with_pairs(tables: Path) -> Path:
     """A home with the sample's English pairs."""
-    pairs.play(DAY)
+    pairs.replay_cassette(DAY)
     pairs.build("sample_en", DAY)
     return tables
 
@@ -57,8 +57,8 @@ def with_pairs(tables: Path) -> Path:
 @pytest.fixture
 def few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the shipped groups six are drawn: the page is about the command, not about them."""
-    groups = train.shipped_groups("en").head(30).with_columns(split=pl.lit("test"))
-    monkeypatch.setattr(train, "shipped_groups", lambda _: groups)
+    groups = train.read_shipped_groups("en").head(30).with_columns(split=pl.lit("test"))
+    monkeypatch.setattr(train, "read_shipped_groups", lambda _: groups)
 
 
 def lines(out: str) -> list[dict[str, Any]]:

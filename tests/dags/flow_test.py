@@ -286,7 +286,7 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     assert [before[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
     assert before["models"].select("is_promoted").rows() == [(True,)]
     assert {"implicitness_accuracy", "length_baseline"} <= set(before["evaluations"]["metric"])
-    assert in_force.model_for(DAY) == before["models"]["model_id"][0]
+    assert in_force.find_model_id(DAY) == before["models"]["model_id"][0]
 
 
 def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_language_model_is_asked(
     key = "kanarienvogel-llm-0042"
     path = tmp_path / "own.csv"
     path.write_text("text,prompt\n" + "".join(f"nice hat {n},explicit_en\n" for n in range(12)), encoding="utf-8")
-    pairs.bring("mine", str(path), DAY, own=True)
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     conf = {"day": DAY, "model": "small-model", "profile": "paper", "epochs": 1}
     with Server() as server:
         connection = {"conn_type": "generic", "host": server.url, "password": key}

@@ -28,7 +28,7 @@ Break = Callable[[], AbstractContextManager[None]]
 TASKS = {
     "daily.collect.run",
     "daily.tokenize.publish",
-    "impscore.pairs.play",
+    "impscore.pairs.replay_cassette",
     "impscore.pairs.build",
     "tests.faults.whole:select",
     "tests.faults.whole:look",
@@ -42,7 +42,7 @@ def small(do: whole.Do) -> None:
     shards = do("daily.tokenize.plan_shards", whole.DAY, pinned)
     staged = [do("daily.tokenize.tokenize_shard", shard) for shard in shards]
     do("daily.tokenize.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
-    do("impscore.pairs.play", whole.DAY, "sample", whole.RUN)
+    do("impscore.pairs.replay_cassette", whole.DAY, "sample", whole.RUN)
     do("impscore.pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)
     do("tests.faults.whole:select", "csd")
     do("tests.faults.whole:look", "csd", [1, 1])
@@ -229,7 +229,14 @@ def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Pat
     with Server(Faults(too_many=0.1, broken=0.1, malformed=0.1, seconds=0.02)) as server:
         with Proxy("127.0.0.1", int(server.url.split(":")[2].partition("/")[0])) as relay:
             run = Run(home, {})
-            run.do("impscore.pairs.bring", "mine", str(tmp_path / "given" / "own.csv"), whole.DAY, whole.RUN, own=True)
+            run.do(
+                "impscore.pairs.import_sentences",
+                "mine",
+                str(tmp_path / "given" / "own.csv"),
+                whole.DAY,
+                whole.RUN,
+                is_own=True,
+            )
             attempt = run.start("tests.faults.whole:ask", ("mine", f"http://127.0.0.1:{relay.port}/v1"), {})
             limit = time.monotonic() + 60
             while server.served.total() < 8 and time.monotonic() < limit:

@@ -51,11 +51,11 @@ def collect(do: Do, *, is_whole: bool) -> None:
 
 def impscore(do: Do, folder: Path, url: str) -> None:
     """DAG impscore, with a language model that is asked."""
-    do("impscore.pairs.bring", "mine", str(folder / "own.csv"), DAY, RUN, own=True)
-    do("impscore.pairs.play", DAY, "sample", RUN)
+    do("impscore.pairs.import_sentences", "mine", str(folder / "own.csv"), DAY, RUN, is_own=True)
+    do("impscore.pairs.replay_cassette", DAY, "sample", RUN)
     for source in do("asking.list_sources"):
         do("tests.faults.whole:ask", source, url)
-    for source in do("impscore.pairs.ready"):
+    for source in do("impscore.pairs.list_sources"):
         do("impscore.pairs.build", source, DAY, run_id=RUN)
     do("impscore.train.train", DAY, profile="paper", changes={"epochs": 1}, run_id=RUN)
 
@@ -99,7 +99,7 @@ def commenting(do: Do) -> None:
 def ndd(do: Do) -> None:
     """DAG ndd, by counts."""
     do("ndd.masked_lm.count_all", DAY, None, RUN)
-    systems = do("ndd.compressions.systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
+    systems = do("ndd.compressions.list_systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
     do("ndd.context_shift.score_day", DAY, None, RUN)
     do("tests.faults.whole:relate")
     do("tests.faults.whole:publish", [do("ndd.compressions.stage", system, "sample", DAY) for system in systems])
@@ -131,7 +131,8 @@ def recam(do: Do, folder: Path) -> None:
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [
-        {"study": "data_sets", **do("studies.rows.data_set", source, DAY)} for source in do("studies.rows.sources")
+        {"study": "data_sets", **do("studies.rows.stage_data_set", source, DAY)}
+        for source in do("studies.rows.list_sources")
     ]
     do("studies.rows.publish_all", staged, DAY, RUN)
     do("studies.page.write", DAY)
@@ -243,7 +244,7 @@ def relate() -> int:
     from pipeline.tasks.ndd import compressions as tasks
     from pipeline.tasks.ndd import context_shift
 
-    return tasks.put("context_shift", context_shift.related(DAY, None), DAY, RUN)
+    return tasks.replace_study("context_shift", context_shift.correlate_day(DAY, None), DAY, RUN)
 
 
 def publish(staged: Any) -> int:
@@ -260,15 +261,17 @@ def measure() -> int:
     """The task `measure` of ndd."""
     from pipeline.tasks.ndd import compressions as tasks
 
-    return tasks.put("compression", tasks.measured("sample", DAY), DAY, RUN, tasks.MEASURED.format("sample"))
+    return tasks.replace_study(
+        "compression", tasks.measure("sample", DAY), DAY, RUN, tasks.MEASURES_SUBSET.format("sample")
+    )
 
 
 def thresholds() -> int:
     """The task `thresholds` of ndd, on a few sentences of the sample."""
     from pipeline.tasks.ndd import compressions as tasks
 
-    found = tasks.ratios(tasks.items()[::10], "sample", DAY)
-    return tasks.put("compression", found, DAY, RUN, tasks.TRIED.format("sample"))
+    found = tasks.try_thresholds(tasks.load_items()[::10], "sample", DAY)
+    return tasks.replace_study("compression", found, DAY, RUN, tasks.THRESHOLDS_SUBSET.format("sample"))
 
 
 def test(study: str) -> int:
@@ -276,7 +279,7 @@ def test(study: str) -> int:
     from pipeline.tasks.ndd import compressions as tasks
     from pipeline.tasks.ndd import distance
 
-    return tasks.put(study, distance.study_rows(study, DAY, None, None, None, 8), DAY, RUN)
+    return tasks.replace_study(study, distance.run_study(study, DAY, None, None, None, 8), DAY, RUN)
 
 
 def checks() -> list[str]:

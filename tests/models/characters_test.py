@@ -14,7 +14,7 @@ from pipeline.models import characters
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
 from pipeline.score.implicitness import Head, implicitness, measure_distances
-from pipeline.tasks.impscore.train import shipped_groups
+from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.training.impscore.embedding import Tuned
 
 TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗碗呢[doge]", "请把门关上。"]
@@ -48,7 +48,7 @@ def test_list_by_hand() -> None:
 
 def test_the_shipped_list_is_that_of_the_training_groups() -> None:
     """The list is made of the training part of the shipped Chinese groups and of nothing held out, to the byte."""
-    groups = shipped_groups("zh")
+    groups = read_shipped_groups("zh")
     texts = groups.filter(groups["split"] == "train")["text"]
     assert characters.listed(texts) == characters.LIST.read_text(encoding="utf-8")
 

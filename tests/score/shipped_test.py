@@ -11,7 +11,7 @@ from pipeline.models.encoder import load
 from pipeline.score.implicitness import Head, implicitness, load_heads, measure_distances
 from pipeline.tasks.impscore.in_force import KIND, SHIPPED
 from pipeline.tasks.impscore.rank import choose, rank
-from pipeline.tasks.impscore.train import PROFILE, shipped_groups
+from pipeline.tasks.impscore.train import PROFILE, read_shipped_groups
 from pipeline.training import registry
 
 ENCODERS = {"en": "embedded", "zh": "characters"}  # Apache-2.0, shipped as a package; a list of our own
@@ -55,7 +55,7 @@ def test_scores_of_every_script(heads: dict[str, Head]) -> None:
 @pytest.fixture(scope="module")
 def held_out() -> pl.DataFrame:
     """English groups that it was not trained on."""
-    groups = shipped_groups("en")
+    groups = read_shipped_groups("en")
     return groups.filter(groups["split"] == "test")
 
 
@@ -67,7 +67,7 @@ def test_better_than_chance_on_groups_it_never_saw(held_out: pl.DataFrame) -> No
 
 def test_chinese_groups_it_never_saw() -> None:
     """Held-out Chinese groups are ranked far better than by chance and by length or punctuation, near to by words."""
-    groups = shipped_groups("zh")
+    groups = read_shipped_groups("zh")
     found = {row["by"]: row["kendall_tau"] for row in rank(groups.filter(groups["split"] == "test")).to_dicts()}
     assert found["implicitness"] > max(0.4, *(found[by] for by in ("longer", "length", "punctuation")))
     assert found["implicitness"] > found["words"] - 0.05

@@ -47,7 +47,7 @@ def sentences(tables: Path, tmp_path: Path) -> str:
     path = tmp_path / "own.csv"
     lines = [f"{text},explicit_en" for text in (*SENTENCES, SENTENCES[0])]
     path.write_text("text,prompt\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    pairs.bring("mine", str(path), DAY, own=True)
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     return "mine"
 
 

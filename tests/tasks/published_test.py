@@ -42,8 +42,8 @@ def sets(data: Path, tmp_path: Path) -> Path:
 def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
     """Latent Hatred, ImpPres, LUDWIG and R3 give a model right on over 0.8 of test pairs, the baselines beside it."""
     counts = {}
-    for source, path in pairs.published(str(sets)).items():
-        pairs.bring(source, path, DAY)
+    for source, path in pairs.find_data_sets(str(sets)).items():
+        pairs.import_sentences(source, path, DAY)
         counts[source] = pairs.build(source, DAY)
     assert sorted(counts) == ["imppres", "latent_hatred", "ludwig", "r3"]
     assert (counts["imppres"], counts["r3"]) == (300, 150)  # as in table 6
@@ -51,7 +51,7 @@ def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
         runs = warehouse.scan("runs", pl.col("step") == step).collect()
         assert (runs["read_count"] == runs["kept_count"] + runs["dropped_count"]).all()
     model_id = train.train(DAY, profile="paper", changes={"epochs": 15})
-    assert in_force.model_for(DAY) == model_id  # people wrote these pairs
+    assert in_force.find_model_id(DAY) == model_id  # people wrote these pairs
     numbers = warehouse.scan("evaluations", (pl.col("split") == "test") & (pl.col("epoch") == 0)).collect()
     found = {(row["metric"], row["subset"]): row for row in numbers.iter_rows(named=True)}
     assert found["implicitness_accuracy", "all"]["value"] > 0.8

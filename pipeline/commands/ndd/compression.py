@@ -28,7 +28,7 @@ def evaluate(
     from pipeline.tasks.record import runs
 
     found = datasets.read(data, data_format, split)
-    answers = datasets.predicted(predictions, found.rows) if predictions else None
-    told = datasets.measured(found.rows, answers)
-    show(told if as_json else datasets.shown(told), as_json)
+    answers = datasets.read_predictions(predictions, found.rows) if predictions else None
+    told = datasets.measure(found.rows, answers)
+    show(told if as_json else datasets.summarize_measures(told), as_json)
     runs.report_dropped("read", found.dropped, str(data))

@@ -17,8 +17,8 @@ from pipeline.tasks.record.retry import retry
 
 if TYPE_CHECKING:
     from pipeline.score.compress.search import Search
-    from pipeline.tasks.ndd.masked_lm import Opened
-    from pipeline.tasks.ndd.systems import Numbers
+    from pipeline.tasks.ndd.masked_lm import LoadedModel
+    from pipeline.tasks.ndd.systems import DistanceOptions
 
 Masked = Annotated[
     str | None,
@@ -66,12 +66,14 @@ def ndd(
             raise BadInput(f"{name}: expected one of {', '.join(known)}, found {value!r}")
     _check(lang)
     lang = lang or _language(one, other)
-    found = masked_lm.opened(model, lang)
-    first, second = ([word for words in masked_lm.cut([text], lang) for word in words] for text in (one, other))
+    found = masked_lm.load_model(model, lang)
+    first, second = (
+        [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
+    )
     if not first or not second:
         raise BadInput("expected two sentences with a word each")
     rows = distance.explain(found.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
-    beside = work.distances([first], [second], found)
+    beside = work.measure_distances([first], [second], found)
     told: dict[str, object] = {
         "ndd": float(rows["share"].sum()), "delta_perplexity": float(beside["perplexity"][0]),
         **{name: float(beside[name][0]) for name in ("cosine",) if name in beside}, "signature": found.model.signature,
@@ -98,23 +100,23 @@ def _check(lang: str | None) -> None:
         raise BadInput(f"lang: expected one of {', '.join(LANGS)}, found {lang!r}")
 
 
-def _unknown(found: "Opened", *given: list[str]) -> list[str]:
+def _unknown(found: "LoadedModel", *given: list[str]) -> list[str]:
     """Words that stand in one sentence alone and that a model of counts does not know."""
     known = set(getattr(found.model, "number", given[0] + given[1]))
     return sorted((set(given[0]) ^ set(given[1])) - known)
 
 
 def _language(*texts: str) -> str:
-    from pipeline.tasks.ndd.systems import spoken
+    from pipeline.tasks.ndd.systems import choose_model_lang
     from pipeline.text.language import detect_language
 
-    return spoken(str(pl.DataFrame({"text": " ".join(texts)}).select(detect_language()).item()))
+    return choose_model_lang(str(pl.DataFrame({"text": " ".join(texts)}).select(detect_language()).item()))
 
 
-def warn_of_counts(found: "Opened") -> None:
+def warn_of_counts(found: "LoadedModel") -> None:
     from pipeline.tasks.ndd import masked_lm
 
-    if masked_lm.is_counts(found):
+    if masked_lm.is_count_model(found):
         _mechanics()
 
 
@@ -164,15 +166,15 @@ def compress(
     from pipeline.score.compress.search import Search
     from pipeline.tasks.ndd import systems as work
 
-    name = system or (work.SYNTAX_SYSTEM if syntax else work.SYSTEM)
+    name = system or (work.DEFAULT_SYNTAX_SYSTEM if syntax else work.DEFAULT_SYSTEM)
     search = Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds)
-    numbers = work.Numbers(nu=nu)
+    numbers = work.DistanceOptions(nu=nu)
     if _is_file(what):
         _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
         return
     if out or text_column or _looks_like_a_file(what):
         raise BadInput(f"there is no file {what[:60]!r}; expected a text, or a file of texts")
-    found = work.texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
+    found = work.compress_texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
     if found["compressed"][0] is None:
         raise BadInput("expected a text with a word")
     _warn_of(found["signature"])
@@ -203,14 +205,14 @@ def _is_file(what: str) -> bool:
 
 def _compress_file(
     path: Path, column: str | None, out: Path | None, encoding: str,
-    how: "tuple[str | None, str, Search, Numbers, Path | None]", has_rounds: bool, as_json: bool,
+    how: "tuple[str | None, str, Search, DistanceOptions, Path | None]", has_rounds: bool, as_json: bool,
 ) -> None:  # fmt: skip
     from pipeline.tasks.ndd import systems as work
 
     def made() -> Iterator[pl.DataFrame]:
         for frame, name in files.texts(path, column, encoding):
             with track(f"compressing {path.name}", frame.height) as done:
-                found = work.texts(frame, name, *how, done)
+                found = work.compress_texts(frame, name, *how, done)
             _warn_of(found["signature"])
             if not has_rounds:
                 found = found.drop("after")
@@ -244,7 +246,7 @@ def score_context_shift(
     if file is None:
         day = day or today()
         with track("scoring") as done:
-            rows = retry(partial(work.score_day, day, model, done=done))
+            rows = retry(partial(work.score_day, day, model, on_progress=done))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
@@ -264,7 +266,7 @@ def _shifted(
             raise BadInput(f"{file}: no column {context_column!r}; there are {there}; say which with --context-column")
         with track(f"scoring {file.name}", frame.height) as done:
             told = frame.select(text=name, context=context_column)
-            found = work.frame(told, model, done=done).select(work.METRIC, "signature")
+            found = work.add_context_shift(told, model, on_progress=done).select(work.METRIC, "signature")
         _warn_of(found["signature"])
         yield frame.drop(found.columns, strict=False).hstack(found)
 
@@ -297,7 +299,7 @@ def train_count_lm(
     made = {}
     for each in [lang] if lang else work.LANGS:
         with console.working(f"counting {each}"):
-            made[each] = retry(partial(work.count, each, day or today()))
+            made[each] = retry(partial(work.count_corpus, each, day or today()))
     if not any(made.values()):
         raise Missing("there are no comments and articles to count; `undertone import` brings some")
     show(pl.DataFrame({"lang": list(made), "model_id": list(made.values())}), as_json)

@@ -39,9 +39,9 @@ def rate(
     from pipeline.tasks.ndd import grades
 
     warehouse.create()
-    day, folder = day or today(), out or grades.project(source).folder
-    grades.check(folder, rater or ())  # before anything is given out
-    retry(partial(grades.select, source, day, system or (), limit, this_run()))
+    day, folder = day or today(), out or grades.get_project(source).folder
+    grades.check_sheets(folder, rater or ())  # before anything is given out
+    retry(partial(grades.select_tasks, source, day, system or (), limit, this_run()))
     given = grades.export(source, day, folder, rater or (), lang, limit, system or ())
     console.say(f"{folder}: {given:,} compressions")
 
@@ -66,13 +66,13 @@ def ratings(
 
     day = day or today()
     counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
-    agreed, found = grades.agreement(source, day), grades.results(source, day)
+    agreed, found = grades.load_agreement(source, day), grades.load_means(source, day)
     if "simulated" in found["by"]:
         console.say("these raters are made up: their grades say nothing about the systems")
     if as_json:
         tell(found, {**counts, "agreement": agreed.to_dicts()}, as_json=True)
         return
-    show(grades.shown(source, day), as_json=False)
+    show(grades.summarize_grades(source, day), as_json=False)
     show(agreed.drop("by"), as_json=False)
     console.say(", ".join(f"{name} {number:,}" for name, number in counts.items()))
     console.say("…_paper: the paper's means, of 100 of Google's sentences and its own systems")

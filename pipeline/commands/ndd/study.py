@@ -47,8 +47,8 @@ def compress_data(
     warehouse.create()
     day, path = day or today(), str(data) if data else None
     check_ratio(ratio)
-    wanted = work.systems(system or list(all_systems.SYSTEMS), model, source, is_asked=bool(system))
-    warn_of_counts(masked_lm.opened(model, day=day))
+    wanted = work.list_systems(system or list(all_systems.SYSTEMS), model, source, is_explicit=bool(system))
+    warn_of_counts(masked_lm.load_model(model, day=day))
     staged = []
     for name in wanted:
         with console.working(f"compressing by {name}"):
@@ -56,15 +56,25 @@ def compress_data(
             staged.append(work.stage(*given))
     retry(partial(work.publish, staged, source, day))
     retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
-    retry(partial(work.put, "compression", work.measured(source, day), day, subsets=work.MEASURED.format(source)))
+    retry(
+        partial(
+            work.replace_study,
+            "compression",
+            work.measure(source, day),
+            day,
+            subsets=work.MEASURES_SUBSET.format(source),
+        )
+    )
     if thresholds:
         with console.working("trying thresholds"):
-            rows = work.ratios(work.items(path, data_format, split), source, day, model)
-        retry(partial(work.put, "compression", rows, day, subsets=work.TRIED.format(source)))
-    for (lang,), told in work.overview(source, day).partition_by("lang", as_dict=True, maintain_order=True).items():
+            rows = work.try_thresholds(work.load_items(path, data_format, split), source, day, model)
+        retry(partial(work.replace_study, "compression", rows, day, subsets=work.THRESHOLDS_SUBSET.format(source)))
+    for (lang,), told in (
+        work.load_measures(source, day).partition_by("lang", as_dict=True, maintain_order=True).items()
+    ):
         if not as_json:
             console.say(f"{source}, {lang}")
-        show(told if as_json else datasets.shown(told), as_json)
+        show(told if as_json else datasets.summarize_measures(told), as_json)
 
 
 def measure_distance(
@@ -88,11 +98,11 @@ def measure_distance(
     warehouse.create()
     day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
     found = []
-    warn_of_counts(masked_lm.opened(model, day=day))
+    warn_of_counts(masked_lm.load_model(model, day=day))
     for study in work.TESTS:
         with console.working(study):
-            rows = work.study_rows(study, day, model, given[0], given[1], limit)
-            retry(partial(study_of.put, study, rows, day))
+            rows = work.run_study(study, day, model, given[0], given[1], limit)
+            retry(partial(study_of.replace_study, study, rows, day))
         found.append(rows)
     every = pl.concat(found)
     if as_json:
@@ -100,7 +110,7 @@ def measure_distance(
         return
     for study in work.TESTS:
         console.say(study)
-        console.table(work.tests_shown(every.filter(pl.col("study") == study)))
+        console.table(work.summarize_tests(every.filter(pl.col("study") == study)))
 
 
 def page(day: Day = "") -> None:

@@ -147,7 +147,7 @@ def _model() -> Finding:
     from pipeline.tasks.impscore import in_force
 
     try:
-        model_id = in_force.load_model(in_force.model_for(None)).model_id
+        model_id = in_force.load_model(in_force.find_model_id(None)).model_id
     except UndertoneError as why:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
         return Finding("ImpScore model", False, str(why), remedy, needed=False)

@@ -31,7 +31,7 @@ class Pins(TypedDict):
 def pin(day: str, model_id: str | None = None) -> Pins:
     """Pin the model and the snapshots that a run works with."""
     snapshots = {name: warehouse.snapshot(name) for name in ("comments", "scores")}
-    return Pins(model_id=model_id or in_force.model_for(day), snapshots=snapshots)
+    return Pins(model_id=model_id or in_force.find_model_id(day), snapshots=snapshots)
 
 
 def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> list[Shard]:
@@ -52,7 +52,7 @@ def score_shard(shard: Shard, model_id: str, on_progress: Callable[[int], None] 
 def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
     """Select the scores of any day by this model, encoder, precision and code: a text is scored once."""
     if snapshots["scores"] is None:
-        return pl.LazyFrame(schema=scoring.VALUES)
+        return pl.LazyFrame(schema=scoring.SCORE_SCHEMA)
     heads = in_force.load_model(model_id).config["heads"]
     signatures = []
     for lang in LANGS:
@@ -61,7 +61,7 @@ def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFram
         signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang))
     has_signature = pl.col("signature").is_in(signatures)
     scores = warehouse.scan("scores", _is_by(model_id) & has_signature, snapshots["scores"])
-    return scores.select(list(scoring.VALUES)).unique("text_hash", keep="any")
+    return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")
 
 
 def _is_by(model_id: str) -> pl.Expr:

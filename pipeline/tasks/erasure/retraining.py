@@ -19,7 +19,7 @@ from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser
 
-_COUNTS = tuple(map(masked_lm.kind_of, masked_lm.LANGS))
+_COUNTS = tuple(map(masked_lm.name_kind, masked_lm.LANGS))
 _BY_HAND = "by the command that made it, on a file without what is erased"
 _ADAPTED = "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is"
 
@@ -111,7 +111,7 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
         raise Missing(f"it stood on {training['source']}, whose place is not recorded; give it: {format_command(row)}")
     profile = {"profile": training["profile"]} if training["profile"] else {}
     if kind in _COUNTS:
-        model_id = retry(lambda: masked_lm.count(kind[-2:], day, run_id))
+        model_id = retry(lambda: masked_lm.count_corpus(kind[-2:], day, run_id))
         if model_id is None:
             raise Missing("no text is left in this language")
         return model_id

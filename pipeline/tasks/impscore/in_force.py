@@ -1,4 +1,4 @@
-"""Which ImpScore model is in force for a day, and where a model is loaded from."""
+"""Find the ImpScore model in force for a day, and load a model."""
 
 import re
 from pathlib import Path
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from pipeline.training.registry import Model
 
 KIND = "impscore"
-SHIPPED = Path(pipeline.__file__).parent / "models" / "shipped"  # trained on text of our own alone
-HEX = re.compile(r"[0-9a-f]{6,64}")
+SHIPPED = Path(pipeline.__file__).parent / "models" / "shipped"  # trained only on our own text
+MODEL_ID = re.compile(r"[0-9a-f]{6,64}")  # or the beginning of one
 
 
-def model_for(day: str | None) -> str:
-    """Id of the model a day is scored by: the newest promoted for that day or before, else the oldest promoted.
+def find_model_id(day: str | None) -> str:
+    """Find the model that scores a day: the newest promoted for that day or before, else the oldest promoted.
 
-    A rule on the tables rather than "the latest", so that scoring a day again gives the same model. Where none is
-    promoted it is the model shipped with Undertone.
+    A rule on the tables, not "the latest", so that scoring a day again uses the same model. Where none is promoted it
+    is the shipped model.
     """
     from pipeline.tasks.record import model_registry
 
@@ -28,15 +28,16 @@ def model_for(day: str | None) -> str:
 
 
 def load_model(ref: str | None) -> "Model":
-    """A model by its folder or its id (or the beginning of it); the shipped one for None."""
+    """Load a model by its folder, its id or the beginning of it; None loads the shipped one."""
     from pipeline.training import registry
 
     shipped = registry.read(SHIPPED)
-    if ref is None or (HEX.fullmatch(ref) and shipped.model_id.startswith(ref)):
+    if ref is None or (MODEL_ID.fullmatch(ref) and shipped.model_id.startswith(ref)):
         return shipped
-    if Path(ref).expanduser().is_dir():
-        return registry.read(Path(ref).expanduser())
-    found = [path.name for path in settings.models().glob(f"{ref}*")] if HEX.fullmatch(ref) else []
-    if len(found) != 1:
-        raise Missing(f"{ref}: no folder, and {len(found)} models in {settings.models()} have such an id")
-    return registry.fetch(settings.models(), found[0])
+    folder = Path(ref).expanduser()
+    if folder.is_dir():
+        return registry.read(folder)
+    matches = [path.name for path in settings.models().glob(f"{ref}*")] if MODEL_ID.fullmatch(ref) else []
+    if len(matches) != 1:
+        raise Missing(f"{ref}: no folder, and {len(matches)} models in {settings.models()} have such an id")
+    return registry.fetch(settings.models(), matches[0])

@@ -1,4 +1,4 @@
-"""Pairs as tasks: published data sets into `sentences`, answers into `completions`, both into `pairs`."""
+"""Import data sets into `sentences` and answers into `completions`, and build `pairs` of both."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +14,7 @@ from pipeline.llm import cassette, prompt
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.record import runs
+from pipeline.tasks.record.replace import replace_rows
 
 ORIGIN = "pairs"
 OTHER_QUESTIONS = (
@@ -21,84 +22,73 @@ OTHER_QUESTIONS = (
 )
 
 
-def bring(source: str, path: str, day: str, run_id: str = "cli", *, own: bool = False) -> int:
-    """Read a data set of table 6, or sentences of one's own, into `sentences`; return the rows kept.
+def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, is_own: bool = False) -> int:
+    """Import a data set of table 6, or the user's own sentences, into `sentences`; return the rows kept.
 
-    Bringing a source again replaces it. What cannot be used is in `dropped` with its reason.
+    The rows replace those of an earlier import of the source.
     """
-    began, where = runs.start(), Path(path).expanduser()
-    found = sources.read_own(where) if own else sources.read(source, where)
-    rows = found.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
-    kept = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
-    runs.record_step(
-        source,
-        day,
-        ORIGIN,
-        "sentences",
-        rows.height,
-        found.dropped.select(pl.lit(source).alias("source"), "reason", "row_key"),
-        {"path": where.name},
-        run_id,
-        began,
-    )
-    return kept
+    started, file = runs.start(), Path(path).expanduser()
+    dataset = sources.read_own(file) if is_own else sources.read(source, file)
+    rows = dataset.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
+    kept_count = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
+    dropped = dataset.dropped.select("reason", "row_key", source=pl.lit(source))
+    config = {"path": file.name}
+    runs.record_step(source, day, ORIGIN, "sentences", rows.height, dropped, config, run_id, started)
+    return kept_count
 
 
-def published(folder: str) -> dict[str, str]:
-    """Data sets that lie below a folder, each in a folder of its name: source -> path."""
+def find_data_sets(folder: str) -> dict[str, str]:
+    """Find the data sets below a folder, each in a folder of its name: source -> path."""
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise BadInput(f"{root}: there is no such folder; it should hold a folder for each data set, such as toxigen/")
     return {name: str(root / name) for name in sorted(sources.SOURCES) if (root / name).exists()}
 
 
-def play(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
-    """Add a cassette's answers to `completions`; return its sources. The shipped sample's by default."""
+def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
+    """Add the answers of a cassette, by default the sample's, to `completions`; return its sources."""
     parse_day(day)
     rows = cassette.read(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
-    for source in (found := sorted(rows["source"].unique())):
-        add(source, rows.filter(pl.col("source") == source), run_id)
-    return found
+    cassette_sources = sorted(rows["source"].unique())
+    for source in cassette_sources:
+        add_completions(source, rows.filter(pl.col("source") == source), run_id)
+    return cassette_sources
 
 
-def add(source: str, rows: pl.DataFrame, run_id: str) -> None:
-    """Add answers to a source's `completions`; those that are there stay: an answer paid for is kept."""
-
-    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        others = present.join(rows.lazy(), on="completion_id", how="anti")
-        return pl.concat([others.select(rows.columns), rows.lazy()])
-
-    warehouse.replace("completions", warehouse.slice_of(source=source), with_others, run_id)
+def add_completions(source: str, rows: pl.DataFrame, run_id: str) -> None:
+    """Add answers to a source's `completions`; the others stay, since an answer that was paid for is kept."""
+    replace_rows("completions", warehouse.slice_of(source=source), rows, ["completion_id"], run_id)
 
 
-def ready() -> list[str]:
-    """Sources that have completions or sentences, of which pairs can be built."""
+def list_sources() -> list[str]:
+    """List the sources of completions or sentences, of which pairs can be built."""
     scans = [warehouse.scan(name).select("source") for name in ("completions", "sentences")]
     return pl.concat(scans).unique().sort("source").collect()["source"].to_list()
 
 
 def build(source: str, day: str, profile: str = "paper", seed: int | None = None, run_id: str = "cli") -> int:
-    """Pairs of one source from its sentences and completions; what gives none is in `dropped`."""
-    began, seed = runs.start(), SEED if seed is None else seed
-    mine = pl.col("source") == source
-    sentences = warehouse.scan("sentences", mine).sort("item_id").collect()
-    rewritten = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
-    completions = warehouse.scan("completions", mine).filter(rewritten).sort("completion_id").collect()
-    names = completions["prompt"].unique().to_list()
-    current = {name: prompt.load(name, settings.llm_prompts()).version for name in names}
-    rows, gone = examples.build(sentences, completions, profile, seed, current)
-    kept = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
-    runs.record_step(source, day, ORIGIN, "pairs", rows.height, gone, {"split": profile, "seed": seed}, run_id, began)
-    return kept
+    """Build the pairs of a source from its sentences and completions; return their count."""
+    started, seed = runs.start(), SEED if seed is None else seed
+    partition = pl.col("source") == source
+    sentences = warehouse.scan("sentences", partition).sort("item_id").collect()
+    is_rewriting = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
+    completions = warehouse.scan("completions", partition).filter(is_rewriting).sort("completion_id").collect()
+    prompts = completions["prompt"].unique().to_list()
+    versions = {name: prompt.load(name, settings.llm_prompts()).version for name in prompts}
+    rows, dropped = examples.build(sentences, completions, profile, seed, versions)
+    kept_count = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
+    config = {"split": profile, "seed": seed}
+    runs.record_step(source, day, ORIGIN, "pairs", rows.height, dropped, config, run_id, started)
+    return kept_count
 
 
-def of(sources: Sequence[str]) -> pl.DataFrame:
-    """All pairs of some sources, in the order of their ids."""
+def load_pairs(sources: Sequence[str]) -> pl.DataFrame:
+    """Load all pairs of some sources, sorted by id."""
     return warehouse.scan("pairs", pl.col("source").is_in(list(sources))).sort("pair_id").collect()
 
 
-def every() -> pl.DataFrame:
-    """All pairs, in the order of their ids; the sample's are left out as soon as there are others."""
+def load_all_pairs() -> pl.DataFrame:
+    """Load all pairs, sorted by id, without the sample's as soon as there are others."""
     rows = warehouse.scan("pairs").sort("pair_id").collect()
-    own = rows.filter(~pl.col("source").is_in(sample.PAIRS))
-    return own if own.height else rows
+    own_rows = rows.filter(~pl.col("source").is_in(sample.PAIRS))
+    return own_rows if own_rows.height else rows

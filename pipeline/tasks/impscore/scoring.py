@@ -1,4 +1,4 @@
-"""Texts to implicitness by a model, on any frame: what tasks and commands that score have in common."""
+"""Score the texts of any frame by a model, for tasks and commands."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -18,98 +18,110 @@ if TYPE_CHECKING:
     from pipeline.models.impscore import Meaning
     from pipeline.score.implicitness import Head
 
-VALUES = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
+OnProgress = Callable[[int], None]
+
+SCORE_SCHEMA = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model ready to score."""
 
     model_id: str
     heads: "dict[str, Head]"
 
+    def choose_head(self, lang: str) -> "Head":
+        """Choose the head that scores a language."""
+        return self.heads[signature.choose_head(lang, list(self.heads))]
 
-def load_heads(ref: str | None) -> Loaded:
-    """The heads of a model; a few are kept loaded."""
-    return _heads(ref, in_force.load_model(ref).model_id, settings.precision(), settings.threads())
+
+def load_heads(ref: str | None) -> LoadedModel:
+    """Load the heads of a model, or get them from the two loaded last."""
+    return _load_heads(ref, in_force.load_model(ref).model_id, settings.precision(), settings.threads())
 
 
 @lru_cache(maxsize=2)
-def _heads(ref: str | None, model_id: str, precision: str, threads: int) -> Loaded:
+def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) -> LoadedModel:
     from pipeline.models import encoder as encoders
-    from pipeline.score import implicitness as scoring
+    from pipeline.score import implicitness
 
-    def load(about: dict[str, Any]) -> "Encoder":
-        name, revision = about["encoder"], about["encoder_revision"]
+    def load_encoder(config: dict[str, Any]) -> "Encoder":
+        name, revision = config["encoder"], config["encoder_revision"]
         pinned = f"{name}@{revision}" if len(revision) == 40 and not Path(name).exists() else name  # a hub commit
-        return encoders.load(pinned, precision, threads, pooling=about["recipe"].get("pooling", "model"))
+        return encoders.load(pinned, precision, threads, pooling=config["recipe"].get("pooling", "model"))
 
     model = in_force.load_model(ref)
     if model.model_id != model_id:
         raise Retry(f"{ref}: the model was replaced while it was read")
-    return Loaded(model.model_id, model.build(scoring.load_heads, load))
+    return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_encoder))
 
 
-def score_texts(rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None) -> pl.DataFrame:
-    """Implicitness and signature of (text_hash, text, lang) rows, in their order.
+def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
+    """Score rows of text_hash, text and lang.
 
-    `model_id` may be whatever `in_force.load_model` knows.
+    Args:
+        rows: the texts.
+        ref: see `in_force.load_model`.
+        on_progress: called with the number of texts of each batch.
+
+    Returns:
+        text_hash, value (implicitness) and signature, in the order of the rows.
     """
-    from pipeline.score import implicitness as scoring
+    from pipeline.score import implicitness
 
-    loaded = load_heads(model_id)
-    names = list(loaded.heads)
-    rows = rows.with_row_index("_at")
-    found = [pl.DataFrame(schema={"_at": pl.UInt32, **VALUES})]
+    model = load_heads(ref)
+    rows = rows.with_row_index("_row")
+    parts = [pl.DataFrame(schema={"_row": pl.UInt32, **SCORE_SCHEMA})]
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
-        head = loaded.heads[signature.choose_head(str(lang), names)]
-        by = signature.implicitness(
-            loaded.model_id, head.encoder.name, head.encoder.revision, head.encoder.precision, str(lang)
+        head = model.choose_head(str(lang))
+        encoder = head.encoder
+        head_signature = signature.implicitness(
+            model.model_id, encoder.name, encoder.revision, encoder.precision, str(lang)
         )
-        scored = pl.Series(scoring.implicitness(part["text"].to_list(), head, done), dtype=pl.Float64)
-        found.append(part.select("_at", "text_hash", value=scored, signature=pl.lit(by)))
-    return pl.concat(found).sort("_at").select(list(VALUES))
+        values = pl.Series(implicitness.implicitness(part["text"].to_list(), head, on_progress), dtype=pl.Float64)
+        parts.append(part.select("_row", "text_hash", value=values, signature=pl.lit(head_signature)))
+    return pl.concat(parts).sort("_row").select(list(SCORE_SCHEMA))
 
 
 def add_scores(
     rows: pl.DataFrame,
     column: str,
-    model_id: str | None,
-    done: Callable[[int], None] = lambda _: None,
+    ref: str | None,
+    on_progress: OnProgress = lambda _: None,
     lang: pl.Expr | None = None,
 ) -> pl.DataFrame:
-    """Any frame with `implicitness` and `signature` of its text column added; both null where there is no text.
+    """Add `implicitness` and `signature` of a text column to any frame; both are null where there is no text.
 
-    `lang`, over the frame, is each text's own language unless it is given.
+    `lang`, an expression over the frame, replaces each text's own language.
     """
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)
-    said = langs.with_columns(text=text, text_hash=pl.lit(""))
-    held = text != ""
-    said = said.filter(held)
-    scored = score_texts(said, model_id, done)
-    at = pl.DataFrame({"at": held.arg_true()}).hstack(scored.select(implicitness="value", signature="signature"))
-    every = pl.DataFrame({"at": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
-    found = every.join(at, on="at", how="left", maintain_order="left").drop("at")
-    return rows.drop(found.columns, strict=False).hstack(found)  # without what an earlier scoring added
+    texts = langs.with_columns(text=text, text_hash=pl.lit("")).with_row_index("row")
+    texts = texts.filter(pl.col("text") != "")
+    scored = score_texts(texts.drop("row"), ref, on_progress)
+    scored = texts.select("row").hstack(scored.select(implicitness="value", signature="signature"))
+    all_rows = pl.DataFrame({"row": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
+    scores = all_rows.join(scored, on="row", how="left", maintain_order="left").drop("row")
+    return rows.drop(scores.columns, strict=False).hstack(scores)  # without what an earlier scoring added
 
 
-def score_triples(
-    rows: pl.DataFrame, model_id: str | None, done: Callable[[int], None] = lambda _: None
-) -> pl.DataFrame:
-    """What a model says of rows of `pairs`: pair_id, source, split, i1, i2, i3, near, far."""
-    from pipeline.score import implicitness as scoring
+def score_triples(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
+    """Score rows of `pairs`.
 
-    loaded = load_heads(model_id)
-    found = []
+    Returns:
+        pair_id, source, split, i1, i2, i3 (implicitness), near, far (distances).
+    """
+    from pipeline.score import implicitness
+
+    model = load_heads(ref)
+    parts = []
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
-        head = loaded.heads[signature.choose_head(str(lang), list(loaded.heads))]
-        found.append(part.select("pair_id", "source", "split").hstack(scoring.score_triples(part, head, done)))
-    return pl.concat(found) if found else rows.select("pair_id", "source", "split")
+        triples = implicitness.score_triples(part, model.choose_head(str(lang)), on_progress)
+        parts.append(part.select("pair_id", "source", "split").hstack(triples))
+    return pl.concat(parts) if parts else rows.select("pair_id", "source", "split")
 
 
-def embed_meanings(said: Sequence[str], lang: str, model_id: str | None) -> "Meaning":
-    """Meanings of texts of one language by a model."""
-    from pipeline.score import implicitness as scoring
+def embed_meanings(texts: Sequence[str], lang: str, ref: str | None) -> "Meaning":
+    """Embed texts of one language in both spaces of a model."""
+    from pipeline.score import implicitness
 
-    known = load_heads(model_id).heads
-    return scoring.compute_meanings(said, known[signature.choose_head(lang, list(known))])
+    return implicitness.compute_meanings(texts, load_heads(ref).choose_head(lang))

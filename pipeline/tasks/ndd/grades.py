@@ -1,7 +1,7 @@
-"""Compressions as people grade them: to raters and back, and their means into `studies` (NDD, appendix F; NDD-36).
+"""Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36).
 
-What ties a task to a system is never written: it is made again of `compressions` and of what `runs` tells was given.
-Grades count for compressions that are as they were when they were graded, and that two raters graded.
+No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`. A grade
+counts while its compression is unchanged, and if two raters graded it.
 """
 
 import json
@@ -22,345 +22,349 @@ from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Project
-from pipeline.tasks.record import runs as funnel
-from pipeline.tasks.studies.rows import framed, row
+from pipeline.tasks.record import runs
+from pipeline.tasks.record.replace import replace_rows
+from pipeline.tasks.studies.rows import build_frame, build_row
 
 log = logging.getLogger(__name__)
 
 STUDY, STEP, SELECT = "compression", "grades", "select"
 GOLD = "gold"  # what people left, as a system
-HUMAN, MADE_UP = "human", "simulated"
-"""Whose grades rows of `studies` are of: the end of their subset. There are never both of one day."""
+HUMAN, SIMULATED = "human", "simulated"
+"""Whose grades rows of `studies` are of: the end of their subset. A day never has both."""
 
 Tool = Literal["files", "simulated"]
 
 
 class Selection(TypedDict):
-    """What was given at a time."""
+    """The compressions that one call of `select_tasks` gave to raters."""
 
     systems: list[str]
     count: int
 
 
-def project(source: str) -> Project:
-    """The labelling project of a data set; answers in files are looked for in its folder."""
+def get_project(source: str) -> Project:
+    """Get the labelling project of a data set; answers in files are looked for in its folder."""
     name = f"integrity_{source}"
     if not re.fullmatch(SOURCE, source) or not re.fullmatch(SOURCE, name):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
     return Project(name, FORM)
 
 
-def compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
-    """Compressions of a data set by some systems or all: item_id, system, lang, words, kept.
+def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
+    """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept.
 
     Raises:
         Missing: there are none of the day.
         BadInput: there are none by one of the systems.
     """
-    of_source = warehouse.scan("compressions", pl.col("source") == source)
-    rows = of_source.filter(pl.col("day") == parse_day(day)).sort("item_id", "system").collect()
+    source_rows = warehouse.scan("compressions", pl.col("source") == source)
+    rows = source_rows.filter(pl.col("day") == parse_day(day)).sort("item_id", "system").collect()
     if not rows.height:
-        days = of_source.select(pl.col("day").unique().sort()).collect()["day"]
-        known = f"there are of {', '.join(map(str, days))}" if len(days) else "there are none of any day"
-        raise Missing(f"no compressions of {source!r} on {day}; {known}; make some: `undertone ndd measure`")
-    there = rows["system"].unique().sort().to_list()
-    if strange := [system for system in systems if system not in there]:
-        raise BadInput(f"no compressions of {source!r} by {strange[0]!r} on {day}; there are by {', '.join(there)}")
+        days = source_rows.select(pl.col("day").unique().sort()).collect()["day"]
+        days_text = f"there are of {', '.join(map(str, days))}" if len(days) else "there are none of any day"
+        raise Missing(f"no compressions of {source!r} on {day}; {days_text}; make some: `undertone ndd measure`")
+    existing = rows["system"].unique().sort().to_list()
+    if missing := [system for system in systems if system not in existing]:
+        raise BadInput(f"no compressions of {source!r} by {missing[0]!r} on {day}; there are by {', '.join(existing)}")
     kept = pl.col("rounds").list.eval(pl.element() == 0)
-    mine = rows.filter(pl.col("system").is_in(systems or there))
-    return mine.select("item_id", "system", "lang", "words", kept=kept)
+    rows = rows.filter(pl.col("system").is_in(systems or existing))
+    return rows.select("item_id", "system", "lang", "words", kept=kept)
 
 
-def select(
+def select_tasks(
     source: str, day: str, systems: Sequence[str] = (), count: int = COUNT, run_id: str = "cli"
 ) -> int:  # fmt: skip
-    """Give the compressions of so many sentences by some systems or all to raters; the tasks of the data set in all.
+    """Give to raters the compressions of `count` sentences by some systems, by default all.
 
-    Tasks that are there stay, with their random ids; what was withdrawn on request does not come back.
+    Existing tasks keep their random ids; a withdrawn task is not added again.
+
+    Returns:
+        The number of the data set's tasks.
     """
-    began, name, rows = funnel.start(), project(source).name, compressions(source, day, systems)
-    wanted = compression.tasks(compression.sample(rows, count)).tasks
-    is_out = projects.is_withdrawn(name)
-    fresh = wanted.filter(~is_out).with_columns(
+    started, name, rows = runs.start(), get_project(source).name, load_compressions(source, day, systems)
+    selected = compression.tasks(compression.sample(rows, count)).tasks
+    is_withdrawn = projects.is_withdrawn(name)
+    tasks = selected.filter(~is_withdrawn).with_columns(
         source=pl.lit(source), day=pl.lit(parse_day(day)), thread_id="item_id", comment_id="item_id"
     )
-    given = _given(source)
-    total = given.height
-    if fresh.join(given, on="task_id", how="anti").height:
-        total = projects.add_tasks(name, fresh, run_id)
-    before = _selections(source, day)
-    chosen = Selection(systems=rows["system"].unique().sort().to_list(), count=count)
-    if chosen not in before:
-        gone = wanted.filter(is_out).select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
-        told = {"selections": [*before, chosen]}
-        funnel.record_step(name, day, projects.format_origin(name), SELECT, fresh.height, gone, told, run_id, began)
+    existing = _load_released(source)
+    total = existing.height
+    if tasks.join(existing, on="task_id", how="anti").height:
+        total = projects.add_tasks(name, tasks, run_id)
+    selections = _load_selections(source, day)
+    selection = Selection(systems=rows["system"].unique().sort().to_list(), count=count)
+    if selection not in selections:
+        dropped = selected.filter(is_withdrawn)
+        dropped = dropped.select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
+        config = {"selections": [*selections, selection]}
+        runs.record_step(
+            name, day, projects.format_origin(name), SELECT, tasks.height, dropped, config, run_id, started
+        )
     return total
 
 
-def _selections(source: str, day: str) -> list[Selection]:
-    """What was given to raters of a day, in order."""
-    name = project(source).name
-    mine = (
-        (pl.col("origin") == projects.format_origin(name))
-        & (pl.col("step") == SELECT)
-        & (pl.col("day") == parse_day(day))
-    )
-    found = warehouse.scan("runs", mine).select("config").collect()["config"]
-    return [selection for config in found for selection in json.loads(config)["selections"]]
+def _is_step(name: str, day: str, step: str) -> pl.Expr:
+    """Rows of `runs` and `dropped` of a project's step and day."""
+    origin = pl.col("origin") == projects.format_origin(name)
+    return origin & (pl.col("step") == step) & (pl.col("day") == parse_day(day))
 
 
-def tasks_of(source: str, day: str) -> Tasks:
-    """What raters were given of a day's compressions as they are now, and whose they are.
+def _load_selections(source: str, day: str) -> list[Selection]:
+    """Load what was selected of a day, in order."""
+    configs = warehouse.scan("runs", _is_step(get_project(source).name, day, SELECT)).select("config").collect()
+    return [selection for config in configs["config"] for selection in json.loads(config)["selections"]]
 
-    A compression by a system that was not given is no task of that system, though another may have left the same words:
-    such ones alone would tell nothing of how it does.
+
+def load_tasks(source: str, day: str) -> Tasks:
+    """Load the tasks of a day's compressions as they are now, and the systems that each belongs to.
+
+    A task belongs only to systems that were selected, even where another system left the same words: those sentences
+    alone would be no sample of the other system.
 
     Returns:
         Rows of `label_tasks` with item_id in the order of their ids; and the key of `compression.tasks`.
 
     Raises:
-        Missing: none were given out.
+        Missing: nothing of the day was given to raters.
     """
-    given, chosen = _given(source), _selections(source, day)
-    if not chosen:
-        how = f"`undertone ndd rate --source {source} --day {day}`"
-        raise Missing(f"no compressions of {source!r} on {day} were given to raters: {how}")
-    rows = compressions(source, day)
-    drawn = [
-        compression.tasks(compression.sample(rows.filter(pl.col("system").is_in(each["systems"])), each["count"]))
-        for each in chosen
-    ]
-    key = pl.concat([each.key for each in drawn]).unique().sort("item_id", "system")
-    new = key.join(given, on="task_id", how="anti").filter(~projects.is_withdrawn(project(source).name))
-    if new.height:
-        log.warning(
-            "%s: %d compressions of %s have changed since; give them anew", project(source).name, new.height, day
-        )
-    return Tasks(given.join(key, on="task_id", how="semi"), key.join(given, on="task_id", how="semi"))
+    released, selections = _load_released(source), _load_selections(source, day)
+    if not selections:
+        command = f"`undertone ndd rate --source {source} --day {day}`"
+        raise Missing(f"no compressions of {source!r} on {day} were given to raters: {command}")
+    rows, keys = load_compressions(source, day), []
+    for selection in selections:
+        selected = rows.filter(pl.col("system").is_in(selection["systems"]))
+        keys.append(compression.tasks(compression.sample(selected, selection["count"])).key)
+    key = pl.concat(keys).unique().sort("item_id", "system")
+    name = get_project(source).name
+    changed = key.join(released, on="task_id", how="anti").filter(~projects.is_withdrawn(name))
+    if changed.height:
+        log.warning("%s: %d compressions of %s have changed since; give them again", name, changed.height, day)
+    return Tasks(released.join(key, on="task_id", how="semi"), key.join(released, on="task_id", how="semi"))
 
 
-def _given(source: str) -> pl.DataFrame:
-    """All tasks that were given out, also of what has changed since: answers to them may still come."""
-    return projects.read_tasks(project(source).name).with_columns(item_id="thread_id")
+def _load_released(source: str) -> pl.DataFrame:
+    """Load all tasks given to raters, also those that have changed since: answers to them may still come."""
+    return projects.read_tasks(get_project(source).name).with_columns(item_id="thread_id")
 
 
 def export(
     source: str, day: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh", count: int | None = None,
     systems: Sequence[str] = (),
 ) -> int:  # fmt: skip
-    """Write tasks.jsonl, the guidelines, and for each rater named a sheet of the tasks that are theirs; how many tasks.
+    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the number of tasks.
 
     Two raters get each sentence with all its compressions; `assigned.csv` in the data set's own folder keeps who got
-    which, and what it tells stays so.
+    which, so that later exports assign the same.
 
     Args:
         source: the data set.
         day: of its compressions.
-        folder: where to; it is made.
-        raters: their names, which are those of the sheets.
+        folder: where to write; it is created.
+        raters: their names, used as file names.
         lang: of guidelines and sheets, zh or en.
-        count: of sentences; all that were given by default.
-        systems: whose compressions; those of all that were given by default.
+        count: of sentences; by default all that were given to raters.
+        systems: whose compressions; by default all that were given to raters.
 
     Raises:
-        BadInput: a sheet is there already, which may hold grades; or there is one rater alone.
+        BadInput: a sheet exists and may hold grades, or there is only one rater.
     """
-    tasks = tasks_of(source, day).tasks
+    tasks = load_tasks(source, day).tasks
     if count is not None or systems:
-        some = compression.sample(compressions(source, day, systems), COUNT if count is None else count)
-        tasks = tasks.join(compression.tasks(some).tasks, on="task_id", how="semi", maintain_order="left")
-    check(folder, raters)
-    assigned = (
-        projects.update_assignment(project(source), lambda before: _assign(source, tasks, raters, before))
-        if raters
-        else None
-    )
+        rows = compression.sample(load_compressions(source, day, systems), COUNT if count is None else count)
+        tasks = tasks.join(compression.tasks(rows).tasks, on="task_id", how="semi", maintain_order="left")
+    check_sheets(folder, raters)
+    assigned = None
+    if raters:
+        assigned = projects.update_assignment(
+            get_project(source), lambda previous: _assign(source, tasks, raters, previous)
+        )
     sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 
 
-def check(folder: Path, raters: Sequence[str]) -> None:
-    """BadInput where sheets cannot be written: one rater alone, a name that is none, or a sheet that is there."""
+def check_sheets(folder: Path, raters: Sequence[str]) -> None:
+    """Raise BadInput where sheets cannot be written: one rater alone, an invalid name, or a sheet that exists."""
     projects.check_sheets(folder, raters, "sentence")
 
 
-def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], before: pl.DataFrame | None) -> pl.DataFrame:
-    """Who gets which tasks; what was dealt before stays, and new compressions of a sentence go to its raters."""
-    before = pl.DataFrame(schema=assignment.ASSIGNED) if before is None else before
-    pool = _given(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *before["task_id"]]))
-    assigned = compression.assign(pool, raters, given=before)
-    absent = assigned.join(before, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
+def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: pl.DataFrame | None) -> pl.DataFrame:
+    """Assign tasks to raters; earlier assignments stay, and new compressions of a sentence go to its raters."""
+    previous = pl.DataFrame(schema=assignment.ASSIGNED) if previous is None else previous
+    pool = _load_released(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *previous["task_id"]]))
+    assigned = compression.assign(pool, raters, given=previous)
+    absent = assigned.join(previous, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
     if absent.height:
+        names = ", ".join(absent["rater_id"].unique().sort())
         log.warning(
-            "%s: %d tasks are of sentences that were dealt to %s, whose sheets were not asked for",
-            project(source).name, absent["task_id"].n_unique(), ", ".join(absent["rater_id"].unique().sort()),
-        )  # fmt: skip
+            "%s: %d tasks are of sentences that were dealt to %s; name these raters to write their sheets",
+            get_project(source).name,
+            absent["task_id"].n_unique(),
+            names,
+        )
     return assigned
 
 
 def collect(
     source: str, day: str, paths: Sequence[Path] = (), tool: Tool = "files", run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades of files or of simulated raters to the table `labels`, and put what they come to into `studies`.
+    """Add grades of files or of simulated raters to `labels`, and publish their means.
 
-    Without paths those that lie in `labels` in the data set's folder are read. Of two by one rater of one compression
-    the later counts.
+    Without paths the files in `labels` in the data set's folder are read. If a rater graded a compression twice the
+    later grade counts.
 
     Returns:
         Counts: tasks, graded (tasks with two grades of each field), waiting.
 
     Raises:
-        BadInput: naming file, row and field; or people have graded already what simulated raters should.
+        BadInput: a field is invalid, or people have already graded what simulated raters should.
     """
-    now = tasks_of(source, day)
-    target = project(source)
-    fetched = projects.fetch(target, _given(source), tool, lambda: _simulate(source, day, now), paths)
-    projects.add_labels(target.name, fetched.labels, run_id)
-    graded = _publish(source, day, now, run_id)
-    return {"tasks": now.tasks.height, "graded": graded, "waiting": now.tasks.height - graded}
+    tasks = load_tasks(source, day)
+    project = get_project(source)
+    fetched = projects.fetch(project, _load_released(source), tool, lambda: _simulate(source, day, tasks), paths)
+    projects.add_labels(project.name, fetched.labels, run_id)
+    graded_count = _publish(source, day, tasks, run_id)
+    return {"tasks": tasks.tasks.height, "graded": graded_count, "waiting": tasks.tasks.height - graded_count}
 
 
-def _simulate(source: str, day: str, now: Tasks) -> pl.DataFrame:
-    """Grades of simulated raters; where people's compressions are at hand, what is more like them is graded higher."""
-    before = projects.read_simulated_assignment(project(source).name, now.tasks, f"compressions of {source!r}")
-    assigned = compression.assign(now.tasks, simulated.GRADERS, given=before)
-    truth = _likeness(compressions(source, day), now.key)
-    return simulated.grade(now.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
+def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:
+    """Simulate grades; where people compressed the sentences, what is more like theirs is graded higher."""
+    previous = projects.read_simulated_assignment(get_project(source).name, tasks.tasks, f"compressions of {source!r}")
+    assigned = compression.assign(tasks.tasks, simulated.GRADERS, given=previous)
+    truth = _grade_likeness(load_compressions(source, day), tasks.key)
+    return simulated.grade(tasks.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
 
 
-def _likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
-    """Grades to make up from: of syntax the F1 of the words that stay, of semantics their recall, by people's.
+def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
+    """Grade how like people's compression each is: syntax by the F1 of the words that stay, semantics by their recall.
 
-    None where a sentence has no compression by people.
+    None where people did not compress a sentence.
     """
-    gold = rows.filter(pl.col("system") == GOLD).select("item_id", meant="kept")
-    both = key.join(rows, on=["item_id", "system"]).join(gold, on="item_id", how="left").unique("task_id")
-    if both["meant"].null_count():
+    gold = rows.filter(pl.col("system") == GOLD).select("item_id", gold="kept")
+    pairs = key.join(rows, on=["item_id", "system"]).join(gold, on="item_id", how="left").unique("task_id")
+    if pairs["gold"].null_count():
         return None
-    found = []
-    for task_id, kept, meant in both.select("task_id", "kept", "meant").iter_rows():
-        shared = sum(one and other for one, other in zip(kept, meant, strict=True))
-        shares = 2 * shared / max(1, sum(kept) + sum(meant)), shared / max(1, sum(meant))
-        found += [(task_id, field, round(5 * share)) for field, share in zip(FIELDS, shares, strict=True)]
-    return pl.DataFrame(found, {"task_id": pl.String, "field": pl.String, "grade": pl.Int64}, orient="row")
+    grades = []
+    for task_id, kept, gold_kept in pairs.select("task_id", "kept", "gold").iter_rows():
+        shared_count = sum(is_kept and is_gold for is_kept, is_gold in zip(kept, gold_kept, strict=True))
+        f1 = 2 * shared_count / max(1, sum(kept) + sum(gold_kept))
+        recall = shared_count / max(1, sum(gold_kept))
+        grades += [(task_id, field, round(5 * share)) for field, share in zip(FIELDS, (f1, recall), strict=True)]
+    return pl.DataFrame(grades, {"task_id": pl.String, "field": pl.String, "grade": pl.Int64}, orient="row")
 
 
 def publish(source: str, day: str, run_id: str = "cli") -> int:
-    """Put the means of each system and the raters' agreement into `studies`; how many tasks have two grades.
+    """Publish the means of each system and the raters' agreement in `studies`; return how many tasks have two grades.
 
-    Rows are of the study `compression`, with the subset `SOURCE:human`, or `SOURCE:simulated` where nobody but
-    simulated raters graded, whose rows go once people do. Means are of syntax and semantics with the system as the
-    setting; measures of agreement have the field. Where nothing was given to raters there is nothing to do.
+    Rows have the study `compression` and the subset `SOURCE:human`, or `SOURCE:simulated` while only simulated raters
+    graded. Means of syntax and semantics have the system as the setting, measures of agreement the field. Does nothing
+    where nothing was given to raters.
     """
-    return _publish(source, day, tasks_of(source, day), run_id) if _selections(source, day) else 0
+    return _publish(source, day, load_tasks(source, day), run_id) if _load_selections(source, day) else 0
 
 
-def _publish(source: str, day: str, now: Tasks, run_id: str) -> int:
-    name = project(source).name
-    found, made_up, said = _graded(source, day, now)
-    enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK)
-    rows, order = _rows(source, day, enough, said), ["subset", "setting", "metric"]
-    is_mine = pl.col("subset").is_in(_subsets(source))
-
-    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        return pl.concat([present.filter(~is_mine).select(rows.columns), rows.lazy()])
-
-    there = _of_day(day).filter(is_mine).select(rows.columns).sort(order).collect()
-    if not there.equals(rows.sort(order)):
-        warehouse.replace("studies", warehouse.slice_of(study=STUDY, day=day), with_others, run_id)
-    _tell(name, day, said.height - found.dropped.height, found.dropped, made_up, run_id)
-    both = enough.select("task_id", "field").unique().group_by("task_id").len()
-    return both.filter(pl.col("len") == len(FIELDS)).height
+def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
+    graded, simulated_labels, labels = _load_grades(source, day, tasks)
+    grades = graded.grades.filter(pl.col("n") >= assignment.PER_TASK)
+    rows, order = _build_study_rows(source, day, grades, labels), ["subset", "setting", "metric"]
+    is_own = pl.col("subset").is_in(_list_subsets(source))
+    current = _scan_day(day).filter(is_own).select(rows.columns).sort(order).collect()
+    if not current.equals(rows.sort(order)):
+        replace_rows("studies", warehouse.slice_of(study=STUDY, day=day), rows, is_own, run_id)
+    kept_count = labels.height - graded.dropped.height
+    _record_grades(get_project(source).name, day, kept_count, graded.dropped, simulated_labels, run_id)
+    field_counts = grades.select("task_id", "field").unique().group_by("task_id").len()
+    return field_counts.filter(pl.col("len") == len(FIELDS)).height
 
 
-def _of_day(day: str) -> pl.LazyFrame:
+def _scan_day(day: str) -> pl.LazyFrame:
     return warehouse.scan("studies", (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day)))
 
 
-def _subsets(source: str) -> list[str]:
-    return [f"{source}:{by}" for by in (HUMAN, MADE_UP)]
+def _list_subsets(source: str) -> list[str]:
+    return [f"{source}:{kind}" for kind in (HUMAN, SIMULATED)]
 
 
-def _graded(source: str, day: str, now: Tasks) -> tuple[Graded, pl.DataFrame, pl.DataFrame]:
-    """Grades of the systems, labels of simulated raters that do not count beside people's, and those that may count.
+def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Graded, pl.DataFrame, pl.DataFrame]:
+    """Load the grades of the systems, simulated labels that people's replaced, and the labels that may count.
 
-    Labels of tasks of other days alone are left aside.
+    Labels of tasks of other days alone are ignored.
     """
-    of_day = _given(source).filter(pl.col("day") == parse_day(day))
-    task_ids = pl.concat([now.tasks, of_day]).select("task_id").unique()
-    parts = projects.prefer_people(projects.read_labels(project(source).name))
-    counted, made_up = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
-    return compression.grades(counted, now.key), made_up, counted
+    day_tasks = _load_released(source).filter(pl.col("day") == parse_day(day))
+    task_ids = pl.concat([tasks.tasks, day_tasks]).select("task_id").unique()
+    parts = projects.prefer_people(projects.read_labels(get_project(source).name))
+    counting, simulated_labels = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
+    return compression.grades(counting, tasks.key), simulated_labels, counting
 
 
-def _rows(source: str, day: str, enough: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `studies`; measures of agreement that are not defined, as of grades that are all the same, are null."""
-    subset = f"{source}:{MADE_UP if (said['tool'] == simulated.TOOL).any() else HUMAN}"
-    numbers: list[dict[str, Any]] = [
-        {**each, "metric": each["field"], "setting": {"system": each["system"]}}
-        for each in measures.summarize(enough).to_dicts()
+def _build_study_rows(source: str, day: str, grades: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """Build rows of `studies`; an undefined measure of agreement, as when all grades are the same, is null."""
+    subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
+    means = [
+        {**mean, "metric": mean["field"], "setting": {"system": mean["system"]}}
+        for mean in measures.summarize(grades).to_dicts()
     ]
-    agreed = measures.measure_agreement(enough).filter(pl.col("n") > 0)
-    numbers += [{**each, "setting": {"field": each["field"]}} for each in agreed.to_dicts()]
-    return framed([
-        row(STUDY, day, each["metric"], subset, each["value"], each["n"], setting=each["setting"], low=each["low"],
-            high=each["high"])
-        for each in numbers
+    agreement = measures.measure_agreement(grades).filter(pl.col("n") > 0)
+    agreements = [{**measure, "setting": {"field": measure["field"]}} for measure in agreement.to_dicts()]
+    return build_frame([
+        build_row(
+            STUDY, day, number["metric"], subset, number["value"], number["n"], setting=number["setting"],
+            low=number["low"], high=number["high"],
+        )
+        for number in [*means, *agreements]
     ])  # fmt: skip
 
 
-def _tell(name: str, day: str, kept: int, dropped: pl.DataFrame, made_up: pl.DataFrame, run_id: str) -> None:
-    """Tell which grades count and which do not, unless that is told."""
+def _record_grades(
+    name: str, day: str, kept_count: int, dropped: pl.DataFrame, simulated_labels: pl.DataFrame, run_id: str
+) -> None:
+    """Record how many grades count and which were dropped, unless the tables say so already."""
     columns = ["task_id", "rater_id", "field", "reason"]
-    gone = pl.concat([dropped.select(columns), made_up.with_columns(reason=pl.lit(MADE_UP)).select(columns)])
-    where = pl.concat_str("task_id", "rater_id", "field", separator="/")
-    gone = gone.select("reason", source=pl.lit(name), row_key=where).sort("row_key", "reason")
-    mine = (
-        (pl.col("origin") == projects.format_origin(name))
-        & (pl.col("step") == STEP)
-        & (pl.col("day") == parse_day(day))
-    )
-    there = warehouse.scan("dropped", mine).select(gone.columns).collect().sort("row_key", "reason")
-    runs = warehouse.scan("runs", mine).select("kept_count").collect()["kept_count"].to_list()
-    if runs != [kept] or not there.equals(gone):
-        funnel.record_step(name, day, projects.format_origin(name), STEP, kept, gone, {}, run_id)
+    simulated_labels = simulated_labels.with_columns(reason=pl.lit(SIMULATED))
+    dropped = pl.concat([dropped.select(columns), simulated_labels.select(columns)])
+    row_key = pl.concat_str("task_id", "rater_id", "field", separator="/")
+    dropped = dropped.select("reason", source=pl.lit(name), row_key=row_key).sort("row_key", "reason")
+    is_step = _is_step(name, day, STEP)
+    current = warehouse.scan("dropped", is_step).select(dropped.columns).collect().sort("row_key", "reason")
+    kept_counts = warehouse.scan("runs", is_step).select("kept_count").collect()["kept_count"].to_list()
+    if kept_counts != [kept_count] or not current.equals(dropped):
+        runs.record_step(name, day, projects.format_origin(name), STEP, kept_count, dropped, {}, run_id)
     else:
-        funnel.report_dropped(STEP, gone, name)
+        runs.report_dropped(STEP, dropped, name)
 
 
-def results(source: str, day: str) -> pl.DataFrame:
-    """Means of a day's compressions as `studies` has them: by (human or simulated), system, metric, mean, low, high, n.
+def load_means(source: str, day: str) -> pl.DataFrame:
+    """Load the means of a day's compressions from `studies`, sorted by system, syntax first.
 
-    In order of system, syntax first; without rows where nothing is graded.
+    Returns:
+        by (human or simulated), system, metric, mean, low, high, n; no rows where nothing is graded.
     """
-    rows = _told(source, day, "system").rename({"value": "mean", "row_count": "n"})
-    return rows.select("by", "system", "metric", "mean", "low", "high", "n").sort("system", _in_order("metric", FIELDS))
+    rows = _load_study_rows(source, day, "system").rename({"value": "mean"})
+    rows = rows.select("by", "system", "metric", "mean", "low", "high", "n")
+    return rows.sort("system", pl.col("metric").cast(pl.Enum(FIELDS)))
 
 
-def agreement(source: str, day: str) -> pl.DataFrame:
-    """How far its raters agree: by, field, metric, value, low, high, n (compressions with two grades or more)."""
-    rows = _told(source, day, "field").select("by", "field", "metric", "value", "low", "high", n="row_count")
-    return rows.sort(_in_order("field", FIELDS), _in_order("metric", measures.AGREEMENT))
+def load_agreement(source: str, day: str) -> pl.DataFrame:
+    """Load how far the raters agree: by, field, metric, value, low, high, n (compressions with two or more grades)."""
+    rows = _load_study_rows(source, day, "field").select("by", "field", "metric", "value", "low", "high", "n")
+    return rows.sort(pl.col("field").cast(pl.Enum(FIELDS)), pl.col("metric").cast(pl.Enum(measures.AGREEMENT)))
 
 
-def _told(source: str, day: str, about: str) -> pl.DataFrame:
-    """Rows of `studies` whose setting has a value of this name, with it and whose grades they are of."""
-    value = pl.col("setting").str.json_path_match(f"$.{about}").alias(about)
-    by = pl.col("subset").str.split(":").list.last().alias("by")
-    rows = _of_day(day).filter(pl.col("subset").is_in(_subsets(source))).collect()
-    return rows.with_columns(value, by).filter(pl.col(about).is_not_null())
+def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
+    """Load the rows of `studies` whose setting has this name, with its value and whose grades they are of."""
+    value = pl.col("setting").str.json_path_match(f"$.{name}").alias(name)
+    rows = _scan_day(day).filter(pl.col("subset").is_in(_list_subsets(source))).rename({"row_count": "n"}).collect()
+    rows = rows.with_columns(value, by=pl.col("subset").str.split(":").list.last())
+    return rows.filter(pl.col(name).is_not_null())
 
 
-def _in_order(column: str, names: Sequence[str]) -> pl.Expr:
-    return pl.col(column).cast(pl.Enum(names))
+def summarize_grades(source: str, day: str) -> pl.DataFrame:
+    """Show one row for each system: the means with intervals, beside the means of table 13.
 
-
-def shown(source: str, day: str) -> pl.DataFrame:
-    """The means as people read them, a row a system, with intervals, and the numbers of table 13 beside.
-
-    The paper's are of 100 sentences of Google's test set by its own systems, whatever ours are of.
+    The paper graded 100 sentences of Google's test set by its own systems, whatever the data set here is.
 
     Returns:
         system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
@@ -368,14 +372,13 @@ def shown(source: str, day: str) -> pl.DataFrame:
     from pipeline.papers.ndd import PAPER_HUMAN
 
     lines: dict[str, dict[str, Any]] = {}
-    for each in results(source, day).to_dicts():
-        system, field = each["system"], each["metric"]
-        line = lines.setdefault(system, {"system": system, "raters": each["by"], "n": each["n"]})
-        line["n"] = min(line["n"], each["n"])
-        line[field] = "{mean:.2f} ({low:.2f}–{high:.2f})".format(**each)
+    for mean in load_means(source, day).to_dicts():
+        system, field = mean["system"], mean["metric"]
+        line = lines.setdefault(system, {"system": system, "raters": mean["by"], "n": mean["n"]})
+        line["n"] = min(line["n"], mean["n"])
+        line[field] = "{mean:.2f} ({low:.2f}–{high:.2f})".format(**mean)
         line[f"{field}_paper"] = PAPER_HUMAN.get(system, {}).get(field)
-    numbers = {
-        name: kind for field in FIELDS for name, kind in ((field, pl.String()), (f"{field}_paper", pl.Float64()))
-    }
-    schema = {"system": pl.String(), "raters": pl.String(), "n": pl.Int64(), **numbers}
+    schema = {"system": pl.String(), "raters": pl.String(), "n": pl.Int64()}
+    for field in FIELDS:
+        schema |= {field: pl.String(), f"{field}_paper": pl.Float64()}
     return pl.DataFrame(list(lines.values()), schema=schema)

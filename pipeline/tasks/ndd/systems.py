@@ -1,4 +1,4 @@
-"""Text compression as tasks: the systems of tables 3, 5 and 12, on sentences, texts and files (NDD, section 4)."""
+"""Compress sentences, texts and files by the systems of tables 3, 5 and 12 (NDD, section 4)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from pipeline.score.compress.scorers import Scorer
     from pipeline.score.compress.search import Compression, Search
 
-Done = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
-class How(NamedTuple):
+class System(NamedTuple):
     """What makes a system."""
 
     scorer: str
-    has_trees: bool = False  # only whole subtrees are dropped (SC)
+    has_trees: bool = False  # drops only whole subtrees (SC)
 
 
 SCORERS = ("ndd", "fast_ndd", "ppl_deleter", "cosine", "bertscore")
 SYSTEMS = {
-    f"{scorer}{'_sc' if has_trees else ''}": How(scorer, has_trees) for scorer in SCORERS for has_trees in (False, True)
+    f"{scorer}{'_sc' if has_trees else ''}": System(scorer, has_trees)
+    for scorer in SCORERS
+    for has_trees in (False, True)
 }
 """The unsupervised systems of tables 3, 5 and 12 by name."""
-VECTORS = ("cosine", "bertscore")  # scorers that need states, which counts have not
-SYSTEM, SYNTAX_SYSTEM = "ndd", "ndd_sc"
-LONGEST_TEXT = 100_000  # characters of a text
-LONGEST = 128  # words of a sentence; what has more is cut, as the search takes the square of it
-_SENTENCES = 64  # searched at once
+STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of counts does not have
+DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
+LONGEST_TEXT = 100_000  # characters
+LONGEST_SENTENCE = 128  # words; a longer one is split, as the search takes the square of its length
+_BATCH_SIZE = 64  # sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class DistanceOptions:
     """The numbers of the distance."""
 
     divergence: "Divergence" = "kl"
@@ -51,65 +53,71 @@ class Numbers:
     nu: float = 1.0  # below 1 later words are dropped more easily
 
 
-def known(system: str) -> How:
-    """A system by its name."""
-    if system not in SYSTEMS:
-        raise BadInput(f"no system {system!r}; there are {', '.join(SYSTEMS)}")
-    return SYSTEMS[system]
+def get_system(name: str) -> System:
+    """Get a system by its name."""
+    if name not in SYSTEMS:
+        raise BadInput(f"no system {name!r}; there are {', '.join(SYSTEMS)}")
+    return SYSTEMS[name]
 
 
-def scorer(name: str, found: masked_lm.Opened, numbers: Numbers | None = None) -> "Scorer":
-    """What scores spans.
+def build_scorer(
+    name: str, lm: masked_lm.LoadedModel, distance_options: DistanceOptions | None = None
+) -> "Scorer":  # fmt: skip
+    """Build what scores spans.
 
     Raises:
-        BadInput: the scorer compares states and the model is of counts, which have none; or a number is none.
+        BadInput: the scorer compares states and the model is of counts, or a number is out of range.
     """
     from pipeline.metrics.ndd.distance import DIVERGENCES
     from pipeline.metrics.ndd.weights import WEIGHTS
     from pipeline.score.compress import scorers
 
-    numbers = numbers or Numbers()
-    if numbers.divergence not in DIVERGENCES or numbers.weighting not in WEIGHTS:
+    options = distance_options or DistanceOptions()
+    if options.divergence not in DIVERGENCES or options.weighting not in WEIGHTS:
         raise BadInput(f"expected a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}")
-    if not 0 < numbers.mu <= 1 or not 0 < numbers.nu <= 1:
-        raise BadInput(f"mu and nu should be above 0 and at most 1, found {numbers.mu} and {numbers.nu}")
-    if name in VECTORS and masked_lm.is_counts(found):
-        raise BadInput(f"{name} compares the states of a transformer, which a model of counts has not; give --model")
+    if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
+        raise BadInput(f"mu and nu should be above 0 and at most 1, found {options.mu} and {options.nu}")
+    if name in STATE_SCORERS and masked_lm.is_count_model(lm):
+        raise BadInput(f"{name} compares the states of a transformer, and a model of counts has none; give --model")
     if name == "ppl_deleter":
-        return scorers.perplexity(found.model)
+        return scorers.perplexity(lm.model)
     if name == "cosine":
-        return scorers.cosine(found.model)  # type: ignore[arg-type]  # a transformer, as was checked
+        return scorers.cosine(lm.model)  # type: ignore[arg-type]  # a transformer, as was checked
     if name == "bertscore":
-        return scorers.bertscore(found.model)  # type: ignore[arg-type]
+        return scorers.bertscore(lm.model)  # type: ignore[arg-type]
     return scorers.ndd(
-        found.model, divergence=numbers.divergence, weighting=numbers.weighting, mu=numbers.mu, nu=numbers.nu,
+        lm.model, divergence=options.divergence, weighting=options.weighting, mu=options.mu, nu=options.nu,
         is_fast=name == "fast_ndd",
     )  # fmt: skip
 
 
-def compressed(
-    words: Sequence[Sequence[str]], system: str, found: masked_lm.Opened, search: "Search | None" = None,
-    numbers: Numbers | None = None, heads: Sequence[Sequence[int]] | None = None, done: Done = lambda _: None,
+def compress_sentences(
+    words: Sequence[Sequence[str]], system: str, lm: masked_lm.LoadedModel, search: "Search | None" = None,
+    distance_options: DistanceOptions | None = None, heads: Sequence[Sequence[int]] | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> "list[Compression]":  # fmt: skip
-    """Compressions of sentences by a system; a few sentences at a time, so that memory does not grow with them."""
+    """Compress sentences by a system, in batches, so that memory does not grow with their number."""
     from pipeline.score.compress.search import Search, compress
 
-    how, search = known(system), search or Search()
-    if how.has_trees and heads is None:
-        raise BadInput(f"{system} drops whole subtrees alone and needs a tree of each sentence: --syntax F.conllu")
+    scorer_name, has_trees = get_system(system)
+    if not has_trees:
+        heads = None
+    elif heads is None:
+        raise BadInput(f"{system} drops only whole subtrees and needs a tree of each sentence: --syntax F.conllu")
     try:
-        scoring, every = scorer(how.scorer, found, numbers), []
-        for at in range(0, len(words), _SENTENCES):
-            part = slice(at, at + _SENTENCES)
-            some = heads[part] if how.has_trees and heads is not None else None
-            every += compress(words[part], scoring, search, some, done)
-    except ValueError as why:
-        raise BadInput(str(why)) from why
-    return every
+        scorer, answers = build_scorer(scorer_name, lm, distance_options), []
+        for start in range(0, len(words), _BATCH_SIZE):
+            batch = slice(start, start + _BATCH_SIZE)
+            answers += compress(words[batch], scorer, search or Search(), heads and heads[batch], on_progress)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    return answers
 
 
-def heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None = None) -> list[tuple[int, ...] | None]:
-    """Heads of each sentence, of a CoNLL-U file or of stanza's models; None where the file lacks the sentence.
+def find_heads(
+    words: Sequence[Sequence[str]], lang: str, syntax: Path | None = None
+) -> list[tuple[int, ...] | None]:  # fmt: skip
+    """Find the heads of each sentence in a CoNLL-U file, or parse it with stanza; None where the file lacks it.
 
     Raises:
         Missing: there is neither a file nor a parser of the language.
@@ -120,97 +128,98 @@ def heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None = None)
     return [tree.heads for tree in parse(words)]
 
 
-def texts(
-    rows: pl.DataFrame, column: str, ref: str | None = None, system: str = SYSTEM, search: "Search | None" = None,
-    numbers: Numbers | None = None, syntax: Path | None = None, done: Done = lambda _: None,
+def compress_texts(
+    rows: pl.DataFrame, column: str, ref: str | None = None, system: str = DEFAULT_SYSTEM,
+    search: "Search | None" = None, distance_options: DistanceOptions | None = None, syntax: Path | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Any frame with its texts compressed, sentence by sentence.
+    """Compress the texts of any frame, sentence by sentence.
 
     Returns:
-        The frame with `compressed`, `ratio` (words that stay, a share), `after` (the text after each round, the last as
-        `compressed`) and `signature`; all null where there is no text.
+        The frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
+        last as `compressed`) and `signature`; all null where there is no text.
 
     Raises:
-        BadInput: a text of more than 100,000 characters; a sentence that has no tree where the system needs one.
+        BadInput: a text has more than 100,000 characters, or a sentence has no tree and the system needs one.
     """
-    said = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language())
-    longest = max(map(len, said["text"]), default=0)
+    texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language())
+    longest = max(map(len, texts["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
-    found: list[tuple[str | None, float | None, list[str] | None, str | None]] = [(None, None, None, None)] * len(said)
-    for (lang,), part in said.with_row_index("at").partition_by("lang", as_dict=True, maintain_order=True).items():
-        opened = masked_lm.opened(ref, spoken(str(lang)))
-        cut = [_sentences(text, str(lang)) for text in part["text"]]
-        every = [each.words for some in cut for _, each in some]
-        above = _all_heads(every, spoken(str(lang)), syntax) if known(system).has_trees else None
-        answers = iter(compressed(every, system, opened, search, numbers, above))
-        signed = signature(system, opened, search, numbers)
-        for at, some in zip(part["at"], cut, strict=True):
-            if some:
-                found[at] = (*_of_text(some, [next(answers) for _ in some], str(lang)), signed)
-            done(1)
-    kinds: dict[str, Any] = {
-        "compressed": pl.String,
-        "ratio": pl.Float64,
-        "after": pl.List(pl.String),
-        "signature": pl.String,
-    }
-    made = pl.DataFrame(found, schema=kinds, orient="row")
-    return rows.drop(made.columns, strict=False).hstack(made)
+    columns: dict[str, Any] = {
+        "compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String), "signature": pl.String,
+    }  # fmt: skip
+    values: list[tuple[object, ...]] = [(None, None, None, None)] * texts.height
+    by_lang = texts.with_row_index("row").partition_by("lang", as_dict=True, maintain_order=True)
+    for (lang,), part in by_lang.items():
+        model_lang = choose_model_lang(str(lang))
+        lm = masked_lm.load_model(ref, model_lang)
+        split_texts = [_split_text(text, str(lang)) for text in part["text"]]
+        words = [sentence.words for text_sentences in split_texts for _, sentence in text_sentences]
+        heads = _require_heads(words, model_lang, syntax) if get_system(system).has_trees else None
+        answers = iter(compress_sentences(words, system, lm, search, distance_options, heads))
+        signature = format_signature(system, lm, search, distance_options)
+        for row, text_sentences in zip(part["row"], split_texts, strict=True):
+            if text_sentences:
+                text_answers = [next(answers) for _ in text_sentences]
+                values[row] = (*_join_rounds(text_sentences, text_answers, model_lang), signature)
+            on_progress(1)
+    return rows.drop(columns, strict=False).hstack(pl.DataFrame(values, schema=columns, orient="row"))
 
 
-def _sentences(text: str, lang: str) -> list[tuple[int, sentences.Sentence]]:
-    """Sentences with the lines they stand in; of those longer than `LONGEST` words the parts."""
-    return [
-        (line, sentences.Sentence(each.words[at : at + LONGEST], each.blanks[at : at + LONGEST]))
-        for line, told in enumerate(text.splitlines())
-        for each in sentences.split_sentences(told, lang)
-        for at in range(0, len(each.words), LONGEST)
-    ]
+def _split_text(text: str, lang: str) -> list[tuple[int, sentences.Sentence]]:
+    """Split a text into sentences with the numbers of their lines, and a long one into parts."""
+    text_sentences = []
+    for number, line in enumerate(text.splitlines()):
+        for sentence in sentences.split_sentences(line, lang):
+            for start in range(0, len(sentence.words), LONGEST_SENTENCE):
+                part = slice(start, start + LONGEST_SENTENCE)
+                text_sentences.append((number, sentences.Sentence(sentence.words[part], sentence.blanks[part])))
+    return text_sentences
 
 
-def spoken(lang: str) -> str:
-    """The language whose model answers: Chinese for what is written without blanks, else English."""
+def choose_model_lang(lang: str) -> str:
+    """Choose the language whose model is used: Chinese for what is written without blanks, else English."""
     return "zh" if lang in ("zh", "ja") else "en"
 
 
-def _all_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...]]:
-    found = []
-    for sentence, each in zip(words, heads(words, lang, syntax), strict=True):
-        if each is None:
+def _require_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...]]:
+    tree_heads = []
+    for sentence, heads in zip(words, find_heads(words, lang, syntax), strict=True):
+        if heads is None:
             raise BadInput(f"{syntax}: no tree of the words {' '.join(sentence)[:80]!r}")
-        found.append(each)
-    return found
+        tree_heads.append(heads)
+    return tree_heads
 
 
-def _of_text(
-    cut: Sequence[tuple[int, sentences.Sentence]], answers: "Sequence[Compression]", lang: str
+def _join_rounds(
+    text_sentences: Sequence[tuple[int, sentences.Sentence]], answers: "Sequence[Compression]", model_lang: str
 ) -> tuple[str, float, list[str]]:
-    """What is left at last, its share of the words, and what is left after each round; lines stay lines."""
-    between = "" if spoken(lang) == "zh" else " "
+    """Join sentences to the text after the last round, its share of the words, and the text after each round."""
+    blank = "" if model_lang == "zh" else " "
     after = []
-    for number in range(1, max(1, *(int(each.rounds.max()) for each in answers)) + 1):
+    for number in range(1, max(1, *(int(answer.rounds.max()) for answer in answers)) + 1):
         lines: dict[int, list[str]] = {}
-        for (line, one), each in zip(cut, answers, strict=True):
-            lines.setdefault(line, []).append(sentences.join_words(one, each.after(number).tolist()))
-        after.append("\n".join(between.join(part) for part in lines.values()))
-    kept, words = sum(int(each.is_kept.sum()) for each in answers), sum(len(each.words) for _, each in cut)
-    return after[-1], kept / words, after
+        for (line, sentence), answer in zip(text_sentences, answers, strict=True):
+            lines.setdefault(line, []).append(sentences.join_words(sentence, answer.after(number).tolist()))
+        after.append("\n".join(blank.join(line) for line in lines.values()))
+    kept_count = sum(int(answer.is_kept.sum()) for answer in answers)
+    word_count = sum(len(sentence.words) for _, sentence in text_sentences)
+    return after[-1], kept_count / word_count, after
 
 
-def signature(
-    system: str, found: masked_lm.Opened, search: "Search | None" = None, numbers: Numbers | None = None
-) -> str:
-    """What made a compression, as text: system, model, and the numbers that are not as usual."""
+def format_signature(
+    system: str, lm: masked_lm.LoadedModel, search: "Search | None" = None,
+    distance_options: DistanceOptions | None = None,
+) -> str:  # fmt: skip
+    """Name what made a compression: system, model, and the numbers that differ from the defaults."""
     from pipeline.score.compress.search import Search
 
-    told: list[str] = []
-    for given, usual in ((search or Search(), Search()), (numbers or Numbers(), Numbers())):
-        told += [
-            f"{name}:{getattr(given, name):g}"
-            if isinstance(getattr(given, name), float)
-            else f"{name}:{getattr(given, name)}"
-            for name in type(given).__slots__
-            if getattr(given, name) != getattr(usual, name)
-        ]
-    return "|".join([f"compression:{system}", found.model.signature, *told, f"undertone:{__version__}"])
+    changes: list[str] = []
+    for options in (search or Search(), distance_options or DistanceOptions()):
+        defaults = type(options)()
+        for name in type(options).__slots__:
+            value = getattr(options, name)
+            if value != getattr(defaults, name):
+                changes.append(f"{name}:{value:g}" if isinstance(value, float) else f"{name}:{value}")
+    return "|".join([f"compression:{system}", lm.model.signature, *changes, f"undertone:{__version__}"])

@@ -1,7 +1,7 @@
-"""Studies: the ablation and the sensitivity grid (section 5.3), what a model says of data sets (section 7).
+"""Studies: the ablation and the sensitivity grid (section 5.3), and what a model says of data sets (section 7).
 
-Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` puts a study's rows of a day in
-place, all or none.
+Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day,
+all or none.
 """
 
 import json
@@ -21,13 +21,14 @@ from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import in_force, pairs, scoring
-from pipeline.tasks.record import runs as funnel
+from pipeline.tasks.record import runs
+from pipeline.tasks.record.replace import replace_rows
 
 log = logging.getLogger(__name__)
 
-Done = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
-RUNS = 3  # of each cell (section 5.3)
+RUN_COUNT = 3  # of each cell (section 5.3)
 CELLS_PER_TASK = 15  # importing torch costs a task four seconds
 GRID = {  # section 5.3 and appendix A.4
     "gamma_implicitness": (0.1, 0.3, 0.5, 0.7, 1.0, 1.5),
@@ -35,6 +36,7 @@ GRID = {  # section 5.3 and appendix A.4
     "alpha": (0.5, 1.0, 1.5, 2.0),
 }
 STUDIES = ("ablation", "sensitivity")
+DECIMALS = 6
 
 
 class Cell(TypedDict):
@@ -44,243 +46,245 @@ class Cell(TypedDict):
     run: int
 
 
-def cells(study: str, runs: int = RUNS) -> list[Cell]:
-    """Trainings of a study: 12 designs, or 120 settings of margins and weight, each `runs` times."""
+def list_cells(study: str, run_count: int = RUN_COUNT) -> list[Cell]:
+    """List the trainings of a study: 12 designs, or 120 settings of margins and weight, each `run_count` times."""
     if study not in STUDIES:
         raise BadInput(f"no study {study!r} of trainings; there are {', '.join(STUDIES)}")
     if study == "ablation":
         from pipeline.models.impscore import DESIGNS
 
-        varied = [design._asdict() for design in DESIGNS]
+        cell_settings = [design._asdict() for design in DESIGNS]
     else:
-        varied = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
-    return [Cell(setting=setting, run=run) for setting in varied for run in range(runs)]
+        cell_settings = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+    return [Cell(setting=setting, run=run) for setting in cell_settings for run in range(run_count)]
 
 
-def plan(study: str, runs: int = RUNS, cells_per_task: int = CELLS_PER_TASK) -> list[list[Cell]]:
-    """The trainings of a study, cut into mapped tasks."""
-    every = cells(study, runs)
-    return [every[at : at + cells_per_task] for at in range(0, len(every), cells_per_task)]
+def plan(study: str, run_count: int = RUN_COUNT, cells_per_task: int = CELLS_PER_TASK) -> list[list[Cell]]:
+    """Split the trainings of a study into mapped tasks."""
+    cells = list_cells(study, run_count)
+    return [cells[start : start + cells_per_task] for start in range(0, len(cells), cells_per_task)]
 
 
-def train(study: str, some: Sequence[Cell], day: str, epochs: int | None = None, done: Done = lambda _: None) -> Staged:
-    """Train some cells with the paper's profile on all pairs, and stage both test accuracies of each."""
-    began = funnel.start()
-    return funnel.time_shard(began, warehouse.stage("studies", trained(study, some, pairs.every(), day, epochs, done)))
+def stage_cells(
+    study: str, cells: Sequence[Cell], day: str, epochs: int | None = None, on_progress: OnProgress = lambda _: None
+) -> Staged:
+    """Train cells with the paper's profile on all pairs, and stage both test accuracies of each."""
+    started = runs.start()
+    rows = train_cells(study, cells, pairs.load_all_pairs(), day, epochs, on_progress)
+    return runs.time_shard(started, warehouse.stage("studies", rows))
 
 
-def trained(
-    study: str,
-    some: Sequence[Cell],
-    rows: pl.DataFrame,
-    day: str,
-    epochs: int | None = None,
-    done: Done = lambda _: None,
-) -> pl.DataFrame:
-    """Rows of `studies` of some cells on rows of `pairs`; embeddings are made once and shared by all."""
+def train_cells(
+    study: str, cells: Sequence[Cell], rows: pl.DataFrame, day: str, epochs: int | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:  # fmt: skip
+    """Train cells on rows of `pairs`, with shared embeddings; return rows of `studies`."""
     from pipeline.models import encoder as encoders
-    from pipeline.training.impscore import fit as impscore
-    from pipeline.training.impscore import heads
+    from pipeline.training.impscore import fit, heads
 
     if not rows.height:
         raise Missing("the table pairs is empty; `undertone pairs build`")
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
-    found = []
-    for cell in some:
-        recipe = impscore.recipe_of("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
+    study_rows = []
+    for cell in cells:
+        recipe = fit.recipe_of("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
         head = heads.fit(rows, None, recipe, encoder, settings.scratch("embeddings"))
-        numbers = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))
-        for metric, value, count in numbers.head(2).iter_rows():
-            found.append(row(study, day, metric, "test", value, count, setting=cell["setting"], run=cell["run"]))
-        done(1)
-    return framed(found)
+        accuracies = tabulate_figure_3(head.triples.filter(pl.col("split") == "test")).head(2)
+        for metric, value, count in accuracies.iter_rows():
+            study_rows.append(build_row(study, day, metric, "test", value, count, **cell))
+        on_progress(1)
+    return build_frame(study_rows)
 
 
-def sources() -> list[str]:
-    """Sources of the table `sentences`."""
+def list_sources() -> list[str]:
+    """List the sources of the table `sentences`."""
     rows = warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()
-    return [str(source) for source in rows["source"]]
+    return rows["source"].to_list()
 
 
-def data_set(source: str, day: str, model: str | None = None, done: Done = lambda _: None) -> Staged:
-    """Stage what a model says of a data set: implicitness with its implicit part apart, and pragmatic diversity."""
-    began = funnel.start()
-    return funnel.time_shard(began, warehouse.stage("studies", described(_sentences(source), source, day, model, done)))
+def stage_data_set(
+    source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None
+) -> Staged:  # fmt: skip
+    """Stage what a model says of a data set; see `describe_data_set`."""
+    started = runs.start()
+    rows = describe_data_set(_load_sentences(source), source, day, model, on_progress)
+    return runs.time_shard(started, warehouse.stage("studies", rows))
 
 
-def described(
-    rows: pl.DataFrame, source: str, day: str, model: str | None = None, done: Done = lambda _: None
+def describe_data_set(
+    rows: pl.DataFrame, source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
-    """Rows of the studies `data_sets` (figure 6) and `diversity` (IMP-41) of one data set's distinct sentences.
+    """Describe a data set's distinct sentences by implicitness and pragmatic diversity.
 
-    The distances are of 2,000 random distinct pairs, or of all pairs there are if they are fewer.
+    Returns:
+        Rows of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity` (IMP-41), of
+        2,000 random distinct pairs or all pairs if there are fewer.
     """
     model_id = in_force.load_model(model).model_id
-    scored = scoring.add_scores(rows, "text", model, done)
-    found = []
+    scored = scoring.add_scores(rows, "text", model, on_progress)
+    study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
-            found += _summary("data_sets", day, subset, part["implicitness"], model_id)
-    most = rows.height * (rows.height - 1) // 2
-    drawn = diversity.sample_pairs(rows.height, min(diversity.PAIRS, most))
-    if len(drawn):
+            study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
+    pair_count = rows.height * (rows.height - 1) // 2
+    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, pair_count))
+    if len(indices):
         from pipeline.tasks.impscore import rank
 
         texts = rows["text"].to_numpy()
-        sampled = pl.DataFrame({"one": texts[drawn[:, 0]], "other": texts[drawn[:, 1]]})
-        far = rank.distances(sampled, "one", "other", model)["pragmatic_distance"]
-        found += _summary("diversity", day, source, far, model_id)
-    return framed(found)
+        sampled = pl.DataFrame({"one": texts[indices[:, 0]], "other": texts[indices[:, 1]]})
+        distances = rank.add_distances(sampled, "one", "other", model)["pragmatic_distance"]
+        study_rows += _summarize_values("diversity", day, source, distances, model_id)
+    return build_frame(study_rows)
 
 
-def detectors(asked: str | None, among: Sequence[str]) -> list[str]:
-    """The sources to detect in, if it is said whom to ask and where."""
-    if not asked or not among:
+def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[str]:
+    """List the sources to detect in; raise BadInput without a language model or sources."""
+    if not model or not sources:
         raise BadInput("detection needs a language model to ask and sources to ask about")
-    return list(among)
+    return list(sources)
 
 
 def ask(
-    source: str, how: Options, limit: int | None = None, done: Done = lambda _: None, run_id: str = "cli",
-    day: str | None = None,
+    source: str, options: Options, limit: int | None = None, on_progress: OnProgress = lambda _: None,
+    run_id: str = "cli", day: str | None = None,
 ) -> int:  # fmt: skip
-    """Ask a language model whether a data set's problematic sentences are problematic; return how many it answered.
+    """Ask a language model whether a data set's problematic sentences are problematic; return the number of answers.
 
-    Its answers are in the ledger, from which `detected` takes them.
+    The answers are in the ledger, where `stage_detection` finds them.
     """
-    rows = _problematic(source, limit)
-    seen = asking.ask_verdicts(source, rows["text"].to_list(), how, done, run_id, day)
-    return sum(said is not None for said in seen)
+    texts = _load_problematic(source, limit)["text"].to_list()
+    verdicts = asking.ask_verdicts(source, texts, options, on_progress, run_id, day)
+    return sum(verdict is not None for verdict in verdicts)
 
 
-def detected(
-    source: str, day: str, how: Options, model: str | None = None, limit: int | None = None,
-    done: Done = lambda _: None, run_id: str = "cli",
+def stage_detection(
+    source: str, day: str, options: Options, model: str | None = None, limit: int | None = None,
+    on_progress: OnProgress = lambda _: None, run_id: str = "cli",
 ) -> Staged:  # fmt: skip
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin.
 
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
-    began, rows = funnel.start(), _problematic(source, limit)
-    scored = scoring.add_scores(rows, "text", model, done)
-    seen = asking.ask_verdicts(source, rows["text"].to_list(), how, done, run_id)
-    answered = scored.with_columns(said=pl.Series(seen, dtype=pl.String)).filter(pl.col("said").is_not_null())
+    started, rows = runs.start(), _load_problematic(source, limit)
+    scored = scoring.add_scores(rows, "text", model, on_progress)
+    verdicts = asking.ask_verdicts(source, rows["text"].to_list(), options, on_progress, run_id)
+    scored = scored.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
+    answered = scored.filter(pl.col("verdict").is_not_null())
     if rows.height and not answered.height:
         raise Refused(f"no answer about any sentence of {source}")
-    if unanswered := scored.height - answered.height:
-        left_out.record_rows("study detection", {"no_answer": unanswered}, source)
-    is_detected = pl.col("said").replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
-    told = by_bin(answered.with_columns(is_detected=is_detected))
-    model_id = in_force.load_model(model).model_id
-    setting = {"by": how.model, "source": source}
-    found = []
-    for each in told.iter_rows(named=True):
-        others = {"model_id": model_id, "setting": setting, "effective_count": each["effective_count"]}
-        counted = (each["subset"], each["row_count"])
-        for metric, value in (("accuracy", each["accuracy"]), ("other_answers", each["other_count"])):
-            ends = {"low": each["low"], "high": each["high"]} if metric == "accuracy" else {}
-            found.append(row("detection", day, metric, counted[0], value, counted[1], **others, **ends))
-    return funnel.time_shard(began, warehouse.stage("studies", framed(found)))
+    if unanswered_count := scored.height - answered.height:
+        left_out.record_rows("study detection", {"no_answer": unanswered_count}, source)
+    verdict_values = {"yes": True, "no": False}
+    is_detected = pl.col("verdict").replace_strict(verdict_values, default=None, return_dtype=pl.Boolean)
+    columns: dict[str, Any] = {"model_id": in_force.load_model(model).model_id}
+    columns["setting"] = {"by": options.model, "source": source}
+    study_rows = []
+    for part in measure_by_bin(answered.with_columns(is_detected=is_detected)).to_dicts():
+        columns["effective_count"] = part["effective_count"]
+        ends = {"low": part["low"], "high": part["high"]}
+        subset, count = part["subset"], part["row_count"]
+        study_rows += [
+            build_row("detection", day, "accuracy", subset, part["accuracy"], count, **columns, **ends),
+            build_row("detection", day, "other_answers", subset, part["other_count"], count, **columns),
+        ]
+    return runs.time_shard(started, warehouse.stage("studies", build_frame(study_rows)))
 
 
-def _problematic(source: str, limit: int | None) -> pl.DataFrame:
-    """The first of a data set's distinct problematic sentences."""
-    rows = _sentences(source).filter(pl.col("label") != "neither")
+def _load_problematic(source: str, limit: int | None) -> pl.DataFrame:
+    """Load the first of a data set's distinct problematic sentences."""
+    rows = _load_sentences(source).filter(pl.col("label") != "neither")
     return rows.head(limit or rows.height)
 
 
-def by_bin(scored: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy in eight bins, near duplicates counted once. Columns: text, implicitness, is_detected."""
+def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
+    """Measure accuracy in eight bins of rows of text, implicitness and is_detected, counting near duplicates once."""
     from pipeline.examples.impscore.clusters import near_duplicates
 
     return detection.measure_bins(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:
-    """Put a study's rows of a day in place of those about the same: setting and metric, and source or subset.
+    """Publish staged rows of a study and day, replacing those of the same setting and subset.
 
-    Other studies, and what this run says nothing about, stay. `seconds` were taken before, by shards.
+    `seconds` are those that shards took before.
     """
-    began = funnel.start()._replace(seconds=seconds)
-    rows = warehouse.staged_rows("studies", staged) if staged else empty("studies").lazy()
-    count = put(study, rows.collect(), day, run_id)
-    funnel.record_step(study, day, "studies", "study", count, None, {}, run_id, began)
+    started = runs.start()._replace(seconds=seconds)
+    rows = warehouse.staged_rows("studies", staged).collect() if staged else empty("studies")
+    count = replace_study(study, rows, day, run_id)
+    runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
     return count
 
 
-def put(
+def replace_study(
     study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | None = None
 ) -> int:  # fmt: skip
-    """The same of rows at hand; what is `replaced` goes, by default the rows about the same setting and subset."""
-    mine, about = rows.filter(pl.col("study") == study), ["setting", "subset"]
-
-    def with_others(present: pl.LazyFrame) -> pl.LazyFrame:
-        same = mine.lazy().select(about).unique()
-        others = present.join(same, on=about, how="anti") if replaced is None else present.filter(~replaced)
-        return pl.concat([others.select(mine.columns), mine.lazy()])
-
-    return warehouse.replace("studies", warehouse.slice_of(study=study, day=day), with_others, run_id)
+    """Replace rows of a study and day: those that are `replaced`, by default those of the same setting and subset."""
+    rows = rows.filter(pl.col("study") == study)
+    condition = ["setting", "subset"] if replaced is None else replaced
+    return replace_rows("studies", warehouse.slice_of(study=study, day=day), rows, condition, run_id)
 
 
 def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
-    """Put every study that has staged rows in place; return how many rows.
+    """Publish every study that has staged rows; return how many rows.
 
     Args:
-        staged: of all tasks, each with its `study` beside; data sets and diversity come together.
+        staged: of all tasks, each with its `study`; that of data sets has rows of two studies.
         day: of the run.
         run_id: of Airflow.
     """
     count = 0
-    for study in sorted({one["study"] for one in staged}):
-        mine = [Staged(path=one["path"], rows=one["rows"]) for one in staged if one["study"] == study]
-        took = [one.get("seconds", 0.0) for one in staged if one["study"] == study]
+    for study in sorted({shard["study"] for shard in staged}):
+        shards = [shard for shard in staged if shard["study"] == study]
+        files = [Staged(path=shard["path"], rows=shard["rows"]) for shard in shards]
+        seconds = sum(shard.get("seconds", 0.0) for shard in shards)
         for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            count += publish(part, mine, day, run_id, sum(took))
+            count += publish(part, files, day, run_id, seconds)
     return count
 
 
-def model_for(day: str) -> str:
-    """The model in force for a day."""
-    return in_force.model_for(day)
-
-
-def _sentences(source: str) -> pl.DataFrame:
-    """A data set's distinct sentences: text, label."""
+def _load_sentences(source: str) -> pl.DataFrame:
+    """Load a data set's distinct sentences: text, label."""
     rows = warehouse.scan("sentences", pl.col("source") == source).sort("item_id").select("text", "label").collect()
     if not rows.height:
         raise Missing(f"no sentences of {source}; `undertone pairs import {source} PATH`")
     return rows.unique("text", keep="first", maintain_order=True)
 
 
-def _summary(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
-    """Mean, deviation and quantiles."""
+def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
+    """Summarize values by mean, deviation and quantiles."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
-    return [row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
+    return [build_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
 
 
-def row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **others: Any) -> dict[str, Any]:
-    """A row of `studies`; what else it says goes by the names of the columns, the setting as what it is JSON of."""
-    setting = json.dumps(others.pop("setting", {}), sort_keys=True)
-    numbers: dict[str, Any] = {"value": value, **{name: others.pop(name) for name in ("low", "high") if name in others}}
-    rounded = {name: None if each is None else round(float(each), 6) for name, each in numbers.items()}
-    return {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count,
-            "setting": setting, "run": 0, **rounded, **others}  # fmt: skip
+def build_row(
+    study: str, day: str, metric: str, subset: str, value: Any, count: int, *, setting: Mapping[str, Any] | None = None,
+    **columns: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Build a row of `studies`; the setting becomes JSON, and the other columns go by their names."""
+    numbers = {name: columns.pop(name) for name in ("low", "high") if name in columns} | {"value": value}
+    rounded = {name: None if number is None else round(float(number), DECIMALS) for name, number in numbers.items()}
+    return {
+        "study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count,
+        "setting": json.dumps(setting or {}, sort_keys=True), "run": 0, **rounded, **columns,
+    }  # fmt: skip
 
 
-def rows_of(
-    study: str, day: str, subset: str, about: Mapping[str, Any], numbers: pl.DataFrame | Sequence[Mapping[str, Any]]
+def build_rows(
+    study: str, day: str, subset: str, setting: Mapping[str, Any], numbers: pl.DataFrame | Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows of `studies` of numbers that have metric, value, n and perhaps low and high."""
+    """Build rows of `studies` from numbers that have metric, value, n and perhaps low and high."""
     rows = numbers.to_dicts() if isinstance(numbers, pl.DataFrame) else numbers
     return [
-        row(study, day, each["metric"], subset, each["value"], each["n"], setting=dict(about), low=each.get("low"),
-            high=each.get("high"))
-        for each in rows
+        build_row(
+            study, day, row["metric"], subset, row["value"], row["n"], setting=setting,
+            low=row.get("low"), high=row.get("high"),
+        )
+        for row in rows
     ]  # fmt: skip
 
 
-def framed(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Rows as the table `studies` has them."""
-    schema = empty("studies").schema
-    return pl.DataFrame(rows, schema=schema, orient="row") if rows else empty("studies")
+def build_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Build a frame of `studies`, in the schema of the table."""
+    return pl.DataFrame(rows, schema=empty("studies").schema, orient="row")

@@ -30,7 +30,7 @@ def run(*words: object) -> Result:
 @pytest.fixture
 def compressed(tables: Path) -> Path:
     """Eight sentences of the sample compressed by people and by two baselines, which need no model."""
-    rows = compressions.items().filter(lang="en").head(8)
+    rows = compressions.load_items().filter(lang="en").head(8)
     found = pl.concat([compressions.compress_items(rows, system, "sample", DAY) for system in SYSTEMS])
     warehouse.overwrite("compressions", warehouse.slice_of(source="sample", day=DAY), found)
     return tables

@@ -54,7 +54,7 @@ def test_run_twice(scored: object) -> None:
 def test_signatures_mark_chinese_as_extension(scored: object) -> None:
     """The signature says which model and encoder, and that a Chinese score is an extension (X-07)."""
     shipped = registry.read(in_force.SHIPPED).model_id
-    assert in_force.model_for(DAY) == shipped  # the only other one saw the sample alone
+    assert in_force.find_model_id(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
         encoder = "embedded" if lang == "en" else "characters"
@@ -236,7 +236,7 @@ def test_a_text_is_scored_once(scored: Path, monkeypatch: pytest.MonkeyPatch) ->
         "".join(json.dumps({"text": t}) + "\n" for t in (known, "Words nobody has written yet.")), encoding="utf-8"
     )
     collect.import_files([file], "mine", other)
-    monkeypatch.setattr(in_force, "model_for", lambda _: before["model_id"][0])
+    monkeypatch.setattr(in_force, "find_model_id", lambda _: before["model_id"][0])
     assert score.run(other, told.append) == 2
     assert sum(told) == 1
     both = (

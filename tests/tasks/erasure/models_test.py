@@ -90,7 +90,7 @@ def train_all(bert: Path) -> dict[str, str]:
     root, away = settings.models(), settings.home() / "mine"
     of_tables, every = commenters.read_tables().comments["text"], abstractness.read_ratings()
     kept = {
-        "counts": masked_lm.count("en", DAY),
+        "counts": masked_lm.count_corpus("en", DAY),
         "superseded counts": _superseded(),
         "adapted": masked_lm.adapt(DAY, start=str(bert)).partition("=")[2],
         "subtext": recogniser.train(DAY, changes=SUBTEXT),
@@ -119,7 +119,7 @@ def _superseded() -> str:
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
     trained = model_registry.TrainedModel(
         kind="masked_lm_en", tensors=model.tensors(), config={**model.config, "note": "older"}, data_hash="1",
-        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])), texts=masked_lm.corpus("en", DAY),
+        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])), texts=masked_lm.load_corpus("en", DAY),
         summary={}, is_promoted=False,
     )  # fmt: skip
     return model_registry.register(trained, DAY, "test")
@@ -218,7 +218,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     """Before, the words of both stand in each model that keeps any; after, hers are in no file of the home."""
     assert holders(folders, ANN) & holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
     assert "zibbleworn drondlep quaffmire" in readable(Path(folders["counts"]))  # before, behind and between
-    before = in_force.model_for(DAY)
+    before = in_force.find_model_id(DAY)
     done = run.forget(REQUEST)
     assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
     assert not [word for word in ANN if word in readable(settings.home())]
@@ -229,8 +229,8 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert set(actions.values()) == {"removed"}
     assert len(actions) == len(folders) - len(NUMBERS)
     assert not warehouse.scan("models").filter("is_promoted", pl.col("kind") != "abstractness").collect().height
-    assert masked_lm.opened("count", "en").model_id == masked_lm.SAMPLE
-    assert in_force.model_for(DAY) == in_force.load_model(None).model_id != before
+    assert masked_lm.load_model("count", "en").model_id == masked_lm.SAMPLE
+    assert in_force.find_model_id(DAY) == in_force.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(done.models, {}) if model["train_again"]]

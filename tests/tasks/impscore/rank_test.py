@@ -28,12 +28,12 @@ def sentences() -> pl.DataFrame:
 
 def test_model_and_baselines(model: str, sentences: pl.DataFrame) -> None:
     """The model stands first with means in [-1, 1]; the plain number of characters is what its rule gives by hand."""
-    found = {row["by"]: row for row in rank.rank(sentences, model).to_dicts()}
-    assert list(found) == ["implicitness", "longer", "length", "punctuation", "words"]
+    rows = {row["by"]: row for row in rank.rank(sentences, model).to_dicts()}
+    assert list(rows) == ["implicitness", "longer", "length", "punctuation", "words"]
     # "up": all three pairs rise; "down": two of three pairs fall, "bb" and "a?" tie
-    assert found["longer"]["kendall_tau"] == pytest.approx((3 / 3 + (0 - 2) / 3) / 2, abs=1e-6)
-    assert all(-1 <= row["kendall_tau"] <= 1 and -1 <= row["spearman_rho"] <= 1 for row in found.values())
-    assert {row["group_count"] for row in found.values()} == {2}
+    assert rows["longer"]["kendall_tau"] == pytest.approx((3 / 3 + (0 - 2) / 3) / 2, abs=1e-6)
+    assert all(-1 <= row["kendall_tau"] <= 1 and -1 <= row["spearman_rho"] <= 1 for row in rows.values())
+    assert {row["group_count"] for row in rows.values()} == {2}
 
 
 def test_ranks_by_implicitness(model: str, sentences: pl.DataFrame) -> None:
@@ -41,21 +41,23 @@ def test_ranks_by_implicitness(model: str, sentences: pl.DataFrame) -> None:
     scored = scoring.add_scores(sentences, "text", model).sort("group", "implicitness")
     for descending, expected in ((False, 1.0), (True, -1.0)):
         level = pl.col("implicitness").rank("ordinal", descending=descending).over("group").cast(pl.Int64)
-        mine = scored.with_columns(level=level).drop("implicitness", "signature")
-        row = rank.rank(mine, model).row(0, named=True)
+        ranked = scored.with_columns(level=level).drop("implicitness", "signature")
+        row = rank.rank(ranked, model).row(0, named=True)
         assert (row["kendall_tau"], row["spearman_rho"]) == (expected, expected)
 
 
 def test_a_group_is_scored_by_one_head(model: str, sentences: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sentence that reads like another language is scored by the head of most of its group: heads do not compare."""
-    seen: list[pl.DataFrame] = []
+    scored_frames: list[pl.DataFrame] = []
     values = scoring.score_texts
-    monkeypatch.setattr(scoring, "score_texts", lambda rows, *rest: seen.append(rows) or values(rows, *rest))
+    monkeypatch.setattr(
+        scoring, "score_texts", lambda rows, *options: scored_frames.append(rows) or values(rows, *options)
+    )
     mixed = sentences.with_columns(
         text=pl.Series(["关上门", "门开着 OK", "LOL so cold", "close it", "the door!", "冷"])
     )
     rank.rank(mixed, model)
-    assert dict(zip(seen[0]["text"], seen[0]["lang"], strict=True)) == {
+    assert dict(zip(scored_frames[0]["text"], scored_frames[0]["lang"], strict=True)) == {
         **dict.fromkeys(["关上门", "门开着 OK", "LOL so cold"], "zh"),
         **dict.fromkeys(["close it", "the door!", "冷"], "en"),
     }
@@ -63,26 +65,26 @@ def test_a_group_is_scored_by_one_head(model: str, sentences: pl.DataFrame, monk
 
 def test_chooses_the_nearest(model: str) -> None:
     """The option that is the reference itself is at distance 0 and chosen; a question about another is wrong."""
-    asked = pl.DataFrame(
+    questions = pl.DataFrame(
         {
             "reference": ["nice hat", "cold day"],
             "options": [["close the door", "nice hat", "cold day"], ["cold day", "nice soup"]],
             "answer": [1, 1],
         }
     )
-    found = rank.choose(asked, model)
-    assert found["chosen"].to_list() == [1, 0]
-    assert found["is_right"].to_list() == [True, False]
-    assert [len(d) for d in found["distances"]] == [3, 2]
-    assert found["distances"][0][1] == 0.0
-    assert (found["distances"][0][0], found["distances"][1][1]) > (0.0, 0.0)
-    assert found.drop("chosen", "distances", "is_right").equals(asked)
+    answered = rank.choose(questions, model)
+    assert answered["chosen"].to_list() == [1, 0]
+    assert answered["is_right"].to_list() == [True, False]
+    assert [len(d) for d in answered["distances"]] == [3, 2]
+    assert answered["distances"][0][1] == 0.0
+    assert (answered["distances"][0][0], answered["distances"][1][1]) > (0.0, 0.0)
+    assert answered.drop("chosen", "distances", "is_right").equals(questions)
 
 
 def test_accuracy_and_chance(model: str) -> None:
     """One of two right is 0.5; guessing among three options and two gives (1/3 + 1/2) / 2."""
     answered = pl.DataFrame({"options": [["a", "b", "c"], ["a", "b"]], "is_right": [True, False]})
-    assert rank.accuracy(answered).rows() == [
+    assert rank.measure_accuracy(answered).rows() == [
         ("pragmatic_distance", 2, 0.5),
         ("chance", 2, pytest.approx(5 / 12, abs=1e-6)),
     ]
@@ -97,9 +99,9 @@ def test_distances_of_rows(model: str) -> None:
             "other": ["nice hat", "close the door", "nice hat", None, "nice hat"],
         }
     )
-    found = rank.distances(rows, "one", "other", model)
-    assert found.columns == ["n", "one", "other", "pragmatic_distance"]
-    values = found["pragmatic_distance"].to_list()
+    measured_rows = rank.add_distances(rows, "one", "other", model)
+    assert measured_rows.columns == ["n", "one", "other", "pragmatic_distance"]
+    values = measured_rows["pragmatic_distance"].to_list()
     assert values[0] == 0.0
     assert values[1] == pytest.approx(values[2], abs=2e-6)
     assert values[1] > 0

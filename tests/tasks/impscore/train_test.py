@@ -19,32 +19,32 @@ Enlist = Callable[..., str]
 DAY = sample.DAY
 
 
-def table(name: str) -> pl.DataFrame:
-    """A table in a fixed order."""
+def load_table(name: str) -> pl.DataFrame:
+    """Load a table in a fixed order."""
     rows = warehouse.scan(name).collect()
     return rows.sort([c for c in rows.columns if rows[c].dtype != pl.List(pl.String)])
 
 
-def own_pairs(source: str = "mine", day: str = DAY) -> None:
-    """Forty pairs of one's own in the table."""
-    rows = table("completions").filter(pl.col("source") == "sample_en").head(40)
+def add_pairs(source: str = "mine", day: str = DAY) -> None:
+    """Add forty pairs that are not the sample's."""
+    rows = load_table("completions").filter(pl.col("source") == "sample_en").head(40)
     answers = rows.with_columns(
         source=pl.lit(source),
         model=pl.lit("someone"),
         completion_id=pl.col("completion_id").str.replace("^........", "00000000"),
     )
-    pairs.add(source, answers, "test")
+    pairs.add_completions(source, answers, "test")
     pairs.build(source, day)
 
 
-def trained(**changes: object) -> str:
-    """A training of profile paper, with few epochs."""
+def train_model(**changes: object) -> str:
+    """Train by profile paper, with few epochs; return the model's id."""
     promote = bool(changes.pop("promote", False))
     return train.train(DAY, profile="paper", changes={"epochs": 1, **changes}, promote=promote)
 
 
-def shipped() -> str:
-    """Id of the shipped model."""
+def get_shipped_id() -> str:
+    """Get the id of the shipped model."""
     return registry.read(in_force.SHIPPED).model_id
 
 
@@ -55,35 +55,35 @@ def test_days_are_checked_first(tables: object) -> None:
 
 
 def test_training_without_pairs(tables: object) -> None:
-    """Without pairs training is Missing and says how to bring some in."""
-    with pytest.raises(Missing, match="the table pairs is empty; bring some in first: `undertone pairs build --help`"):
+    """Without pairs training raises Missing with the command that adds pairs."""
+    with pytest.raises(Missing, match="the table pairs is empty; add pairs first: `undertone pairs build --help`"):
         train.train(DAY)
 
 
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
     """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder."""
-    known = [table(name) for name in ("models", "evaluations")]
-    model_id = trained(epochs=5)
-    assert known[0]["model_id"].to_list() == [model_id]
-    for name, before in zip(("models", "evaluations"), known, strict=True):
-        assert_frame_equal(table(name), before)
+    tables = [load_table(name) for name in ("models", "evaluations")]
+    model_id = train_model(epochs=5)
+    assert tables[0]["model_id"].to_list() == [model_id]
+    for name, before in zip(("models", "evaluations"), tables, strict=True):
+        assert_frame_equal(load_table(name), before)
     assert [p.name for p in settings.models().iterdir()] == [model_id]
 
 
 def test_other_numbers_give_another_model(imported: object, tiny_encoder: Path) -> None:
     """Another seed, or other pairs, are another model with rows of its own."""
-    first = table("models")["model_id"][0]
-    second = trained(epochs=5, seed=7)
-    own_pairs()
-    third = trained(epochs=5)
+    first = load_table("models")["model_id"][0]
+    second = train_model(epochs=5, seed=7)
+    add_pairs()
+    third = train_model(epochs=5)
     assert len({first, second, third}) == 3
-    rows = table("models")
+    rows = load_table("models")
     assert rows.filter(pl.col("model_id") == third)["data_hash"][0] != rows["data_hash"].mode()[0]
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn (X-05)."""
-    row = table("models").row(0, named=True)
+    row = load_table("models").row(0, named=True)
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"
     assert not row["is_promoted"]
@@ -92,54 +92,54 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
 
 
 def test_evaluations_have_their_baselines(imported: object) -> None:
-    """Of a model there are both accuracies by split and source, those of each epoch, and the surface baselines."""
-    numbers = table("evaluations")
-    assert numbers["model_id"].unique().to_list() == table("models")["model_id"].to_list()
+    """A model has both accuracies by split and source, those of each epoch, and the surface baselines."""
+    numbers = load_table("evaluations")
+    assert numbers["model_id"].unique().to_list() == load_table("models")["model_id"].to_list()
     assert numbers.filter(pl.col("epoch") > 0).height == 5
     final = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("epoch") == 0))
     assert {"all", "sample_en", "sample_zh"} <= set(final["subset"])
-    beside = final.filter((pl.col("split") == "test") & ~pl.col("subset").str.starts_with("matched:"))
-    assert beside["baseline"].is_not_null().all()
+    with_baseline = final.filter((pl.col("split") == "test") & ~pl.col("subset").str.starts_with("matched:"))
+    assert with_baseline["baseline"].is_not_null().all()
     assert {f"{n}_baseline" for n in ("length", "punctuation", "words", "source")} <= set(numbers["metric"])
 
 
 def test_a_model_of_the_sample_is_not_promoted(imported: object, tiny_encoder: Path) -> None:
     """A training on the sample alone is for trying out: days go on being scored by the shipped model."""
-    assert table("models")["is_promoted"].to_list() == [False]
-    assert in_force.model_for(DAY) == shipped()
+    assert load_table("models")["is_promoted"].to_list() == [False]
+    assert in_force.find_model_id(DAY) == get_shipped_id()
 
 
 def test_it_is_promoted_if_asked(imported: object, tiny_encoder: Path) -> None:
     """With `promote` it scores days although it saw the sample alone."""
-    model_id = trained(promote=True)
-    assert in_force.model_for(DAY) == model_id
+    model_id = train_model(promote=True)
+    assert in_force.find_model_id(DAY) == model_id
 
 
-def test_a_model_of_pairs_of_ones_own_is_promoted(imported: object, tiny_encoder: Path) -> None:
+def test_a_model_of_other_pairs_is_promoted(imported: object, tiny_encoder: Path) -> None:
     """A model trained on others' answers scores the day, with no need to ask."""
-    own_pairs()
-    model_id = trained()
-    assert table("models").filter(pl.col("is_promoted"))["model_id"].to_list() == [model_id]
-    assert table("models").filter(pl.col("is_promoted"))["completion_models"].to_list() == [["someone"]]
-    assert in_force.model_for(DAY) == in_force.model_for(None) == model_id
+    add_pairs()
+    model_id = train_model()
+    assert load_table("models").filter(pl.col("is_promoted"))["model_id"].to_list() == [model_id]
+    assert load_table("models").filter(pl.col("is_promoted"))["completion_models"].to_list() == [["someone"]]
+    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == model_id
 
 
 def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
     """Both models keep their rows, the last one trained is promoted, and training the first again promotes it again."""
-    first, second = (trained(seed=seed, promote=True) for seed in (1, 2))
+    first, second = (train_model(seed=seed, promote=True) for seed in (1, 2))
     assert first != second
-    assert in_force.model_for(DAY) == second
-    assert trained(seed=1, promote=True) == first == in_force.model_for(DAY)
-    assert table("models")["is_promoted"].sum() == 1
-    assert table("models").height == 3
+    assert in_force.find_model_id(DAY) == second
+    assert train_model(seed=1, promote=True) == first == in_force.find_model_id(DAY)
+    assert load_table("models")["is_promoted"].sum() == 1
+    assert load_table("models").height == 3
 
 
 def test_a_trial_does_not_take_the_place_of_a_promoted_model(imported: object, tiny_encoder: Path) -> None:
     """A model that is not promoted leaves the one in force as it is."""
-    first = trained(seed=1, promote=True)
-    second = trained(seed=2)
+    first = train_model(seed=1, promote=True)
+    second = train_model(seed=2)
     assert first != second
-    assert in_force.model_for(DAY) == first
+    assert in_force.find_model_id(DAY) == first
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_a_trial_does_not_take_the_place_of_a_promoted_model(imported: object, t
 )
 def test_model_for_a_day(tables: object, enlist: Enlist, day: str | None, expected: str) -> None:
     """A day is scored by the newest model promoted for it or before, else by the oldest; no day means the newest."""
-    known = {"fifteen": enlist("2026-11-15", 1), "ten": enlist("2026-11-10", 2)}
+    model_ids = {"fifteen": enlist("2026-11-15", 1), "ten": enlist("2026-11-10", 2)}
     enlist("2026-11-12", 3, is_promoted=False)
-    assert in_force.model_for(day) == known[expected]
+    assert in_force.find_model_id(day) == model_ids[expected]
 
 
 def test_no_model_for_a_day(tables: object) -> None:
-    """Without any model of one's own, days are scored by the shipped one."""
-    assert in_force.model_for(DAY) == in_force.model_for(None) == shipped()
+    """Without a trained model, days are scored by the shipped one."""
+    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == get_shipped_id()
 
 
 def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
@@ -172,13 +172,13 @@ def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
     folder = settings.models() / model_id
     for ref in (model_id, model_id[:12], str(folder)):
         assert in_force.load_model(ref).model_id == model_id
-    assert in_force.load_model(None).model_id == in_force.load_model(shipped()).model_id == shipped()
-    assert in_force.load_model(str(in_force.SHIPPED)).model_id == shipped()
+    assert in_force.load_model(None).model_id == in_force.load_model(get_shipped_id()).model_id == get_shipped_id()
+    assert in_force.load_model(str(in_force.SHIPPED)).model_id == get_shipped_id()
 
 
 @pytest.mark.parametrize("ref", ["0123456", "nowhere/model", "*", "..", "abc"])
 def test_models_that_are_not_there(tables: object, enlist: Enlist, ref: str) -> None:
-    """What names no model is told so, also where it looks like a pattern of names."""
+    """A ref that names no model is refused, also where it looks like a pattern of names."""
     enlist(DAY, 1)
     with pytest.raises((Missing, BadInput), match=r"no folder, and 0 models|no model here"):
         in_force.load_model(ref)
@@ -194,19 +194,19 @@ def test_a_beginning_that_two_models_share(tables: object, tmp_path: Path) -> No
 
 def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Rows of a file are trained on without the tables; twice the same rows give the same model and numbers."""
-    rows = pairs.every().head(40)
+    rows = pairs.load_all_pairs().head(40)
     before = {name: warehouse.snapshot(name) for name in ("models", "evaluations")}
-    found = [
+    results = [
         train.train_file(rows, tmp_path / name, "paper", {"epochs": 2}) for name in ("one", "two")
     ]  # fmt: skip
-    assert found[0][0] == found[1][0] == registry.read(tmp_path / "one").model_id
-    assert_frame_equal(found[0][1], found[1][1])
+    assert results[0][0] == results[1][0] == registry.read(tmp_path / "one").model_id
+    assert_frame_equal(results[0][1], results[1][1])
     assert {name: warehouse.snapshot(name) for name in before} == before
     config = registry.read(tmp_path / "one").config
     assert list(config["heads"]) == ["any"]
     assert config["heads"]["any"]["recipe"]["epochs"] == 2
-    measured = scoring.score_triples(rows, str(tmp_path / "one"))
-    accuracy = ((measured["i1"] > measured["i2"]).mean() + (measured["i1"] > measured["i3"]).mean()) / 2  # type: ignore[operator]
+    triples = scoring.score_triples(rows, str(tmp_path / "one"))
+    accuracy = ((triples["i1"] > triples["i2"]).mean() + (triples["i1"] > triples["i3"]).mean()) / 2  # type: ignore[operator]
     assert 0 <= accuracy <= 1
 
 
@@ -214,9 +214,9 @@ def test_a_head_for_each_language_with_groups(
     imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Profile undertone fits a head a language with groups; English has the pairs of languages without a head."""
-    shipped_groups = train.shipped_groups
-    monkeypatch.setattr(train, "shipped_groups", lambda lang: shipped_groups(lang).head(100))
-    rows = pl.concat([pairs.every().filter(pl.col("lang") == lang).head(20) for lang in ("en", "zh")])
+    shipped_groups = train.read_shipped_groups
+    monkeypatch.setattr(train, "read_shipped_groups", lambda lang: shipped_groups(lang).head(100))
+    rows = pl.concat([pairs.load_all_pairs().filter(pl.col("lang") == lang).head(20) for lang in ("en", "zh")])
     rows = pl.concat([rows, rows.head(1).with_columns(lang=pl.lit("ja"), pair_id=pl.lit("f" * 32))])
     model_id, numbers = train.train_file(rows, tmp_path / "m", "undertone", {"epochs": 2})
     model = registry.read(tmp_path / "m")
@@ -224,14 +224,14 @@ def test_a_head_for_each_language_with_groups(
     assert model.config["profile"] == "undertone"
     subsets = set(numbers["subset"])
     assert {"groups:en", "groups:zh", "head:en", "head:zh", "all"} <= subsets
-    whole = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("subset") == "all"))
-    assert whole["pair_count"].sum() == 41
+    accuracies = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("subset") == "all"))
+    assert accuracies["pair_count"].sum() == 41
     taus = numbers.filter(pl.col("metric") == "kendall_tau")
     assert set(taus["baseline_name"]) == {"words"}
 
 
 @pytest.mark.parametrize(
-    ("chosen", "head", "expected"),
+    ("encoder_setting", "head", "expected"),
     [
         (None, "zh", "characters"),
         (None, "en", "embedded"),
@@ -240,62 +240,64 @@ def test_a_head_for_each_language_with_groups(
         ("/some/folder", "en", "/some/folder"),
     ],
 )
-def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, chosen: str | None, head: str, expected: str) -> None:
+def test_encoder_of_a_head(
+    monkeypatch: pytest.MonkeyPatch, encoder_setting: str | None, head: str, expected: str
+) -> None:
     """Chinese has n-grams in place of the embedded encoder, which knows no Chinese; one that is set serves all."""
-    if chosen:
-        monkeypatch.setenv("UNDERTONE_ENCODER", chosen)
-    assert train.encoder_for(head) == expected
+    if encoder_setting:
+        monkeypatch.setenv("UNDERTONE_ENCODER", encoder_setting)
+    assert train.choose_encoder(head) == expected
 
 
-def test_groups_of_ones_own(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Groups from a file take the place of the shipped ones, by the language of their script."""
     path = tmp_path / "g.jsonl"
     lines = [
         {"group": f"g{n}", "sentences": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)]} for n in range(9)
     ]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    rows = pairs.every().head(30)
+    rows = pairs.load_all_pairs().head(30)
     _, numbers = train.train_file(rows, tmp_path / "m", "undertone", {"epochs": 1}, [path])
     assert list(registry.read(tmp_path / "m").config["heads"]) == ["en", "zh"]
     taus = numbers.filter(pl.col("metric") == "kendall_tau")
     counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
-    assert counts == {"groups:en": 9, "groups:zh": train.shipped_groups("zh")["group"].n_unique()}
+    assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after its second epoch, a training begun again goes on with the third and ends with the same model."""
-    save, kept = checkpoint.save, []
+    """A training that was killed after its second epoch resumes with the third and ends with the same model."""
+    save, epoch_counts = checkpoint.save, []
 
     def save_and_kill(path: Path, tensors: Any, facts: dict[str, Any]) -> None:
         save(path, tensors, facts)
-        kept.append(len(facts["history"]))
-        if kept == [1, 2]:
+        epoch_counts.append(len(facts["history"]))
+        if epoch_counts == [1, 2]:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(checkpoint, "save", save_and_kill)
     with pytest.raises(KeyboardInterrupt):
-        trained(epochs=5, seed=9)
-    again = trained(epochs=5, seed=9)
-    assert kept == [1, 2, 3, 4, 5]
+        train_model(epochs=5, seed=9)
+    model_id = train_model(epochs=5, seed=9)
+    assert epoch_counts == [1, 2, 3, 4, 5]
     for state in (settings.home() / "scratch" / "training").iterdir():
         state.unlink()
-    assert trained(epochs=5, seed=9) == again
-    assert kept == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
+    assert train_model(epochs=5, seed=9) == model_id
+    assert epoch_counts == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
 
 
 def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Measured again from its folder, a model has the numbers it was published with."""
-    rows = pairs.every().head(60)
+    rows = pairs.load_all_pairs().head(60)
     _, numbers = train.train_file(rows, tmp_path / "m", "paper", {"epochs": 2})
-    again = train.evaluate(rows, str(tmp_path / "m"))
+    evaluations = train.evaluate(rows, str(tmp_path / "m"))
     key = ["metric", "split", "subset"]
-    both = numbers.filter(pl.col("epoch") == 0).join(again, on=key, how="full", suffix="_again")
-    assert both["value"].null_count() == both["value_again"].null_count() == 0
-    assert both["value"].to_list() == pytest.approx(both["value_again"].to_list(), abs=1e-5)
+    numbers_twice = numbers.filter(pl.col("epoch") == 0).join(evaluations, on=key, how="full", suffix="_again")
+    assert numbers_twice["value"].null_count() == numbers_twice["value_again"].null_count() == 0
+    assert numbers_twice["value"].to_list() == pytest.approx(numbers_twice["value_again"].to_list(), abs=1e-5)
 
 
 def test_headline() -> None:
-    """The two accuracies of the test part over all pairs; of whatever part there is where nothing is kept for test."""
+    """The headline has both accuracies of the test split over all pairs, or of another split if there is no test."""
     rows = pl.DataFrame(
         {
             "metric": [
@@ -311,60 +313,60 @@ def test_headline() -> None:
         }
     )
     expected = {"accuracy": 0.9, "implicitness_accuracy": 0.9, "pragmatics_accuracy": 0.8}
-    assert train.headline(rows) == expected
+    assert train.select_headline(rows) == expected
     only = rows.filter(pl.col("split") == "train").with_columns(baseline=pl.lit(0.7))
-    assert train.headline(only)["accuracy"] == 0.99
+    assert train.select_headline(only)["accuracy"] == 0.99
 
 
 def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Where all pairs were trained on, headline and overview are of the training part, baselines beside."""
-    rows = pairs.every().head(40).with_columns(split=pl.lit("train"))
+    """Where all pairs were trained on, headline and summary are of the training split, with baselines."""
+    rows = pairs.load_all_pairs().head(40).with_columns(split=pl.lit("train"))
     train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
     numbers = train.evaluate(rows, str(tmp_path / "m"))
-    assert train.headline(numbers)["accuracy"] is not None
-    assert train.overview(numbers)["split"].unique().to_list() == ["train"]
-    assert train.overview(numbers).row(0, named=True)["n"] == 40
-    assert train.overview(numbers)["baseline"][0] is not None
+    assert train.select_headline(numbers)["accuracy"] is not None
+    assert train.summarize_evaluations(numbers)["split"].unique().to_list() == ["train"]
+    assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 40
+    assert train.summarize_evaluations(numbers)["baseline"][0] is not None
 
 
 def test_pairs_a_model_was_not_trained_on_are_all_test(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Whatever their splits are called, pairs that a model has not seen are measured together, as test."""
-    rows = pairs.every().head(40).with_columns(split=pl.lit("train"))
+    rows = pairs.load_all_pairs().head(40).with_columns(split=pl.lit("train"))
     train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
     numbers = train.evaluate(rows.head(30), str(tmp_path / "m"))
     assert numbers["split"].unique().to_list() == ["test"]
-    assert train.overview(numbers).row(0, named=True)["n"] == 30
+    assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 30
 
 
 def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: Path) -> None:
     """A Euclidean variant cannot score days, so it does not become the model of the day."""
-    own_pairs()
+    add_pairs()
     for promote in (False, True):
-        trained(implicitness="euclidean", promote=promote)
-        assert in_force.model_for(DAY) == shipped()
-    assert trained(pragmatics="cosine") == in_force.model_for(DAY)
+        train_model(implicitness="euclidean", promote=promote)
+        assert in_force.find_model_id(DAY) == get_shipped_id()
+    assert train_model(pragmatics="cosine") == in_force.find_model_id(DAY)
 
 
-def test_a_folder_is_read_anew(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Trained again into its folder, a model scores by its new weights in the same process."""
-    rows, text = pairs.every().head(20), pl.DataFrame({"text": ["nice hat"]})
-    found = []
+def test_a_replaced_folder_is_loaded_again(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """TrainedModel again into its folder, a model scores by its new weights in the same process."""
+    rows, text = pairs.load_all_pairs().head(20), pl.DataFrame({"text": ["nice hat"]})
+    scores = []
     for seed in (1, 2):
         train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1, "seed": seed})
-        found.append(scoring.add_scores(text, "text", str(tmp_path / "m"))["implicitness"][0])
-    assert found[0] != found[1]
+        scores.append(scoring.add_scores(text, "text", str(tmp_path / "m"))["implicitness"][0])
+    assert scores[0] != scores[1]
 
 
 def test_split_of_a_profile() -> None:
     """Each profile has its split, and an unknown one is BadInput."""
-    assert [train.split_of(p) for p in ("paper", "official", "undertone")] == ["paper", "official", "grouped"]
+    assert [train.choose_split(p) for p in ("paper", "official", "undertone")] == ["paper", "official", "grouped"]
     with pytest.raises(BadInput, match="no profile 'papr'"):
-        train.split_of("papr")
+        train.choose_split("papr")
 
 
 def test_hash_of_rows() -> None:
-    """Rows are known by their values and order; a table beside them counts too."""
-    one = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
-    assert train.hash_of(one) == train.hash_of(one.clone())
-    others = [one.reverse(), one.with_columns(b=pl.lit(3)), one.head(1)]
-    assert len({train.hash_of(f) for f in (one, *others)} | {train.hash_of(one, one)}) == 5
+    """The hash depends on values, their order, and each further frame."""
+    rows = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
+    assert train.hash_in_order(rows) == train.hash_in_order(rows.clone())
+    changed_frames = [rows.reverse(), rows.with_columns(b=pl.lit(3)), rows.head(1)]
+    assert len({train.hash_in_order(f) for f in (rows, *changed_frames)} | {train.hash_in_order(rows, rows)}) == 5

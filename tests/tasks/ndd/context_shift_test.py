@@ -1,4 +1,4 @@
-"""The shift of comments in their contexts: what is written to `scores`, and how it is held against other measures."""
+"""The context shift of comments: the rows of `scores`, and its correlation with other scores."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import compressions, context_shift, masked_lm
-from pipeline.tasks.ndd.context_shift import METRIC, beside, frame, related, score_day
+from pipeline.tasks.ndd.context_shift import METRIC, add_context_shift, correlate_day, join_scores, score_day
 from tests.support.filled import DAY as DATE
 from tests.support.filled import filled
 
@@ -30,45 +30,45 @@ def comments(tables: Path) -> pl.DataFrame:
         {"comment_id": "zh", "text": ZH, "context": "他迟到了一小时", "lang": "zh"},
         {"comment_id": "alone", "text": EN, "context": "", "lang": "en"},
     )
-    put(rows)
+    write_comments(rows)
     return rows
 
 
 @pytest.fixture
-def many(tables: Path) -> pl.DataFrame:
+def thread_comments(tables: Path) -> pl.DataFrame:
     """Sixteen comments of two sources and four threads, the longer ones last, with implicitness but no subtext."""
     del tables
     rows = filled("comments", *(
-        {"comment_id": f"c{at:02d}", "thread_id": f"t{at % 4}", "source": f"s{at % 2}", "lang": "en",
-         "text": " ".join(["it", *WORDS[: at // 2 + 1]]), "context": "the bus was late"}
-        for at in range(16)
+        {"comment_id": f"c{number:02d}", "thread_id": f"t{number % 4}", "source": f"s{number % 2}", "lang": "en",
+         "text": " ".join(["it", *WORDS[: number // 2 + 1]]), "context": "the bus was late"}
+        for number in range(16)
     ))  # fmt: skip
-    put(rows)
-    scores("implicitness", {f"c{at:02d}": at / 16 for at in range(16)}, rows)
+    write_comments(rows)
+    add_scores("implicitness", {f"c{number:02d}": number / 16 for number in range(16)}, rows)
     score_day(DAY)
     return rows
 
 
-def put(rows: pl.DataFrame) -> None:
-    """Comments of the day."""
+def write_comments(rows: pl.DataFrame) -> None:
+    """Write comments of the day."""
     warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
 
 
-def scores(metric: str, values: dict[str, float], rows: pl.DataFrame, model: str = "m") -> None:
-    """Scores of the day's comments by another metric, beside those that are there."""
-    mine = rows.filter(pl.col("comment_id").is_in([*values])).select(
+def add_scores(metric: str, values: dict[str, float], rows: pl.DataFrame, model: str = "m") -> None:
+    """Add scores of the day's comments by another metric."""
+    new_rows = rows.filter(pl.col("comment_id").is_in([*values])).select(
         *KEY, "text_hash", metric=pl.lit(metric), model_id=pl.lit(model), signature=pl.lit("sig|test|1"),
         value=pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64),
     )  # fmt: skip
     columns = TABLES["scores"].schema.column_names()
     warehouse.replace(
         "scores", warehouse.slice_of(day=DAY),
-        lambda present: pl.concat([present.select(columns), mine.lazy().select(columns)]),
+        lambda present: pl.concat([present.select(columns), new_rows.lazy().select(columns)]),
     )  # fmt: skip
 
 
-def scored() -> pl.DataFrame:
-    """All scores, in order."""
+def load_scores() -> pl.DataFrame:
+    """Load all scores, sorted."""
     return warehouse.scan("scores").sort("comment_id", "metric", "model_id").collect()
 
 
@@ -78,25 +78,30 @@ def test_a_frame_comes_back_with_the_shift() -> None:
         "id": range(6), "text": [EN, EN, ZH, None, "\u202e[MASK] =1+1", " "],
         "context": ["The bus was late.", None, "他迟到了", "so", "<b>{0}</b>", "so"], "signature": ["old"] * 6,
     })  # fmt: skip
-    told: list[int] = []
-    found = frame(rows, done=told.append)
-    assert found.columns == ["id", "text", "context", METRIC, "signature"]
-    assert found.select("id", "text", "context").equals(rows.select("id", "text", "context"))
-    shift = found[METRIC].to_list()
+    progress: list[int] = []
+    scored = add_context_shift(rows, on_progress=progress.append)
+    assert scored.columns == ["id", "text", "context", METRIC, "signature"]
+    assert scored.select("id", "text", "context").equals(rows.select("id", "text", "context"))
+    shift = scored[METRIC].to_list()
     assert shift[1] == 0
-    assert all(0 < shift[at] <= 1 for at in (0, 2, 4))
+    assert all(0 < shift[row] <= 1 for row in (0, 2, 4))
     assert shift[3] is shift[5] is None
-    assert [each is None for each in found["signature"]] == [False, False, False, True, False, True]
-    assert found["signature"][0].startswith("context_shift|count:")
-    assert f"cache:{context_shift.CACHE}|divergence:hellinger" in found["signature"][0]
-    assert found["signature"][0] != found["signature"][2]
-    assert sum(told) == 6
+    assert [signature is None for signature in scored["signature"]] == [False, False, False, True, False, True]
+    assert scored["signature"][0].startswith("context_shift|count:")
+    assert f"cache:{context_shift.CACHE}|divergence:hellinger" in scored["signature"][0]
+    assert scored["signature"][0] != scored["signature"][2]
+    assert sum(progress) == 6
 
 
 def test_an_empty_frame_stays_empty() -> None:
     """No rows, with the columns that rows would have."""
     rows = pl.DataFrame(schema={"text": pl.String, "context": pl.String})
-    assert frame(rows).schema == {"text": pl.String, "context": pl.String, METRIC: pl.Float64, "signature": pl.String}
+    assert add_context_shift(rows).schema == {
+        "text": pl.String,
+        "context": pl.String,
+        METRIC: pl.Float64,
+        "signature": pl.String,
+    }
 
 
 def test_a_day_is_scored(comments: pl.DataFrame) -> None:
@@ -104,12 +109,12 @@ def test_a_day_is_scored(comments: pl.DataFrame) -> None:
     later = filled("comments", {"comment_id": "later", "text": EN, "context": "so", "day": DATE.replace(day=20)})
     warehouse.overwrite("comments", warehouse.slice_of(day="2026-11-20"), later)
     assert score_day(DAY) == 3
-    rows = scored()
+    rows = load_scores()
     TABLES["scores"].schema.validate(rows)
     assert rows["comment_id"].to_list() == ["alone", "en", "zh"]
     assert rows["value"][0] == 0
     assert rows["value"].is_between(0, 1).all()
-    expected = frame(comments.sort("comment_id"))
+    expected = add_context_shift(comments.sort("comment_id"))
     assert rows["value"].to_list() == expected[METRIC].to_list()
     assert rows["signature"].to_list() == expected["signature"].to_list()
     assert set(rows["model_id"]) == {masked_lm.SAMPLE}
@@ -119,72 +124,74 @@ def test_a_day_is_scored(comments: pl.DataFrame) -> None:
 def test_a_day_without_comments() -> None:
     """Nothing is written, and nothing is related."""
     assert score_day(DAY) == 0
-    assert related(DAY).height == 0
+    assert correlate_day(DAY).height == 0
 
 
 def test_scoring_again_replaces_its_own_rows_alone(comments: pl.DataFrame, tmp_path: Path) -> None:
-    """The same twice is the same; a comment that is gone loses its row; other metrics and models keep theirs."""
-    scores("implicitness", {"en": 0.5, "zh": 1.5}, comments)
+    """Scoring twice gives the same rows; a deleted comment loses its row; other metrics and models keep theirs."""
+    add_scores("implicitness", {"en": 0.5, "zh": 1.5}, comments)
     score_day(DAY)
-    before = scored()
+    before = load_scores()
     score_day(DAY)
-    assert scored().equals(before)
+    assert load_scores().equals(before)
     assert before.filter(metric="implicitness")["value"].to_list() == [0.5, 1.5]
     masked_lm.count_file([EN, "The bus was late."], tmp_path / "counts")
     score_day(DAY, str(tmp_path / "counts"))
-    assert scored().filter(pl.col("model_id") == masked_lm.SAMPLE).height == 3
-    assert scored().height == before.height + 3
-    put(comments.filter(pl.col("comment_id") != "zh"))
+    assert load_scores().filter(pl.col("model_id") == masked_lm.SAMPLE).height == 3
+    assert load_scores().height == before.height + 3
+    write_comments(comments.filter(pl.col("comment_id") != "zh"))
     score_day(DAY)
-    rows = scored().filter(pl.col("model_id") == masked_lm.SAMPLE)
+    rows = load_scores().filter(pl.col("model_id") == masked_lm.SAMPLE)
     assert rows.select("comment_id", "metric").rows() == [("alone", METRIC), ("en", METRIC)]
-    assert scored().filter(metric="implicitness").height == 2
+    assert load_scores().filter(metric="implicitness").height == 2
 
 
 def test_comments_beside_their_other_scores(comments: pl.DataFrame) -> None:
     """Those in a context with all that is known of them; of two models the one whose id comes last."""
     score_day(DAY)
-    scores("implicitness", {"en": 0.25, "alone": 1.0}, comments, "a")
-    scores("implicitness", {"en": 0.75}, comments, "b")
-    rows = beside(DAY, [masked_lm.SAMPLE])
+    add_scores("implicitness", {"en": 0.25, "alone": 1.0}, comments, "a")
+    add_scores("implicitness", {"en": 0.75}, comments, "b")
+    rows = join_scores(DAY, [masked_lm.SAMPLE])
     assert rows.columns == ["source", "thread_id", METRIC, "implicitness", "subtext", "word_count"]
-    shift = dict(scored().filter(metric=METRIC).select("comment_id", "value").iter_rows())
+    shift = dict(load_scores().filter(metric=METRIC).select("comment_id", "value").iter_rows())
     assert sorted(rows.select(METRIC, "implicitness", "subtext", "word_count").rows()) == sorted([
         (shift["en"], 0.75, None, 6), (shift["zh"], None, None, 4),
     ])  # fmt: skip
-    assert beside(DAY, ["another"]).height == 0
+    assert join_scores(DAY, ["another"]).height == 0
 
 
-def test_how_the_shift_goes_with_others(many: pl.DataFrame) -> None:
+def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     """Spearman's as `metrics.commenting.correlation` gives it, over all and by source; the unknown has no row."""
-    rows = related(DAY)
+    rows = correlate_day(DAY)
     TABLES["studies"].schema.validate(rows)
     assert set(rows["study"]) == {"context_shift"}
     assert set(rows["subset"]) == {"all", "s0", "s1"}
-    told = rows.with_columns(other=pl.col("setting").str.json_decode(pl.Struct({"other": pl.String})).struct[0])
-    every = beside(DAY, [masked_lm.SAMPLE])
-    assert every.height == many.height == 16
-    row = told.filter(subset="all", other="implicitness", metric="spearman").row(0, named=True)
-    expected = correlate(every[METRIC], every["implicitness"], every["thread_id"])
+    correlations = rows.with_columns(other=pl.col("setting").str.json_decode(pl.Struct({"other": pl.String})).struct[0])
+    comments = join_scores(DAY, [masked_lm.SAMPLE])
+    assert comments.height == thread_comments.height == 16
+    row = correlations.filter(subset="all", other="implicitness", metric="spearman").row(0, named=True)
+    expected = correlate(comments[METRIC], comments["implicitness"], comments["thread_id"])
     assert expected.spearman is not None
     assert (row["value"], row["row_count"]) == (round(expected.spearman, 6), 16)
     assert row["low"] <= row["value"] <= row["high"]
-    assert told.filter(subset="all", other="word_count", metric="spearman")["value"].item() < 0  # the first word counts
-    assert told.filter(subset="s1", other="implicitness", metric="spearman")["row_count"].item() == 8
-    assert set(told["other"].drop_nulls()) == {"implicitness", "word_count"}
-    assert not told.filter(other="word_count", metric="partial").height
-    quantiles = told.filter(pl.col("metric").str.starts_with("q"), subset="all").sort("metric")
+    assert (
+        correlations.filter(subset="all", other="word_count", metric="spearman")["value"].item() < 0
+    )  # the first word counts
+    assert correlations.filter(subset="s1", other="implicitness", metric="spearman")["row_count"].item() == 8
+    assert set(correlations["other"].drop_nulls()) == {"implicitness", "word_count"}
+    assert not correlations.filter(other="word_count", metric="partial").height
+    quantiles = correlations.filter(pl.col("metric").str.starts_with("q"), subset="all").sort("metric")
     assert quantiles["metric"].to_list() == [f"q{share:03d}" for share in range(0, 101, 5)]
     assert quantiles["value"].is_sorted()
-    assert (quantiles["value"][0], quantiles["value"][-1]) == (every[METRIC].min(), every[METRIC].max())
+    assert (quantiles["value"][0], quantiles["value"][-1]) == (comments[METRIC].min(), comments[METRIC].max())
 
 
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("thread_comments")
 def test_related_rows_replace_those_before() -> None:
-    """Put twice they stand once; each setting is JSON."""
-    rows = related(DAY)
+    """Rows written twice are there once, and each setting is JSON."""
+    rows = correlate_day(DAY)
     for _ in range(2):
-        compressions.put("context_shift", rows, DAY)
-    found = warehouse.scan("studies").collect()
-    assert found.height == rows.height
-    assert all(isinstance(json.loads(each), dict) for each in found["setting"])
+        compressions.replace_study("context_shift", rows, DAY)
+    stored = warehouse.scan("studies").collect()
+    assert stored.height == rows.height
+    assert all(isinstance(json.loads(setting), dict) for setting in stored["setting"])

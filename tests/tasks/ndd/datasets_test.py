@@ -1,4 +1,4 @@
-"""Compression of sentences as tasks: data sets, and compressions measured beside what reads no word."""
+"""Data sets of sentence compression, and compressions measured beside the baselines."""
 
 import json
 from pathlib import Path
@@ -14,40 +14,46 @@ ROWS = [
 ]
 
 
-def written(path: Path, rows: list[dict[str, object]]) -> Path:
-    """Rows a line."""
+def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
+    """Write rows, one a line."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
-    """Who keeps what people keep has F1 1 and no difference in ratio; the baselines stand below."""
-    data = written(tmp_path / "data.jsonl", ROWS)
+    """Keeping what people keep has F1 1 and no difference in ratio; the baselines follow."""
+    data = write_rows(tmp_path / "data.jsonl", ROWS)
     rows = datasets.read(data).rows
-    found = datasets.measured(rows, datasets.predicted(data, rows))
-    told = {(row["by"], row["metric"]): row["value"] for row in found.iter_rows(named=True)}
-    assert told["answers", "f1_macro"] == 1
-    assert told["answers", "ratio_delta"] == 0
-    assert told["unedited", "ratio"] == 1
-    assert told["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
-    assert datasets.shown(found)["by"].to_list() == ["answers", "unedited", "drop_head", "drop_tail", "random"]
+    numbers = datasets.measure(rows, datasets.read_predictions(data, rows))
+    values = {(row["by"], row["metric"]): row["value"] for row in numbers.iter_rows(named=True)}
+    assert values["answers", "f1_macro"] == 1
+    assert values["answers", "ratio_delta"] == 0
+    assert values["unedited", "ratio"] == 1
+    assert values["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
+    assert datasets.summarize_measures(numbers)["by"].to_list() == [
+        "answers",
+        "unedited",
+        "drop_head",
+        "drop_tail",
+        "random",
+    ]
     assert datasets.read(data, split="test").rows.height == 1
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     """Another format, another part, other sentences and too few of them are named."""
-    data = written(tmp_path / "data.jsonl", ROWS)
+    data = write_rows(tmp_path / "data.jsonl", ROWS)
     rows = datasets.read(data).rows
     with pytest.raises(BadInput, match="no source 'bnc'; there are own, google, broadcast, colloquial"):
         datasets.read(data, "bnc")
     with pytest.raises(BadInput, match="no rows of the part 'dev'; there are test, train"):
         datasets.read(data, split="dev")
-    few = written(tmp_path / "few.jsonl", ROWS[:1])
-    with pytest.raises(BadInput, match=r"few.jsonl: expected 2 sentences, as the data has, found 1"):
-        datasets.predicted(few, rows)
-    other = written(tmp_path / "other.jsonl", [ROWS[0], {**ROWS[1], "words": ["we", "never", "wait"]}])
+    short = write_rows(tmp_path / "few.jsonl", ROWS[:1])
+    with pytest.raises(BadInput, match=r"few.jsonl: expected 2 sentences, as in the data, found 1"):
+        datasets.read_predictions(short, rows)
+    different = write_rows(tmp_path / "other.jsonl", [ROWS[0], {**ROWS[1], "words": ["we", "never", "wait"]}])
     with pytest.raises(BadInput, match="row 2: expected the words of 'we really wait', found 'we never wait'"):
-        datasets.predicted(other, rows)
-    none = written(tmp_path / "none.jsonl", [ROWS[0], {**ROWS[1], "kept": [False, False, False]}])
+        datasets.read_predictions(different, rows)
+    unusable = write_rows(tmp_path / "none.jsonl", [ROWS[0], {**ROWS[1], "kept": [False, False, False]}])
     with pytest.raises(BadInput, match=r"none.jsonl:2: nothing_kept; expected a compression of each sentence"):
-        datasets.predicted(none, rows)
+        datasets.read_predictions(unusable, rows)

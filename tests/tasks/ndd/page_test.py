@@ -1,4 +1,4 @@
-"""The page about NDD out of the tables: it shows what there is, and names of others stay text."""
+"""The page about NDD: it shows what the tables have, and foreign text stays text."""
 
 import json
 from pathlib import Path
@@ -26,32 +26,32 @@ def compressed(tables: Path) -> None:
     del tables
     rows = [
         {"source": "notes", "item_id": f"i{number}", "lang": "en", "system": system, "words": WORDS, "rounds": rounds,
-         "ratio": rounds.count(0) / 5, "signature": signed}
+         "ratio": rounds.count(0) / 5, "signature": signature}
         for number in range(2)
-        for system, rounds, signed in (
+        for system, rounds, signature in (
             ("gold", [0, 0, 1, 0, 1], "gold"), ("head", [1, 1, 0, 0, 0], "head"),
             ("fast_ndd", [1, 0, 2, 0, 1], f"compression:fast_ndd|{HOSTILE}"),
             ("ndd", [1, 1, 2, 0, 0], "compression:ndd|count:1"),
         )
     ]  # fmt: skip
     warehouse.overwrite("compressions", warehouse.slice_of(source="notes", day=DAY), filled("compressions", *rows))
-    compressions.put("compression", compressions.measured("notes", DAY), DAY)
+    compressions.replace_study("compression", compressions.measure("notes", DAY), DAY)
 
 
-def put(study: str, *rows: dict[str, Any]) -> None:
-    """Rows of a study, with what their settings say as a dictionary."""
-    told = ({**row, "setting": json.dumps(row.get("setting", {})), "study": study, "day": DATE} for row in rows)
-    compressions.put(study, filled("studies", *told), DAY)
+def write_study(study: str, *rows: dict[str, Any]) -> None:
+    """Write rows of a study, with settings given as dictionaries."""
+    filled_rows = ({**row, "setting": json.dumps(row.get("setting", {})), "study": study, "day": DATE} for row in rows)
+    compressions.replace_study(study, filled("studies", *filled_rows), DAY)
 
 
-def page(day: str = DAY) -> str:
-    """The page's text."""
+def load_page(day: str = DAY) -> str:
+    """Load the page's text."""
     return Path(ndd_page.write(day)).read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("tables")
 def test_nothing_makes_no_page(home: Path) -> None:
-    """Without a number it is said what to run, and no file is left."""
+    """Without numbers the error names the command to run, and no file is written."""
     with pytest.raises(Missing, match=f"nothing of NDD on {DAY}: `undertone ndd measure --day {DAY}`"):
         ndd_page.write(DAY)
     assert not (home / "reports").exists()
@@ -62,12 +62,12 @@ def test_a_page_of_compressions(home: Path) -> None:
     """It stands among the reports, with the systems, a warning where counts answered, and what was not measured."""
     path = ndd_page.write(DAY)
     assert Path(path) == home / "reports" / f"ndd-{DAY}.html"
-    text = page()
+    text = load_page()
     assert text.startswith("<!doctype html>") or text.lower().startswith("<!doctype")
     assert "notes" in text
     assert "Mechanics only: counts of two neighbours, no result." in text
     assert "Not measured, so that this page says nothing of it" in text
-    assert page() == text
+    assert load_page() == text
     with pytest.raises(Missing):
         ndd_page.write("2026-11-20")
 
@@ -75,7 +75,7 @@ def test_a_page_of_compressions(home: Path) -> None:
 @pytest.mark.usefixtures("compressed")
 def test_words_of_others_stay_text() -> None:
     """Neither markup nor a template's braces in words or signatures are run; all of them are shown."""
-    text = page()
+    text = load_page()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in text
@@ -84,77 +84,77 @@ def test_words_of_others_stay_text() -> None:
 
 @pytest.mark.usefixtures("compressed")
 def test_inputs_are_the_tables() -> None:
-    """Numbers, significance, positions and sentences as they are there; what is not there is None."""
-    told = ndd_page.inputs(DAY)
-    assert told.compressions is not None
-    assert told.compressions.filter(by="head", metric="ratio").select("source", "lang", "value", "n").rows() == [
+    """Inputs are the numbers, significance, positions and sentences of the tables; absent parts are None."""
+    inputs = ndd_page.load_inputs(DAY)
+    assert inputs.compressions is not None
+    assert inputs.compressions.filter(by="head", metric="ratio").select("source", "lang", "value", "n").rows() == [
         ("notes", "en", 0.6, 2)
     ]
-    assert told.significance is not None
-    assert set(told.significance.select("one", "other").iter_rows()) == {("fast_ndd", "head"), ("ndd", "head")}
-    assert told.significance["p"].is_between(0, 1).all()
-    assert told.positions is not None
-    assert set(told.positions["system"]) == {"gold", "fast_ndd", "ndd"}
-    assert told.examples is not None
-    assert [(row["system"], row["words"], row["gold"]) for row in told.examples] == [
+    assert inputs.significance is not None
+    assert set(inputs.significance.select("one", "other").iter_rows()) == {("fast_ndd", "head"), ("ndd", "head")}
+    assert inputs.significance["p"].is_between(0, 1).all()
+    assert inputs.positions is not None
+    assert set(inputs.positions["system"]) == {"gold", "fast_ndd", "ndd"}
+    assert inputs.examples is not None
+    assert [(row["system"], row["words"], row["gold"]) for row in inputs.examples] == [
         ("ndd", WORDS, [True, True, False, True, False])
     ] * 2
-    assert sorted(told.signatures) == [f"compression:fast_ndd|{HOSTILE}", "compression:ndd|count:1"]
-    assert told.explained is not None
-    assert len(told.explained) == sum(len(case.edits) for case in CASES)
-    for one in told.explained:
-        shares = sum(row["divergence"] * row["weight"] for row in one["rows"])
-        assert one["value"] == pytest.approx(shares)
+    assert sorted(inputs.signatures) == [f"compression:fast_ndd|{HOSTILE}", "compression:ndd|count:1"]
+    assert inputs.explained is not None
+    assert len(inputs.explained) == sum(len(case.edits) for case in CASES)
+    for explained_case in inputs.explained:
+        shares = sum(row["divergence"] * row["weight"] for row in explained_case["rows"])
+        assert explained_case["value"] == pytest.approx(shares)
     for name in ("ratios", "tests", "overlap", "distributions", "pruning", "predicates", "shift", "human"):
-        assert getattr(told, name) is None, name
+        assert getattr(inputs, name) is None, name
 
 
 @pytest.mark.usefixtures("tables")
 def test_every_study_has_its_part() -> None:
     """Of each the rows that its table shows; the rest of a page's parts is named as missing."""
     numbers = {"value": 0.5, "low": 0.25, "high": 0.75, "row_count": 8}
-    about = {"measure": "ndd", "model": "count:1"}
-    put(
-        "similarity", {**numbers, "subset": "lemma", "metric": "pearson", "setting": {**about, "test": "lemma"}},
-        {**numbers, "subset": "overlap>0.8", "metric": "pearson", "setting": {**about, "test": "supervised"}},
-        {**numbers, "subset": "overlap=1", "metric": "pearson", "setting": {**about, "test": "supervised"}},
-        {**numbers, "subset": "overlap=0", "metric": "pearson", "setting": {**about, "test": "supervised"}},
-        *({**numbers, "subset": f"lemma:{label}", "metric": f"q{share:03d}", "setting": {**about, "test": "lemma"}}
+    setting = {"measure": "ndd", "model": "count:1"}
+    write_study(
+        "similarity", {**numbers, "subset": "lemma", "metric": "pearson", "setting": {**setting, "test": "lemma"}},
+        {**numbers, "subset": "overlap>0.8", "metric": "pearson", "setting": {**setting, "test": "supervised"}},
+        {**numbers, "subset": "overlap=1", "metric": "pearson", "setting": {**setting, "test": "supervised"}},
+        {**numbers, "subset": "overlap=0", "metric": "pearson", "setting": {**setting, "test": "supervised"}},
+        *({**numbers, "subset": f"lemma:{label}", "metric": f"q{share:03d}", "setting": {**setting, "test": "lemma"}}
           for label in ("positive", "negative") for share in range(0, 101, 5)),
     )  # fmt: skip
-    put("pruning", *(
+    write_study("pruning", *(
         {**numbers, "subset": reading, "metric": "depth_1", "setting": {"system": "ndd", "threshold": 1.0}}
         for reading in ("one", "several")
     ))  # fmt: skip
-    put("predicates", {**numbers, "subset": "verbs", "metric": "map", "setting": {**about, "edit": "delete"}})
-    put(
+    write_study("predicates", {**numbers, "subset": "verbs", "metric": "map", "setting": {**setting, "edit": "delete"}})
+    write_study(
         "context_shift", {**numbers, "subset": "all", "metric": "spearman", "setting": {"other": "subtext"}},
         *({**numbers, "subset": "all", "metric": f"q{share:03d}"} for share in range(0, 101, 5)),
     )  # fmt: skip
-    put(
+    write_study(
         "compression",
         {**numbers, "subset": "notes:human", "metric": "syntax", "setting": {"system": "ndd"}},
         {**numbers, "subset": "notes:en:thresholds", "metric": "f1_macro",
          "setting": {"system": "fast_ndd", "threshold": 1.0, "longest": 5}},
     )  # fmt: skip
-    told = ndd_page.inputs(DAY)
-    heights = {name: getattr(told, name).height for name in (
+    inputs = ndd_page.load_inputs(DAY)
+    heights = {name: getattr(inputs, name).height for name in (
         "tests", "overlap", "distributions", "pruning", "predicates", "shift", "shift_values", "human", "ratios",
     )}  # fmt: skip
     assert heights == {
         "tests": 1, "overlap": 3, "distributions": 42, "pruning": 1, "predicates": 1, "shift": 1, "shift_values": 21,
         "human": 1, "ratios": 1,
     }  # fmt: skip
-    assert told.overlap is not None
-    assert sorted(told.overlap["threshold"]) == [-1.0, 0.8, 1.0]
-    assert told.distributions is not None
-    assert set(told.distributions["label"]) == {"positive", "negative"}
-    assert told.human is not None
-    assert told.human.row(0, named=True) == {
+    assert inputs.overlap is not None
+    assert sorted(inputs.overlap["threshold"]) == [-1.0, 0.8, 1.0]
+    assert inputs.distributions is not None
+    assert set(inputs.distributions["label"]) == {"positive", "negative"}
+    assert inputs.human is not None
+    assert inputs.human.row(0, named=True) == {
         "system": "ndd", "metric": "syntax", "low": 0.25, "high": 0.75, "n": 8, "mean": 0.5,
     }  # fmt: skip
-    assert (told.compressions, told.significance, told.examples) == (None, None, None)
-    assert told.signatures == ["count:1"]
-    text = page()
+    assert (inputs.compressions, inputs.significance, inputs.examples) == (None, None, None)
+    assert inputs.signatures == ["count:1"]
+    text = load_page()
     assert "Not measured" in text
-    assert isinstance(told.ratios, pl.DataFrame)
+    assert isinstance(inputs.ratios, pl.DataFrame)

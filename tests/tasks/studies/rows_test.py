@@ -1,4 +1,4 @@
-"""Studies as tasks: the grids, what a model says of data sets, who notices what is meant, and the day's page."""
+"""Studies: the grids, the description of data sets, the detection of implicit sentences, and the day's page."""
 
 import json
 from collections import Counter
@@ -19,9 +19,9 @@ from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.slices import Staged
 from pipeline.tasks import asking
-from pipeline.tasks.impscore import pairs, rank, scoring, train
+from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
 from pipeline.tasks.studies import page
-from pipeline.tasks.studies import rows as studies
+from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import recipe_of
 from tests.support.llm_server import Faults, Server, chat
@@ -38,14 +38,14 @@ SPREAD = ["mean", "sd", "q00", "q05", "q25", "q50", "q75", "q95", "q100"]
 
 
 class Judge(Server):
-    """Says yes to what is awful, no to what is early, and something else to the rest."""
+    """A service that answers yes to what is awful, no to what is early, and something else to the rest."""
 
     def _drawn(self, prompt: str) -> Any:
         kind, answer = super()._drawn(prompt)
         if kind != "answered":
             return kind, answer
-        said = "Yes." if "awful" in prompt else "no" if "early" in prompt else "I would rather not say"
-        return kind, (200, {}, json.dumps(chat(prompt, said)).encode())
+        verdict = "Yes." if "awful" in prompt else "no" if "early" in prompt else "I would rather not say"
+        return kind, (200, {}, json.dumps(chat(prompt, verdict)).encode())
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def judge(tables: Path) -> Iterator[Judge]:
 
 
 @pytest.fixture
-def own(tables: Path, tmp_path: Path) -> str:
-    """Sentences of one's own in the table, the first of them twice: the source's name."""
+def source(tables: Path, tmp_path: Path) -> str:
+    """Import the user's sentences, the first of them twice; return the source's name."""
     path = tmp_path / "own.csv"
     pl.DataFrame([*SENTENCES, SENTENCES[0]], schema=["text", "label"], orient="row").write_csv(path)
-    pairs.bring("mine", str(path), DAY, own=True)
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     return "mine"
 
 
@@ -70,25 +70,25 @@ def model(enlist: Enlist) -> str:
     return enlist(DAY, 1)
 
 
-def table(study: str | None = None) -> pl.DataFrame:
-    """The table `studies` in a fixed order."""
+def load_table(study: str | None = None) -> pl.DataFrame:
+    """Load the table `studies` in a fixed order."""
     rows = warehouse.scan("studies").sort("study", "day", "setting", "metric", "subset", "run").collect()
     return rows.filter(pl.col("study") == study) if study else rows
 
 
-def staged(one: Any) -> pl.DataFrame:
-    """The rows that a task has staged."""
-    return pl.read_parquet(one["path"])
+def load_staged(shard: Any) -> pl.DataFrame:
+    """Load the rows that a task has staged."""
+    return pl.read_parquet(shard["path"])
 
 
-def how(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
-    """Ask a model at this service."""
+def build_options(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
+    """Build the options to ask a model at this service."""
     return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def test_cells_of_the_ablation() -> None:
     """Twelve designs, three runs each: 36 trainings, each once (table 2, IMP-29)."""
-    cells = studies.cells("ablation")
+    cells = study_rows.list_cells("ablation")
     assert len(cells) == 36
     assert Counter(cell["run"] for cell in cells) == {0: 12, 1: 12, 2: 12}
     assert [cell["setting"] for cell in cells[::3]] == [design._asdict() for design in DESIGNS]
@@ -96,18 +96,18 @@ def test_cells_of_the_ablation() -> None:
 
 def test_cells_of_the_sensitivity() -> None:
     """Six by five by four settings, three runs each: 360 trainings, each once (figures 4 and 10, IMP-30)."""
-    cells = studies.cells("sensitivity")
+    cells = study_rows.list_cells("sensitivity")
     assert len(cells) == len({json.dumps(cell, sort_keys=True) for cell in cells}) == 360
     for name, count in (("gamma_implicitness", 6), ("gamma_pragmatics", 5), ("alpha", 4)):
         assert len({cell["setting"][name] for cell in cells}) == count
     assert {"gamma_implicitness": 0.5, "gamma_pragmatics": 0.7, "alpha": 1.0} in [cell["setting"] for cell in cells]
-    assert len(studies.cells("sensitivity", 1)) == 120
+    assert len(study_rows.list_cells("sensitivity", 1)) == 120
 
 
 def test_every_cell_can_be_trained() -> None:
     """Every setting is one that a recipe takes, and they survive JSON, as Airflow hands them over."""
-    for study in studies.STUDIES:
-        cells = studies.cells(study, 1)
+    for study in study_rows.STUDIES:
+        cells = study_rows.list_cells(study, 1)
         assert json.loads(json.dumps(cells)) == cells
         assert len({recipe_of("paper", **cell["setting"]) for cell in cells}) == len(cells)
 
@@ -115,7 +115,7 @@ def test_every_cell_can_be_trained() -> None:
 def test_a_study_that_is_none() -> None:
     """Studies that train nothing have no cells."""
     with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
-        studies.cells("data_sets")
+        study_rows.list_cells("data_sets")
 
 
 @pytest.mark.parametrize(
@@ -124,112 +124,120 @@ def test_a_study_that_is_none() -> None:
 )
 def test_plan(study: str, runs: int, size: int, tasks: int) -> None:
     """Cells are cut into tasks of equal size but the last, none lost, in their order."""
-    plan = studies.plan(study, runs, size)
+    plan = study_rows.plan(study, runs, size)
     assert [len(part) for part in plan[:-1]] == [size] * (tasks - 1)
     assert 0 < len(plan[-1]) <= size
-    assert [cell for part in plan for cell in part] == studies.cells(study, runs)
+    assert [cell for part in plan for cell in part] == study_rows.list_cells(study, runs)
 
 
 def test_two_cells_of_an_ablation(imported: Path, tiny_encoder: Path) -> None:
     """Each cell gives both accuracies of the test part, with its design and run; the same cells give the same rows."""
-    rows = pairs.every().head(60)
-    cells = [studies.cells("ablation")[0], studies.cells("ablation")[-1]]
-    told: list[int] = []
-    found = studies.trained("ablation", cells, rows, DAY, epochs=2, done=told.append)
-    assert told == [1, 1]
-    assert found["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"] * 2
-    assert [json.loads(text) for text in found["setting"][::2]] == [cell["setting"] for cell in cells]
-    assert found["run"].to_list() == [0, 0, 2, 2]
-    assert set(found["row_count"]) == {rows.filter(pl.col("split") == "test").height}
-    assert found["value"].is_between(0, 1).all()
-    assert found["model_id"].null_count() == 4
-    assert_frame_equal(studies.trained("ablation", cells[1:], rows, DAY, epochs=2), found[2:])
+    rows = pairs.load_all_pairs().head(60)
+    cells = [study_rows.list_cells("ablation")[0], study_rows.list_cells("ablation")[-1]]
+    progress: list[int] = []
+    study_table = study_rows.train_cells("ablation", cells, rows, DAY, epochs=2, on_progress=progress.append)
+    assert progress == [1, 1]
+    assert study_table["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"] * 2
+    assert [json.loads(text) for text in study_table["setting"][::2]] == [cell["setting"] for cell in cells]
+    assert study_table["run"].to_list() == [0, 0, 2, 2]
+    assert set(study_table["row_count"]) == {rows.filter(pl.col("split") == "test").height}
+    assert study_table["value"].is_between(0, 1).all()
+    assert study_table["model_id"].null_count() == 4
+    assert_frame_equal(study_rows.train_cells("ablation", cells[1:], rows, DAY, epochs=2), study_table[2:])
 
 
 def test_a_cell_is_the_papers_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """A cell's numbers are those of a training with profile paper, its setting, and a seed of its run."""
-    rows = pairs.every().head(60)
+    rows = pairs.load_all_pairs().head(60)
     setting = {"gamma_implicitness": 1.5, "gamma_pragmatics": 2.0, "alpha": 0.5}
-    found = studies.trained("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
+    study_table = study_rows.train_cells("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
     head = heads.fit(rows, None, recipe_of("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
     expected = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
-    assert found["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
+    assert study_table["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
 
 
 def test_no_pairs_to_train_on(tables: Path, tiny_encoder: Path) -> None:
-    """Without pairs a study of trainings is Missing, and says how to build some."""
+    """Without pairs a study of trainings raises Missing with the command that builds pairs."""
     with pytest.raises(Missing, match="the table pairs is empty; `undertone pairs build`"):
-        studies.train("ablation", studies.cells("ablation", 1), DAY)
+        study_rows.stage_cells("ablation", study_rows.list_cells("ablation", 1), DAY)
 
 
 def test_trained_again_the_table_is_the_same(imported: Path, tiny_encoder: Path) -> None:
-    """Tasks stage, publish puts all in place; published twice it is the same table, and other days and studies stay."""
-    parts = [[cell] for cell in studies.cells("ablation", 1)[:2]]
-    done = [studies.train("ablation", part, DAY, epochs=1) for part in parts]
-    assert studies.publish("ablation", done, DAY) == 4
-    before = table()
-    studies.publish("sensitivity", [studies.train("sensitivity", studies.cells("sensitivity")[:1], DAY, 1)], DAY)
-    studies.publish("ablation", [studies.train("ablation", parts[0], NEXT, epochs=1)], NEXT)
-    again = [studies.train("ablation", part, DAY, epochs=1) for part in parts]
-    assert studies.publish("ablation", again, DAY) == 4
-    assert_frame_equal(table("ablation").filter(pl.col("day") == before["day"][0]), before)
-    assert table().height == 4 + 2 + 2
-    studies.publish("ablation", again[:1], DAY)
-    assert table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
+    """Publishing staged rows twice gives the same table; other days and studies stay."""
+    parts = [[cell] for cell in study_rows.list_cells("ablation", 1)[:2]]
+    shards = [study_rows.stage_cells("ablation", part, DAY, epochs=1) for part in parts]
+    assert study_rows.publish("ablation", shards, DAY) == 4
+    before = load_table()
+    study_rows.publish(
+        "sensitivity", [study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity")[:1], DAY, 1)], DAY
+    )
+    study_rows.publish("ablation", [study_rows.stage_cells("ablation", parts[0], NEXT, epochs=1)], NEXT)
+    new_shards = [study_rows.stage_cells("ablation", part, DAY, epochs=1) for part in parts]
+    assert study_rows.publish("ablation", new_shards, DAY) == 4
+    assert_frame_equal(load_table("ablation").filter(pl.col("day") == before["day"][0]), before)
+    assert load_table().height == 4 + 2 + 2
+    study_rows.publish("ablation", new_shards[:1], DAY)
+    assert load_table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
 
 
-def test_sources(own: str) -> None:
+def test_sources(source: str) -> None:
     """Sources are those of the table `sentences`; one that is not there is Missing."""
-    assert studies.sources() == [own]
+    assert study_rows.list_sources() == [source]
     with pytest.raises(Missing, match="no sentences of nobody; `undertone pairs import nobody PATH`"):
-        studies.data_set("nobody", DAY)
+        study_rows.stage_data_set("nobody", DAY)
 
 
-def test_a_data_set_described(own: str, model: str) -> None:
+def test_a_data_set_described(source: str, model: str) -> None:
     """Of distinct sentences: implicitness of all and of the implicit part (IMP-40), and distances of all pairs."""
-    found = staged(studies.data_set(own, DAY, model))
-    assert found["model_id"].unique().to_list() == [model]
+    study_table = load_staged(study_rows.stage_data_set(source, DAY, model))
+    assert study_table["model_id"].unique().to_list() == [model]
     counts = (
-        found.group_by("study", "subset").agg(pl.col("row_count").unique(), pl.col("metric")).sort("study", "subset")
+        study_table.group_by("study", "subset")
+        .agg(pl.col("row_count").unique(), pl.col("metric"))
+        .sort("study", "subset")
     )
     assert counts.rows() == [
-        ("data_sets", own, [6], SPREAD),
-        ("data_sets", f"{own}:implicit", [3], SPREAD),
-        ("diversity", own, [15], SPREAD),
+        ("data_sets", source, [6], SPREAD),
+        ("data_sets", f"{source}:implicit", [3], SPREAD),
+        ("diversity", source, [15], SPREAD),
     ]
     value = {
         (study, subset, metric): v
-        for study, subset, metric, v in found.select("study", "subset", "metric", "value").rows()
+        for study, subset, metric, v in study_table.select("study", "subset", "metric", "value").rows()
     }
-    said = scoring.add_scores(pl.DataFrame({"text": TEXTS}), "text", model)["implicitness"].to_numpy()
-    implicit = said[[label == "implicit" for _, label in SENTENCES]]
-    for subset, numbers in ((own, said), (f"{own}:implicit", implicit)):
+    scores = scoring.add_scores(pl.DataFrame({"text": TEXTS}), "text", model)["implicitness"].to_numpy()
+    implicit = scores[[label == "implicit" for _, label in SENTENCES]]
+    for subset, numbers in ((source, scores), (f"{source}:implicit", implicit)):
         assert value["data_sets", subset, "mean"] == pytest.approx(numbers.mean(), abs=1e-6)
         assert value["data_sets", subset, "sd"] == pytest.approx(numbers.std(ddof=1), abs=1e-6)
         assert value["data_sets", subset, "q50"] == pytest.approx(np.median(numbers), abs=1e-6)
         assert value["data_sets", subset, "q100"] == pytest.approx(numbers.max(), abs=1e-6)
-    every = pl.DataFrame({"a": TEXTS}).join(pl.DataFrame({"b": TEXTS}), how="cross").filter(pl.col("a") < pl.col("b"))
-    far = rank.distances(every, "a", "b", model)["pragmatic_distance"].to_numpy()
-    assert value["diversity", own, "q50"] == pytest.approx(np.median(far), abs=2e-6)
-    assert value["diversity", own, "mean"] == pytest.approx(far.mean(), abs=2e-6)
+    text_pairs = (
+        pl.DataFrame({"a": TEXTS}).join(pl.DataFrame({"b": TEXTS}), how="cross").filter(pl.col("a") < pl.col("b"))
+    )
+    distances = rank.add_distances(text_pairs, "a", "b", model)["pragmatic_distance"].to_numpy()
+    assert value["diversity", source, "q50"] == pytest.approx(np.median(distances), abs=2e-6)
+    assert value["diversity", source, "mean"] == pytest.approx(distances.mean(), abs=2e-6)
 
 
 def test_small_data_sets(tables: Path, model: str) -> None:
     """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
-    one = studies.described(pl.DataFrame({"text": ["nice hat"], "label": ["neither"]}), "mine", DAY, model)
-    assert one["study"].unique().to_list() == ["data_sets"]
-    assert one["subset"].unique().to_list() == ["mine"]
-    assert one.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
+    study_table = study_rows.describe_data_set(
+        pl.DataFrame({"text": ["nice hat"], "label": ["neither"]}), "mine", DAY, model
+    )
+    assert study_table["study"].unique().to_list() == ["data_sets"]
+    assert study_table["subset"].unique().to_list() == ["mine"]
+    assert study_table.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
 
 
 def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large data set so many random pairs are measured, the same ones each time."""
     monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
     rows = pl.DataFrame({"text": [f"{text} {n}" for text in TEXTS for n in range(4)], "label": ["neither"] * 24})
-    found = studies.described(rows, "mine", DAY, model)
-    assert set(found.filter(pl.col("study") == "diversity")["row_count"]) == {20}
-    assert_frame_equal(studies.described(rows, "mine", DAY, model), found)
+    study_table = study_rows.describe_data_set(rows, "mine", DAY, model)
+    assert set(study_table.filter(pl.col("study") == "diversity")["row_count"]) == {20}
+    assert_frame_equal(study_rows.describe_data_set(rows, "mine", DAY, model), study_table)
 
 
 def test_accuracy_by_bin_by_hand() -> None:
@@ -242,105 +250,105 @@ def test_accuracy_by_bin_by_hand() -> None:
             "is_detected": [True, True, None, False],
         }
     )
-    found = studies.by_bin(rows)
-    assert found["subset"].to_list() == list(detection.LABELS)
-    assert found["row_count"].to_list() == [0, 3, 0, 0, 0, 0, 0, 1]
-    assert found["effective_count"].to_list() == [0, 2, 0, 0, 0, 0, 0, 1]
-    assert found["accuracy"].to_list() == [None, pytest.approx(2 / 3, abs=1e-6), *[None] * 5, 0.0]
-    assert found["low"][1] < 2 / 3 < found["high"][1]
+    bins = study_rows.measure_by_bin(rows)
+    assert bins["subset"].to_list() == list(detection.LABELS)
+    assert bins["row_count"].to_list() == [0, 3, 0, 0, 0, 0, 0, 1]
+    assert bins["effective_count"].to_list() == [0, 2, 0, 0, 0, 0, 0, 1]
+    assert bins["accuracy"].to_list() == [None, pytest.approx(2 / 3, abs=1e-6), *[None] * 5, 0.0]
+    assert bins["low"][1] < 2 / 3 < bins["high"][1]
 
 
-def test_who_notices(judge: Judge, own: str, model: str) -> None:
+def test_who_notices(judge: Judge, source: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
-    every = staged(studies.detected(own, DAY, how(judge), model))
-    found, others = (every.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
-    assert found["subset"].to_list() == others["subset"].to_list() == list(detection.LABELS)
-    assert found["row_count"].to_list() == others["row_count"].to_list()
-    assert others["value"].sum() == 3  # neither awful nor early
+    study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
+    accuracies, other_answers = (study_table.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
+    assert accuracies["subset"].to_list() == other_answers["subset"].to_list() == list(detection.LABELS)
+    assert accuracies["row_count"].to_list() == other_answers["row_count"].to_list()
+    assert other_answers["value"].sum() == 3  # neither awful nor early
     assert set(judge.sent) == {text for text, label in SENTENCES if label != "neither"}
     assert judge.paid == 0
-    assert [json.loads(text) for text in found["setting"].unique()] == [{"by": "small-model", "source": own}]
-    assert found["row_count"].sum() == 5
-    held = found.drop_nulls("value")
-    assert (held["value"] * held["row_count"]).sum() == pytest.approx(1, abs=1e-5)  # only one is awful
-    assert (held["low"] <= held["value"]).all()
-    assert (held["value"] <= held["high"]).all()
-    assert found["model_id"].unique().to_list() == [model]
+    assert [json.loads(text) for text in accuracies["setting"].unique()] == [{"by": "small-model", "source": source}]
+    assert accuracies["row_count"].sum() == 5
+    filled_bins = accuracies.drop_nulls("value")
+    assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)  # only one is awful
+    assert (filled_bins["low"] <= filled_bins["value"]).all()
+    assert (filled_bins["value"] <= filled_bins["high"]).all()
+    assert accuracies["model_id"].unique().to_list() == [model]
 
 
-def test_asked_again_nothing_is_sent(judge: Judge, own: str, model: str) -> None:
-    """What the ledger has is not asked again: from the cache alone, with nobody to ask, the rows are the same."""
-    first = staged(studies.detected(own, DAY, how(judge), model))
+def test_asked_again_nothing_is_sent(judge: Judge, source: str, model: str) -> None:
+    """Requests in the ledger are not sent again: the cache alone gives the same rows."""
+    first = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
     sent = judge.sent.total()
-    for again in (how(judge), asking.Options("small-model", mode="cache-only")):
-        assert_frame_equal(staged(studies.detected(own, DAY, again, model)), first)
+    for options in (build_options(judge), asking.Options("small-model", mode="cache-only")):
+        assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, options, model)), first)
     assert judge.sent.total() == sent == 5
     answers = warehouse.scan("completions").collect()
     assert answers["prompt"].unique().to_list() == ["problematic_en"]
-    assert pairs.build(own, DAY) == 0  # a verdict is no explicit form
+    assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 
-def test_without_answers_there_is_no_accuracy(tables: Path, own: str, model: str) -> None:
-    """With an empty ledger and nobody to ask there is no accuracy; with some answers it is over those alone."""
+def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: str) -> None:
+    """An empty ledger without a service is refused; with some answers the accuracy is over those alone."""
     cached = asking.Options("small-model", mode="cache-only")
     with pytest.raises(Refused, match="none of 5 requests has an answer"):
-        studies.detected(own, DAY, cached, model)
+        study_rows.stage_detection(source, DAY, cached, model)
     with Judge() as judge:
-        studies.detected(own, DAY, how(judge), model, limit=2)
+        study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)
     left_out.clear()
-    found = staged(studies.detected(own, DAY, cached, model))
-    assert found.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
+    study_table = load_staged(study_rows.stage_detection(source, DAY, cached, model))
+    assert study_table.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
     assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_answer", 3)]
 
 
-def test_moderation_notices(judge: Judge, own: str, model: str) -> None:
+def test_moderation_notices(judge: Judge, source: str, model: str) -> None:
     """`moderation:NAME` asks the moderation endpoint for NAME, whose flag counts as yes; its answers are kept too."""
-    found = staged(studies.detected(own, DAY, how(judge, "moderation:mod-1"), model))
-    assert [json.loads(text)["by"] for text in found["setting"].unique()] == ["moderation:mod-1"]
+    study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge, "moderation:mod-1"), model))
+    assert [json.loads(text)["by"] for text in study_table["setting"].unique()] == ["moderation:mod-1"]
     assert {body["model"] for body in judge.requests} == {"mod-1"}
     assert {body["input"] for body in judge.requests} == {text for text, label in SENTENCES if label != "neither"}
-    held = found.filter(pl.col("metric") == "accuracy").drop_nulls("value")
-    assert (held["value"] * held["row_count"]).sum() == pytest.approx(1, abs=1e-5)
+    filled_bins = study_table.filter(pl.col("metric") == "accuracy").drop_nulls("value")
+    assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)
     answers = warehouse.scan("completions").collect()
     assert Counter(answers.select("model", "prompt", "response").rows()) == {
         ("mod-1", "moderation", "yes"): 1, ("mod-1", "moderation", "no"): 4,
     }  # fmt: skip
-    assert pairs.build(own, DAY) == 0
+    assert pairs.build(source, DAY) == 0
 
 
-def test_verdicts(judge: Judge, own: str) -> None:
+def test_verdicts(judge: Judge, source: str) -> None:
     """Yes, no, other, and None where there is no answer, in the order of the texts; Chinese is asked in Chinese."""
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
-    assert asking.ask_verdicts(own, texts, how(judge)) == ["yes", "no", "other", "other", "yes"]
-    assert asking.ask_verdicts(own, texts, how(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
+    assert asking.ask_verdicts(source, texts, build_options(judge)) == ["yes", "no", "other", "other", "yes"]
+    assert asking.ask_verdicts(source, texts, build_options(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
     cached = asking.Options("small-model", mode="cache-only")
-    assert asking.ask_verdicts(own, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
+    assert asking.ask_verdicts(source, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
     prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
     assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
     assert judge.served["awful"] == 2  # once by each
 
 
-def test_what_failed_for_now_is_asked_again(own: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_failed_for_now_is_asked_again(source: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that breaks down is Retry; nothing is staged, and the next run asks what is open."""
     monkeypatch.setattr("pipeline.llm.client.ask", _impatient(asking.client.ask))
     with Judge(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
-        studies.detected(own, DAY, how(broken), model)
+        study_rows.stage_detection(source, DAY, build_options(broken), model)
     with Judge() as mended:
-        assert asked_about(studies.detected(own, DAY, how(mended), model)) == 5
+        assert count_answered(study_rows.stage_detection(source, DAY, build_options(mended), model)) == 5
 
 
-def asked_about(found: Staged) -> int:
-    """Sentences that an accuracy is over."""
-    return int(staged(found).filter(pl.col("metric") == "accuracy")["row_count"].sum())
+def count_answered(shard: Staged) -> int:
+    """Count the sentences that an accuracy is over."""
+    return int(load_staged(shard).filter(pl.col("metric") == "accuracy")["row_count"].sum())
 
 
 def _impatient(ask: Any) -> Any:
-    return lambda *given, **named: ask(*given, **named, max_retries=0)
+    return lambda *args, **options: ask(*args, **options, max_retries=0)
 
 
-def test_a_limit_asks_about_the_first(judge: Judge, own: str, model: str) -> None:
+def test_a_limit_asks_about_the_first(judge: Judge, source: str, model: str) -> None:
     """With a limit so many sentences are asked about and counted."""
-    assert asked_about(studies.detected(own, DAY, how(judge), model, limit=2)) == 2
+    assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
     assert judge.sent.total() == 2
 
 
@@ -348,40 +356,46 @@ def test_nothing_to_detect(judge: Judge, tables: Path, tmp_path: Path, model: st
     """A data set of which nothing is problematic asks nothing and has eight empty bins."""
     path = tmp_path / "own.csv"
     path.write_text("text,label\nnice hat,neither\n", encoding="utf-8")
-    pairs.bring("calm", str(path), DAY, own=True)
-    found = staged(studies.detected("calm", DAY, how(judge), model))
-    assert found["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
-    assert (found["row_count"].sum(), found["value"].null_count()) == (0, 8)
+    pairs.import_sentences("calm", str(path), DAY, is_own=True)
+    study_table = load_staged(study_rows.stage_detection("calm", DAY, build_options(judge), model))
+    assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
+    assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)
     assert judge.sent.total() == 0
 
 
 def test_the_page_of_a_day(
     imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
 ) -> None:
-    """All that is staged is put in place and drawn: a section each, written whole, the same when written again."""
-    groups = train.shipped_groups("en")
+    """All staged studies are published and drawn, one section each; writing again gives the same page."""
+    groups = train.read_shipped_groups("en")
     names = groups.filter(pl.col("split") == "test")["group"].unique(maintain_order=True)[:6]
-    few = groups.filter(pl.col("group").is_in(names.implode()))
-    monkeypatch.setattr(train, "shipped_groups", lambda _: few)
+    small_groups = groups.filter(pl.col("group").is_in(names.implode()))
+    monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
     path = tmp_path / "own.csv"
     pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
-    pairs.bring("mine", str(path), DAY, own=True)
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     model = enlist(DAY, 1)
-    assert studies.model_for(DAY) == model
+    assert in_force.find_model_id(DAY) == model
     with Judge() as judge:
-        done = [
-            {**studies.train("ablation", studies.cells("ablation", 1)[:2], DAY, 1), "study": "ablation"},
-            {**studies.train("sensitivity", studies.cells("sensitivity", 1)[:2], DAY, 1), "study": "sensitivity"},
-            {**studies.data_set("mine", DAY, model), "study": "data_sets"},
-            {**studies.detected("mine", DAY, how(judge), model), "study": "detection"},
+        shards = [
+            {
+                **study_rows.stage_cells("ablation", study_rows.list_cells("ablation", 1)[:2], DAY, 1),
+                "study": "ablation",
+            },
+            {
+                **study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:2], DAY, 1),
+                "study": "sensitivity",
+            },
+            {**study_rows.stage_data_set("mine", DAY, model), "study": "data_sets"},
+            {**study_rows.stage_detection("mine", DAY, build_options(judge), model), "study": "detection"},
         ]
-    assert studies.publish_all(done, DAY) == 51
-    where = Path(page.write(DAY))
-    assert where == settings.reports() / f"studies-{DAY}.html"
-    assert Counter(table()["study"]) == {
+    assert study_rows.publish_all(shards, DAY) == 51
+    path_of_page = Path(page.write(DAY))
+    assert path_of_page == settings.reports() / f"studies-{DAY}.html"
+    assert Counter(load_table()["study"]) == {
         "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
     }  # fmt: skip
-    html = where.read_text(encoding="utf-8")
+    html = path_of_page.read_text(encoding="utf-8")
     assert model in html
     for title in (
         "Implicit from explicit", "What the surface alone gives away", "Sentences of one intent in the two spaces",
@@ -389,16 +403,16 @@ def test_the_page_of_a_day(
         "How much data sets differ within", "Who notices what is meant",
     ):  # fmt: skip
         assert html.count(f">{title}</h2>") == 1, title
-    assert studies.publish_all(done, DAY) == 51
-    assert page.write(DAY) == str(where)
-    assert where.read_text(encoding="utf-8") == html
-    assert [p.name for p in where.parent.iterdir()] == [where.name]
+    assert study_rows.publish_all(shards, DAY) == 51
+    assert page.write(DAY) == str(path_of_page)
+    assert path_of_page.read_text(encoding="utf-8") == html
+    assert [p.name for p in path_of_page.parent.iterdir()] == [path_of_page.name]
 
 
 def test_a_page_with_nothing_to_show(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pairs and studies there is no page, and the message says what to do first."""
-    few = train.shipped_groups("en").head(10).with_columns(split=pl.lit("test"))
-    monkeypatch.setattr(train, "shipped_groups", lambda _: few)
+    """Without pairs and studies there is no page, and the error names what to do first."""
+    small_groups = train.read_shipped_groups("en").head(10).with_columns(split=pl.lit("test"))
+    monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
     with pytest.raises(Missing, match="nothing to show yet; `undertone study data-sets`"):
         page.write(DAY)
     assert not list(settings.reports().glob("*"))
