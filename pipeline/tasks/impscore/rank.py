@@ -61,8 +61,8 @@ def measure_accuracy(answered: pl.DataFrame) -> pl.DataFrame:
     """Measure the share of right answers, and what guessing would reach: by, question_count, accuracy."""
     chance = (1 / answered["options"].list.len()).mean()
     rows = [
-        {"by": by, "question_count": answered.height, "accuracy": round(float(accuracy), 6)}  # type: ignore[arg-type]
-        for by, accuracy in (("pragmatic_distance", answered["is_right"].mean()), ("chance", chance))
+        {"by": name, "question_count": answered.height, "accuracy": round(float(accuracy), 6)}  # type: ignore[arg-type]
+        for name, accuracy in (("pragmatic_distance", answered["is_right"].mean()), ("chance", chance))
     ]
     return pl.DataFrame(rows)
 

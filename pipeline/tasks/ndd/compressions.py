@@ -112,8 +112,8 @@ def compress_items(
     tables = []
     for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
         if system == GOLD or system in measures.BASELINES:
-            kept = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part)
-            rounds = [[int(not stays) for stays in sentence] for sentence in kept]
+            labels = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part)
+            rounds = [[int(not stays) for stays in sentence] for sentence in labels]
             tables.append(_build_compressions(part, rounds, system, source, day, system))
             continue
         lm = masked_lm.load_model(ref, systems.choose_model_lang(str(lang)), day)
@@ -192,11 +192,13 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
     sentences = dict(rows.select("item_id", "words").iter_rows())
 
     def with_other_systems(current: pl.LazyFrame) -> pl.DataFrame:
-        others = current.filter(~pl.col("system").is_in(rows["system"].unique().to_list())).collect()
-        is_same = [sentences.get(item_id) == words for item_id, words in others.select("item_id", "words").iter_rows()]
+        other_rows = current.filter(~pl.col("system").is_in(rows["system"].unique().to_list())).collect()
+        is_same = [
+            sentences.get(item_id) == words for item_id, words in other_rows.select("item_id", "words").iter_rows()
+        ]
         if not all(is_same):
             log.warning("%s: removed %d compressions of other sentences", source, is_same.count(False))
-        return pl.concat([others.filter(pl.Series(is_same, dtype=pl.Boolean)).select(rows.columns), rows])
+        return pl.concat([other_rows.filter(pl.Series(is_same, dtype=pl.Boolean)).select(rows.columns), rows])
 
     count = warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_other_systems, run_id)
     config = {"systems": rows["system"].unique().sort().to_list()}
@@ -236,11 +238,11 @@ def _is_kept() -> pl.Expr:
 
 def _measure_positions(predictions: pl.DataFrame, system: str, subset: str, day: str) -> list[dict[str, Any]]:
     """Measure the share of words that stay in each tenth of a sentence (figure 6; NDD-37)."""
-    lengths = [len(kept) for kept in predictions["predicted"]]
+    lengths = [len(sentence) for sentence in predictions["predicted"]]
     if not any(lengths):
         return []
     bins = np.concatenate([np.arange(length) * BIN_COUNT // length for length in lengths])
-    values = np.concatenate([kept.to_numpy() for kept in predictions["predicted"]])
+    values = np.concatenate([sentence.to_numpy() for sentence in predictions["predicted"]])
     numbers = [
         {"metric": f"kept_{number}", "value": values[bins == number].mean(), "n": int((bins == number).sum())}
         for number in np.unique(bins).tolist()

@@ -53,8 +53,8 @@ def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
         if words.to_list() != expected.to_list():
             expected_text, text = " ".join(expected)[:60], " ".join(words)[:60]
             raise BadInput(f"{path}, row {number}: expected the words of {expected_text!r}, found {text!r}")
-    kept: list[list[bool]] = dataset.rows["kept"].to_list()
-    return kept
+    labels: list[list[bool]] = dataset.rows["kept"].to_list()
+    return labels
 
 
 def measure(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> pl.DataFrame:
@@ -66,7 +66,7 @@ def measure(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> 
     by_name = {} if predictions is None else {"answers": predictions}
     by_name |= {name: baseline(rows) for name, baseline in measures.BASELINES.items()}
     numbers = [
-        measures.evaluate(kept, rows).select(pl.lit(name).alias("by"), pl.all()) for name, kept in by_name.items()
+        measures.evaluate(labels, rows).select(pl.lit(name).alias("by"), pl.all()) for name, labels in by_name.items()
     ]
     return pl.concat(numbers)
 

@@ -28,18 +28,18 @@ DECIMALS = 6
 
 
 def measure_distances(
-    sentences: "Sequence[Sentence]", others: "Sequence[Sentence]", lm: masked_lm.LoadedModel
+    sentences: "Sequence[Sentence]", other_sentences: "Sequence[Sentence]", lm: masked_lm.LoadedModel
 ) -> "dict[str, Floats]":
     """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity."""
     from pipeline.metrics.ndd import comparisons, distance
 
     values = {
-        "ndd": distance.distances(lm.model, sentences, others),
-        "ndd_kl": distance.distances(lm.model, sentences, others, divergence="kl"),
-        "perplexity": np.abs(comparisons.perplexity_change(lm.model, sentences, others)),
+        "ndd": distance.distances(lm.model, sentences, other_sentences),
+        "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
+        "perplexity": np.abs(comparisons.perplexity_change(lm.model, sentences, other_sentences)),
     }
     if not masked_lm.is_count_model(lm):
-        values["cosine"] = comparisons.cosine(lm.model, sentences, others)  # type: ignore[arg-type]
+        values["cosine"] = comparisons.cosine(lm.model, sentences, other_sentences)  # type: ignore[arg-type]
         values["ensemble"] = similarity.ensemble(pl.Series(values["ndd"]), pl.Series(values["cosine"])).to_numpy()
     return values
 

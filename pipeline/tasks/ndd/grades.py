@@ -67,9 +67,9 @@ def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.
     existing = rows["system"].unique().sort().to_list()
     if missing := [system for system in systems if system not in existing]:
         raise BadInput(f"no compressions of {source!r} by {missing[0]!r} on {day}; there are by {', '.join(existing)}")
-    kept = pl.col("rounds").list.eval(pl.element() == 0)
+    is_kept = pl.col("rounds").list.eval(pl.element() == 0)
     rows = rows.filter(pl.col("system").is_in(systems or existing))
-    return rows.select("item_id", "system", "lang", "words", kept=kept)
+    return rows.select("item_id", "system", "lang", "words", kept=is_kept)
 
 
 def select_tasks(
@@ -248,10 +248,10 @@ def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | Non
     if pairs["gold"].null_count():
         return None
     grades = []
-    for task_id, kept, gold_kept in pairs.select("task_id", "kept", "gold").iter_rows():
-        shared_count = sum(is_kept and is_gold for is_kept, is_gold in zip(kept, gold_kept, strict=True))
-        f1 = 2 * shared_count / max(1, sum(kept) + sum(gold_kept))
-        recall = shared_count / max(1, sum(gold_kept))
+    for task_id, labels, gold_labels in pairs.select("task_id", "kept", "gold").iter_rows():
+        shared_count = sum(is_kept and is_gold for is_kept, is_gold in zip(labels, gold_labels, strict=True))
+        f1 = 2 * shared_count / max(1, sum(labels) + sum(gold_labels))
+        recall = shared_count / max(1, sum(gold_labels))
         grades += [(task_id, field, round(5 * share)) for field, share in zip(FIELDS, (f1, recall), strict=True)]
     return pl.DataFrame(grades, {"task_id": pl.String, "field": pl.String, "grade": pl.Int64}, orient="row")
 

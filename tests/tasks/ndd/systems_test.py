@@ -106,8 +106,10 @@ def test_sentences_are_compressed_alike_in_any_company() -> None:
     """More than are searched at once give what each gives alone."""
     words = (compressions.load_items()["words"].to_list()[:5] * 14)[:66]
     answers = compress_sentences(words, FAST, masked_lm.load_model(), HALF)
-    alone = [compress_sentences([item], FAST, masked_lm.load_model(), HALF)[0].rounds.tolist() for item in words[:5]]
-    assert [item.rounds.tolist() for item in answers] == (alone * 14)[:66]
+    alone = [
+        compress_sentences([sentence], FAST, masked_lm.load_model(), HALF)[0].rounds.tolist() for sentence in words[:5]
+    ]
+    assert [sentence.rounds.tolist() for sentence in answers] == (alone * 14)[:66]
 
 
 def test_with_trees_only_subtrees_go() -> None:
