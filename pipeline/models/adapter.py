@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA): a trained matrix W + (α/r) B A beside a frozen W, small enough to ship."""
+"""Low-rank adapters (LoRA): trained matrices W + (α/r) B A over a frozen W, small enough to ship."""
 
 import copy
 import math
@@ -24,31 +24,33 @@ class LowRank(nn.Module):
         self.b = nn.Parameter(torch.zeros(out, rank))
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The changed matrix."""
+        """Return the adapted matrix."""
         return weight + SCALE * (self.b @ self.a).to(weight.dtype)
 
 
 def adapt(model: nn.Module, generator: torch.Generator | None = None, rank: int = RANK) -> dict[str, nn.Parameter]:
-    """Put an adapter on every linear layer of a transformer's layers; return what is to be trained, by name."""
-    found: dict[str, nn.Parameter] = {}
+    """Add an adapter to every linear layer of a transformer's layers; return the trainable parameters by name."""
+    parameters: dict[str, nn.Parameter] = {}
     for name, module in list(model.named_modules()):
         if isinstance(module, nn.Linear) and ".layer." in f".{name}":
             adapter = LowRank(module.out_features, module.in_features, rank, generator).to(module.weight.device)
             parametrize.register_parametrization(module, "weight", adapter)
-            found |= {f"{name}.a": adapter.a, f"{name}.b": adapter.b}
-    return found
+            parameters |= {f"{name}.a": adapter.a, f"{name}.b": adapter.b}
+    return parameters
 
 
-def adapted(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
-    """The encoder with trained weights in place: those of adapters (`*.a`, `*.b`), or whole ones."""
+def load_adapter(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
+    """Return the encoder with trained weights: of adapters (`*.a`, `*.b`) or whole matrices."""
     module = copy.deepcopy(encoder.module)
     inner = module[0].model
     with torch.no_grad():
-        own = dict(inner.named_parameters())
+        parameters = dict(inner.named_parameters())
         for name, value in weights.items():
-            if name in own:
-                own[name].copy_(value)
+            if name in parameters:
+                parameters[name].copy_(value)
             elif name.endswith(".a"):
                 layer = name.removesuffix(".a")
-                own[f"{layer}.weight"].add_((SCALE * (weights[f"{layer}.b"] @ value)).to(own[f"{layer}.weight"]))
+                parameters[f"{layer}.weight"].add_(
+                    (SCALE * (weights[f"{layer}.b"] @ value)).to(parameters[f"{layer}.weight"])
+                )
     return encoder.with_module(module.eval())

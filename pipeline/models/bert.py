@@ -33,20 +33,20 @@ class Bert:
         self._pieces.no_padding()
         self._pieces.enable_truncation(LONGEST)
 
-    def cut(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of the pieces of each text, [CLS] and [SEP] among them, at most 256."""
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text's word pieces with [CLS] and [SEP], at most 256."""
         return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """Rows of ids as tensors [n, t]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
+        """Return rows of ids as tensors [n, t]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
         ids = torch.full((len(rows), max(map(len, rows))), PAD)
         mask = torch.zeros_like(ids)
-        for at, row in enumerate(rows):
-            ids[at, : len(row)], mask[at, : len(row)] = torch.tensor(row), 1
+        for i, row in enumerate(rows):
+            ids[i, : len(row)], mask[i, : len(row)] = torch.tensor(row), 1
         return {"input_ids": ids, "attention_mask": mask}
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
-        """Hidden states [n, t, width] of the embeddings and of each layer."""
+        """Return the hidden states [n, t, width] of the embeddings and of each layer."""
         weights = self._weights
         words = functional.embedding(input_ids, weights["embeddings.word_embeddings.weight"])
         words = words + weights["embeddings.token_type_embeddings.weight"][0]
@@ -57,15 +57,17 @@ class Bert:
         states = [state]
         for layer in range(self.layers):
             name = f"encoder.layer.{layer}"
-            found = self._linear(self._attend(state, mask, f"{name}.attention.self"), f"{name}.attention.output.dense")
-            state = self._norm(found + state, f"{name}.attention.output.LayerNorm")
+            attention = self._linear(
+                self._attend(state, mask, f"{name}.attention.self"), f"{name}.attention.output.dense"
+            )
+            state = self._norm(attention + state, f"{name}.attention.output.LayerNorm")
             inner = functional.gelu(self._linear(state, f"{name}.intermediate.dense"))
             state = self._norm(self._linear(inner, f"{name}.output.dense") + state, f"{name}.output.LayerNorm")
             states.append(state)
         return states
 
     def _attend(self, state: Tensor, mask: Tensor | None, name: str) -> Tensor:
-        """Attention (Vaswani et al. 2017, section 3.2) by heads, side by side [n, t, width]."""
+        """Compute attention (Vaswani et al. 2017, section 3.2), with the heads concatenated: [n, t, width]."""
         query, key, value = (
             self._linear(state, f"{name}.{part}").view(*state.shape[:2], self._heads, -1).transpose(1, 2)
             for part in ("query", "key", "value")

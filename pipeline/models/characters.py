@@ -21,14 +21,14 @@ LONGEST, LEAST = 3, 5
 
 
 def ngrams(text: str) -> set[str]:
-    """The n-grams of one to three characters of a text, `^` before it and `$` after it."""
+    """Return the n-grams of one to three characters of a text, with `^` before it and `$` after it."""
     marked = f"^{text}$"
     return {marked[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(marked) - n + 1)}
 
 
 @lru_cache(maxsize=1)
-def known() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
-    """The list: place of each n-gram, and its inverse document frequency."""
+def read_list() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
+    """Read the list: the column of each n-gram, and the inverse document frequencies."""
     lines = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
     return {gram: place for place, (gram, _) in enumerate(lines)}, np.array(
         [float(idf) for _, idf in lines], np.float32
@@ -37,28 +37,32 @@ def known() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
 
 @lru_cache(maxsize=1)
 def revision() -> str:
-    """SHA-256 of the list."""
+    """Return the SHA-256 of the list."""
     return hash_file(LIST)
 
 
-def vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """TF-IDF vectors: float32 [len(texts), n-grams in the list], each of length 1, or zero if nothing is known."""
-    place, idf = known()
-    out = np.zeros((len(texts), len(place)), np.float32)
+def encode(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Compute TF-IDF vectors, float32 [texts, n-grams in the list], of length 1, or 0 if no n-gram is in the list."""
+    column_of, idf = read_list()
+    out = np.zeros((len(texts), len(column_of)), np.float32)
     for row, text in enumerate(texts):
-        at = [place[gram] for gram in ngrams(text) if gram in place]
-        out[row, at] = idf[at]
+        columns = [column_of[gram] for gram in ngrams(text) if gram in column_of]
+        out[row, columns] = idf[columns]
     lengths = np.linalg.norm(out, axis=1, keepdims=True)
     return np.asarray(out / np.maximum(lengths, 1e-12), np.float32)
 
 
-def listed(texts: Iterable[str]) -> str:
-    """The list made anew of training texts, as the file's text: n-gram and ln((1 + n) / (1 + df)) + 1 a line."""
-    every = list(texts)
-    count: dict[str, int] = {}
-    for text in every:
+def format_list(texts: Iterable[str]) -> str:
+    """Format the list of some training texts: a line has an n-gram and ln((1 + n) / (1 + df)) + 1."""
+    sentences = list(texts)
+    text_counts: dict[str, int] = {}
+    for text in sentences:
         for gram in ngrams(text):
-            count[gram] = count.get(gram, 0) + 1
-    kept = sorted(gram for gram, number in count.items() if number >= LEAST and "\t" not in gram and "\n" not in gram)
-    idf = {gram: np.log((1 + len(every)) / (1 + count[gram])) + 1 for gram in kept}
+            text_counts[gram] = text_counts.get(gram, 0) + 1
+    frequent_grams = sorted(
+        gram
+        for gram, text_count in text_counts.items()
+        if text_count >= LEAST and "\t" not in gram and "\n" not in gram
+    )
+    idf = {gram: np.log((1 + len(sentences)) / (1 + text_counts[gram])) + 1 for gram in frequent_grams}
     return "".join(f"{gram}\t{value:.4f}\n" for gram, value in idf.items())

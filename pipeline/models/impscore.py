@@ -1,4 +1,4 @@
-"""ImpScore: how far a sentence's pragmatic meaning lies from its semantic one (section 3).
+"""ImpScore: the distance between a sentence's pragmatic and semantic meaning (section 3).
 
     h_p = e W_p,  h_s = e W_s      (2)  W_p, W_s: d x l
     ĥ_s = h_p W_t                  (3)  W_t: l x l
@@ -37,18 +37,18 @@ class Design(NamedTuple):
     space: Space = "p2s"
 
 
-DESIGNS = tuple(Design(*one) for one in product(get_args(Metric), get_args(Metric), get_args(Space)))
+DESIGNS = tuple(Design(*variant) for variant in product(get_args(Metric), get_args(Metric), get_args(Space)))
 
 
 class Meaning(NamedTuple):
-    """Implicitness [n] and pragmatic features [n, l] of n sentences; semantic features [n, l] beside them."""
+    """Implicitness [n], pragmatic features [n, l] and semantic features [n, l] of n sentences."""
 
     implicitness: Tensor
     pragmatic: Tensor
     semantic: Tensor
 
-    def at(self, rows: Tensor) -> "Meaning":
-        """The meanings of some of the sentences, by row."""
+    def select(self, rows: Tensor) -> "Meaning":
+        """Return the meanings of some of the sentences, by row."""
         return Meaning(*(field[rows] for field in self))
 
 
@@ -86,37 +86,37 @@ class ImpScore(nn.Module):
         if hidden:
             self.register_buffer("center", torch.zeros(dim))
             self.register_buffer("scale", torch.ones(dim))
-            self.hidden = nn.Parameter(_xavier(dim, hidden, generator))
+            self.hidden = nn.Parameter(_draw_xavier(dim, hidden, generator))
             self.bias = nn.Parameter(torch.zeros(hidden))
-        self.pragmatic = nn.Parameter(_xavier(self.last if hidden else dim, features, generator))
-        self.semantic = nn.Parameter(_xavier(hidden or dim, features, generator))
-        self.transform = nn.Parameter(_xavier(features, features, generator))
+        self.pragmatic = nn.Parameter(_draw_xavier(self.last if hidden else dim, features, generator))
+        self.semantic = nn.Parameter(_draw_xavier(hidden or dim, features, generator))
+        self.transform = nn.Parameter(_draw_xavier(features, features, generator))
         if design.space == "third":
-            self.transform_semantic = nn.Parameter(_xavier(features, features, generator))
+            self.transform_semantic = nn.Parameter(_draw_xavier(features, features, generator))
 
     def forward(self, embeddings: Tensor) -> Meaning:
-        """Implicitness, pragmatic and semantic features of embeddings [n, d]."""
+        """Compute implicitness, pragmatic and semantic features of embeddings [n, d]."""
         deep = embeddings
         if self.is_deep:
-            deep = self._dropped((embeddings - self.center) / self.scale)
-            deep = self._dropped(nn.functional.gelu(deep @ self.hidden + self.bias))
+            deep = self._drop_out((embeddings - self.center) / self.scale)
+            deep = self._drop_out(nn.functional.gelu(deep @ self.hidden + self.bias))
             embeddings = embeddings[:, -self.last :]
         pragmatic, semantic = embeddings @ self.pragmatic, deep @ self.semantic
         match self.design.space:
             case "p2s":
-                one, other = semantic, pragmatic @ self.transform
+                reference, projection = semantic, pragmatic @ self.transform
             case "s2p":
-                one, other = pragmatic, semantic @ self.transform
+                reference, projection = pragmatic, semantic @ self.transform
             case "third":
-                one, other = pragmatic @ self.transform, semantic @ self.transform_semantic
-        return Meaning(distance(one, other, self.design.implicitness), pragmatic, semantic)
+                reference, projection = pragmatic @ self.transform, semantic @ self.transform_semantic
+        return Meaning(distance(reference, projection, self.design.implicitness), pragmatic, semantic)
 
     @torch.no_grad()
-    def look_at(self, embeddings: Tensor) -> None:
-        """Start a model with a hidden layer from the embeddings [n, d] it will be trained on; others start at random.
+    def initialise(self, embeddings: Tensor) -> None:
+        """Initialise a model with a hidden layer from the embeddings [n, d] of its training; others stay random.
 
-        Mean and deviation standardise what the hidden layer sees; features that hardly vary stay small. The pragmatic
-        projection starts as their principal directions, which keep the distances the encoder gives.
+        Mean and deviation standardise the inputs of the hidden layer; features that hardly vary stay small. The
+        pragmatic projection starts as the principal directions, which keep the encoder's distances.
         """
         if not self.is_deep or len(embeddings) < 2:
             return
@@ -127,26 +127,26 @@ class ImpScore(nn.Module):
         _, _, directions = torch.svd_lowrank(embeddings[:, -self.last :], features)
         self.pragmatic[:, :features] = directions
 
-    def _dropped(self, values: Tensor) -> Tensor:
+    def _drop_out(self, values: Tensor) -> Tensor:
         return nn.functional.dropout(values, self.dropout, self.training)
 
 
-def _xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tensor:
+def _draw_xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tensor:
     bound = math.sqrt(6 / (rows + columns))
     return (torch.rand(rows, columns, generator=generator) * 2 - 1) * bound
 
 
-def distance(one: Tensor, other: Tensor, metric: Metric) -> Tensor:
-    """Row by row: [n]."""
+def distance(rows: Tensor, other_rows: Tensor, metric: Metric) -> Tensor:
+    """Compute the distance row by row: [n]."""
     if metric == "cosine":
-        return 1 - torch.cosine_similarity(one, other, dim=-1)
-    length: Tensor = torch.linalg.vector_norm(one - other, dim=-1)
+        return 1 - torch.cosine_similarity(rows, other_rows, dim=-1)
+    length: Tensor = torch.linalg.vector_norm(rows - other_rows, dim=-1)
     return length
 
 
-def pragmatic_distance(one: Meaning, other: Meaning, metric: Metric = "euclidean") -> Tensor:
+def pragmatic_distance(meanings: Meaning, other_meanings: Meaning, metric: Metric = "euclidean") -> Tensor:
     """ΔP of sentences row by row (equation 6, or its cosine variant): [n]."""
-    return distance(one.pragmatic, other.pragmatic, metric)
+    return distance(meanings.pragmatic, other_meanings.pragmatic, metric)
 
 
 def loss(
@@ -172,10 +172,10 @@ def loss(
         pragmatics: metric of ΔP.
         reduction: mean over the batch as in the released code, or the sum that equation 9 prints (IMP-10).
     """
-    above = [torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)]
-    apart = pragmatic_distance(s1, s3, pragmatics) - pragmatic_distance(s1, s2, pragmatics)
-    each = above[0] + above[1] + alpha * torch.relu(gamma_pragmatics - apart)
-    return each.mean() if reduction == "mean" else each.sum()
+    implicitness_losses = [torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)]
+    differences = pragmatic_distance(s1, s3, pragmatics) - pragmatic_distance(s1, s2, pragmatics)
+    losses = implicitness_losses[0] + implicitness_losses[1] + alpha * torch.relu(gamma_pragmatics - differences)
+    return losses.mean() if reduction == "mean" else losses.sum()
 
 
 def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, sharpness: float) -> Tensor:
@@ -190,5 +190,5 @@ def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Ten
         steps: levels between them [m].
         sharpness: how fast the loss falls with the difference of two scores, which is at most 2.
     """
-    apart = implicitness[higher] - implicitness[lower]
-    return (steps * nn.functional.softplus(-sharpness * apart)).mean()
+    differences = implicitness[higher] - implicitness[lower]
+    return (steps * nn.functional.softplus(-sharpness * differences)).mean()

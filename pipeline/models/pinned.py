@@ -1,9 +1,8 @@
-"""The files of a pretrained model, found and checked before anything opens them.
+"""The files of a pretrained model, found and checked before they are loaded.
 
-A model is a folder, or a hub name with its commit; a branch or tag could change under us. Of a hub's model only weights
-in safetensors, vocabularies and configurations are fetched: no pickle, no code. They are compared with the hashes under
-which the hub keeps them, and with a hash of one's own where the name has one, and then loaded from the folder as any
-other model: what was checked is what is loaded.
+A model is a folder, or a hub name with its commit, since branches and tags can change. Only safetensors weights,
+vocabularies and configurations are fetched from a hub: no pickle, no code. They are checked against the hashes of the
+hub, and against the hash in the name if it has one, and then loaded from the folder.
 """
 
 import hashlib
@@ -27,8 +26,8 @@ class Files(NamedTuple):
     revision: str  # the commit of a hub's model, else the hash of the folder
 
 
-def located(name: str | Path) -> Files:
-    """The files of a model, checked.
+def locate_files(name: str | Path) -> Files:
+    """Find the files of a model and check them.
 
     Args:
         name: a folder; or a hub name and commit, `NAME@COMMIT`, which are fetched unless HF_HUB_OFFLINE is set; or with
@@ -42,47 +41,49 @@ def located(name: str | Path) -> Files:
     if Path(name).is_dir():
         return Files(Path(name), folder_hash(Path(name)))
     hub, _, pin = str(name).partition("@")
-    told = re.fullmatch(r"([0-9a-f]{40})(?::([0-9a-f]{64}))?", pin)
-    if told is None:
+    match = re.fullmatch(r"([0-9a-f]{40})(?::([0-9a-f]{64}))?", pin)
+    if match is None:
         raise BadInput(
-            f"model {str(name)!r} is no folder, and a hub name needs a pinned revision: {hub}@<commit>, which is "
+            f"model {str(name)!r} is not a folder, and a hub name needs a pinned revision: {hub}@<commit>, which is "
             "40 hexadecimal digits"
         )
-    commit, content = told[1], told[2]
-    folder = _fetched(hub, commit)
-    found = folder_hash(folder)
+    commit, content = match[1], match[2]
+    folder = _fetch(hub, commit)
+    content_hash = folder_hash(folder)
     if content is None:
-        _check_blobs(folder, hub, commit, found)
-    elif found != content:
-        raise BadInput(f"{hub}@{commit}: its files have the hash {found}, expected {content}; they are not loaded")
+        _check_blobs(folder, hub, commit, content_hash)
+    elif content_hash != content:
+        raise BadInput(
+            f"{hub}@{commit}: its files have the hash {content_hash}, expected {content}; they are not loaded"
+        )
     return Files(folder, commit)
 
 
-def _fetched(hub: str, commit: str) -> Path:
+def _fetch(hub: str, commit: str) -> Path:
     from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(snapshot_download(hub, revision=commit, allow_patterns=[f"*{suffix}" for suffix in READ]))
-    except errors.LocalEntryNotFoundError as why:
+    except errors.LocalEntryNotFoundError as error:
         raise Missing(
             f"{hub}@{commit} is not on this machine; fetch it once without HF_HUB_OFFLINE, or give a folder"
-        ) from why
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as why:
-        raise BadInput(f"the hub has no {hub}@{commit}, or not for you") from why
-    except (errors.HfHubHTTPError, OSError) as why:
-        raise Retry(f"{hub}@{commit} could not be fetched: {type(why).__name__}") from why
+        ) from error
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
+        raise BadInput(f"the hub has no {hub}@{commit}, or not for you") from error
+    except (errors.HfHubHTTPError, OSError) as error:
+        raise Retry(f"{hub}@{commit} could not be fetched: {type(error).__name__}") from error
 
 
 def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
-    """The hub's cache names a file's content by its SHA-256, or a small file's by git's own hash."""
-    for path in _files(folder):
-        named = path.resolve().name
-        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", named):
+    """Check files against their names in the hub's cache: the SHA-256, or the git hash of a small file."""
+    for path in _list_files(folder):
+        blob_name = path.resolve().name
+        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob_name):
             raise BadInput(
                 f"{path}: the cache does not say which content it must have; name the model with its hash, "
                 f"{hub}@{commit}:{content}, once you know that it is right"
             )
-        if (_git_hash(path) if len(named) == 40 else file_hash(path)) != named:
+        if (_git_hash(path) if len(blob_name) == 40 else file_hash(path)) != blob_name:
             raise BadInput(f"{path}: its content is not that of {hub}@{commit} any more; remove it from the cache")
 
 
@@ -92,7 +93,7 @@ def _git_hash(path: Path) -> str:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, read again only when it was written to."""
+    """Return the SHA-256 of a file; it is cached until the file changes."""
     status = path.stat()
     return _hash_of_state(path, status.st_size, status.st_mtime_ns)
 
@@ -103,12 +104,12 @@ def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
 
 
 def folder_hash(folder: Path) -> str:
-    """SHA-256 over a model's weights, vocabularies and configurations: its revision where it has no other.
+    """Return the SHA-256 of a model's weights, vocabularies and configurations, its revision if it has no other.
 
     Raises:
         BadInput: there are no weights in safetensors, or a part of the model has pickled weights alone.
     """
-    files = _files(folder)
+    files = _list_files(folder)
     weighted = {path.parent for path in files if path.suffix == ".safetensors"}
     if not weighted:
         raise BadInput(f"{folder}: no .safetensors weights; other formats are not loaded")
@@ -118,5 +119,5 @@ def folder_hash(folder: Path) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in READ and path.is_file())

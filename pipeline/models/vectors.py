@@ -1,7 +1,4 @@
-"""Embeddings of a set of texts in a file: made once, mapped into memory by every task and run that asks for them.
-
-What is in memory at a time is a chunk while the file is made, and afterwards the pages that are read.
-"""
+"""Embeddings of a set of texts in a file, which is made once and memory-mapped by every task that needs them."""
 
 import hashlib
 import os
@@ -16,13 +13,13 @@ from pipeline.models.encoder import Encoder, Vectors, encode
 CHUNK = 8192  # texts encoded between two writes
 
 
-def embedded(
-    folder: Path, encoder: Encoder, texts: Sequence[str], done: Callable[[int], None] = lambda _: None
+def load_or_encode(
+    folder: Path, encoder: Encoder, texts: Sequence[str], on_progress: Callable[[int], None] = lambda _: None
 ) -> Vectors:
-    """Embeddings of `texts`, a row each: float32 [len(texts), dim], mapped read-only from a file below `folder`.
+    """Load or make the embeddings of texts: float32 [len(texts), dim], mapped read-only from a file below `folder`.
 
-    The file is named by the encoder and the texts in their order; an interrupted attempt leaves a draft behind, which
-    the sweep of old files removes.
+    The file name is a hash of the encoder and the texts in order. An interrupted attempt leaves a draft, which the
+    sweep of old files removes.
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)  # an empty file cannot be mapped
@@ -34,20 +31,20 @@ def embedded(
         os.utime(path)  # in use: not to be swept as old
         mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        _make(path, encoder, texts, done)
+        _encode_to_file(path, encoder, texts, on_progress)
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     else:
-        done(len(texts))
+        on_progress(len(texts))
     return mapped
 
 
-def _make(path: Path, encoder: Encoder, texts: Sequence[str], done: Callable[[int], None]) -> None:
+def _encode_to_file(path: Path, encoder: Encoder, texts: Sequence[str], on_progress: Callable[[int], None]) -> None:
     # long and short texts apart, so that each chunk can be cut into batches of equal lengths
     order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
     with replace_file(path) as draft:
         rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
         for start in range(0, len(order), CHUNK):
             chunk = order[start : start + CHUNK]
-            rows[chunk] = encode(encoder, [texts[i] for i in chunk], done)
+            rows[chunk] = encode(encoder, [texts[i] for i in chunk], on_progress)
         rows.flush()
         del rows

@@ -12,7 +12,6 @@ import polars as pl
 import torch
 
 from pipeline.errors import BadInput
-from pipeline.models.adapter import adapted
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
 
@@ -74,7 +73,7 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
             model.load_state_dict({key: value.float() for key, value in head_tensors.items()})
         except RuntimeError as error:
             raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
-        heads[name] = Head(adapted(encoder, weights) if weights else encoder, model.eval())
+        heads[name] = Head(load_adapter(encoder, weights) if weights else encoder, model.eval())
     return heads
 
 
@@ -100,7 +99,7 @@ def measure_distances(
     """ΔP of texts row by row (equation 6): float64 [len(one)], rounded to 6 decimals."""
     meaning = compute_meanings([*first, *second], head, on_progress)
     rows = torch.arange(len(first))
-    values = pragmatic_distance(meaning.at(rows), meaning.at(rows + len(first)), head.model.design.pragmatics)
+    values = pragmatic_distance(meaning.select(rows), meaning.select(rows + len(first)), head.model.design.pragmatics)
     return np.asarray(np.round(values.double().numpy(), DECIMALS), np.float64)
 
 
@@ -112,7 +111,7 @@ def score_triples(rows: pl.DataFrame, head: Head, on_progress: OnProgress = lamb
     """
     texts = [rows[side].to_list() for side in ("implicit", "explicit", "negative")]
     meaning = compute_meanings([text for side in texts for text in side], head, on_progress)
-    s1, s2, s3 = (meaning.at(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
+    s1, s2, s3 = (meaning.select(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
     distances = {
         name: pragmatic_distance(s1, s, head.model.design.pragmatics) for name, s in (("near", s2), ("far", s3))
     }

@@ -1,1 +1,1 @@
-"""Training: fitting models, keeping them by content hash."""
+"""Training: fit models and store them by content hash."""

@@ -1,4 +1,4 @@
-"""Training states in one file: tensors in safetensors, everything else as its metadata. Complete or not at all."""
+"""Training states, each in one safetensors file: tensors, and all other facts in its metadata. Writes are atomic."""
 
 import json
 import tempfile
@@ -17,16 +17,16 @@ def save(path: Path, tensors: dict[str, torch.Tensor], facts: dict[str, Any]) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".draft-", dir=path.parent, delete=False) as file:
         draft = Path(file.name)
-    held = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    save_file(held, draft, metadata={"facts": json.dumps(facts)})
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    save_file(copies, draft, metadata={"facts": json.dumps(facts)})
     draft.replace(path)
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
-    """The state at `path`, or None if training has not come that far."""
+    """Read the state at `path`; None if there is none yet."""
     if not path.exists():
         return None
-    with refuse_damage(path, "delete it; the training begins again"), safe_open(path, framework="pt") as file:
+    with refuse_damage(path, "delete it; the training then starts from the beginning"), safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         return tensors, json.loads(file.metadata()["facts"])
 
@@ -34,25 +34,27 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
 Weights = dict[str, torch.Tensor]
 
 
-def of_training(best: Weights, now: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator) -> Weights:
-    """All that a training goes on from: its best and its newest weights, its optimiser, its sources of chance."""
+def pack_training(
+    best: Weights, current: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator
+) -> Weights:
+    """Collect what a training needs to resume: best and current weights, optimiser state, random states."""
     tensors = {f"best.{name}": value for name, value in best.items()}
-    tensors |= {f"now.{name}": value for name, value in now.items()}
-    tensors |= of_optimiser(optimiser)
+    tensors |= {f"now.{name}": value for name, value in current.items()}
+    tensors |= pack_optimiser(optimiser)
     tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
     return tensors | ({"random.cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
 
 
-def into_training(
+def restore_training(
     tensors: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator
 ) -> tuple[Weights, Weights]:
-    """Put back what `of_training` took, but for the weights, which are returned: the best and the newest."""
+    """Restore optimiser and random states of `pack_training`; return the best and the current weights."""
     parts: dict[str, Weights] = {"best": {}, "now": {}}
     for key, value in tensors.items():
         part, _, name = key.partition(".")
         if part in parts:
             parts[part][name] = value
-    into_optimiser(optimiser, tensors)
+    restore_optimiser(optimiser, tensors)
     generator.set_state(tensors["random.generator"])
     torch.set_rng_state(tensors["random.torch"])
     if "random.cuda" in tensors and torch.cuda.is_available():
@@ -60,8 +62,8 @@ def into_training(
     return parts["best"], parts["now"]
 
 
-def of_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """An optimiser's state as named tensors, by parameter number."""
+def pack_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return an optimiser's state as tensors named by parameter number."""
     return {
         f"optimiser.{index}.{name}": torch.as_tensor(value)
         for index, state in optimiser.state_dict()["state"].items()
@@ -69,11 +71,11 @@ def of_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     }
 
 
-def into_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-    """Put back what `of_optimiser` took."""
-    whole = optimiser.state_dict()
+def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    """Restore an optimiser's state from tensors of `pack_optimiser`."""
+    state = optimiser.state_dict()
     for key, value in tensors.items():
         if key.startswith("optimiser."):
             _, index, name = key.split(".", 2)
-            whole["state"].setdefault(int(index), {})[name] = value
-    optimiser.load_state_dict(whole)
+            state["state"].setdefault(int(index), {})[name] = value
+    optimiser.load_state_dict(state)

@@ -1,6 +1,6 @@
-"""The loop of a training: epochs, of which the best is kept, and a state after each, from which a killed one goes on.
+"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes.
 
-A training gives `run` a function that learns for an epoch and judges it, and a `Learner`: whose weights are kept.
+A training passes `run` a function that trains and evaluates one epoch, and a `Learner` that holds the weights.
 """
 
 import hashlib
@@ -29,75 +29,77 @@ _ROWS = 1024  # hashed at a time
 Row = tuple[int | float, ...]  # the numbers of an epoch
 
 
-class Judge(NamedTuple):
-    """The numbers of an epoch, and which of them chooses the best epoch; of equals the first is kept."""
+class Criterion(NamedTuple):
+    """The numbers of an epoch, and which of them chooses the best epoch; the first of equal epochs is kept."""
 
     columns: tuple[str, ...]  # of the history, after `epoch`; `count` is a whole number
-    by: str
-    is_loss: bool = False  # the least is the best
+    best_by: str
+    is_loss: bool = False  # the smallest value is the best
 
 
-ACCURACY = Judge(("value", "loss", "count"), by="value")
-"""A share of right answers on the validation part, the mean loss of the training part, rows of the validation part."""
+ACCURACY = Criterion(("value", "loss", "count"), best_by="value")
+"""The share of correct answers on the validation part, the mean training loss, and the validation rows."""
 
-LOSSES = Judge(("train_loss", "validation_loss"), by="validation_loss", is_loss=True)
+LOSSES = Criterion(("train_loss", "validation_loss"), best_by="validation_loss", is_loss=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learner:
-    """What learns in a training."""
+    """The state of a training that the loop updates, saves and restores."""
 
     optimiser: torch.optim.Optimizer
-    generator: torch.Generator  # of batches and whatever else is drawn
-    weights: Callable[[], Weights]  # what the best epoch is kept as; they may change later
-    restore: Callable[[Weights], object]  # puts such weights back, and what `extra` gave
-    extra: Callable[[], Weights] = dict  # what else a state keeps
-    modules: Sequence[nn.Module] = ()  # each has its gradient clipped
-    clip: float = math.inf  # longest gradient
+    generator: torch.Generator  # of batches and all other draws
+    weights: Callable[[], Weights]  # the weights kept of the best epoch; the tensors may change later
+    restore: Callable[[Weights], object]  # loads the tensors of `weights` and `extra`
+    extra: Callable[[], Weights] = dict  # further tensors of a state
+    modules: Sequence[nn.Module] = ()  # the gradient of each is clipped
+    clip: float = math.inf  # largest norm of the gradient
 
 
-class Fitted(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and the epochs' numbers."""
+class TrainingResult(NamedTuple):
+    """A trained model (tensors and configuration) and the numbers of its epochs."""
 
     tensors: Weights
-    config: dict[str, Any]  # the recipe; kind, best_epoch and what the model needs to be asked
-    history: pl.DataFrame  # epoch, and the columns of the `Judge`
+    config: dict[str, Any]  # the recipe, kind, best_epoch, and what the model needs to predict
+    history: pl.DataFrame  # epoch, and the columns of the `Criterion`
 
 
 class Outcome(NamedTuple):
-    """What a loop comes to."""
+    """The result of a loop."""
 
-    weights: Weights  # of the best epoch; without any epoch those at the beginning
-    best_epoch: int  # from 1; 0 without any
+    weights: Weights  # of the best epoch; the initial ones if there was no epoch
+    best_epoch: int  # from 1; 0 if there was no epoch
     history: pl.DataFrame
 
 
 def seed_all(seed: int) -> torch.Generator:
-    """A generator for batches; torch's own source, which weights and dropout draw from, is seeded as well."""
+    """Return a generator for batches; seed torch's global one too, from which weights and dropout draw."""
     torch.manual_seed(seed)
     return torch.Generator().manual_seed(seed)
 
 
-def learner_of(module: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, clip: float) -> Learner:
-    """A learner of one module, whose frozen parameters are not kept."""
+def make_learner(
+    module: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, clip: float
+) -> Learner:
+    """Make a learner of one module, whose frozen parameters are not saved."""
     restore = partial(module.load_state_dict, strict=False)
-    weights = partial(unfrozen_weights, module)
+    weights = partial(copy_unfrozen_weights, module)
     return Learner(
         optimiser=optimiser, generator=generator, weights=weights, restore=restore, modules=[module], clip=clip
     )
 
 
-def unfrozen_weights(module: nn.Module) -> Weights:
-    """The state of a module but for its frozen parameters."""
+def copy_unfrozen_weights(module: nn.Module) -> Weights:
+    """Return the state of a module without its frozen parameters."""
     frozen = {name for name, value in module.named_parameters() if not value.requires_grad}
     return {name: value for name, value in module.state_dict().items() if name not in frozen}
 
 
 def descend(loss: Tensor, learner: Learner, epoch: int) -> float:
-    """Take one step down the gradient of a loss; return the loss.
+    """Take one optimiser step; return the loss.
 
     Raises:
-        BadInput: the loss is no number.
+        BadInput: the loss is not finite.
     """
     value = loss.item()
     check_loss(value, epoch)
@@ -110,17 +112,17 @@ def descend(loss: Tensor, learner: Learner, epoch: int) -> float:
 
 
 def check_loss(loss: float, epoch: int) -> None:
-    """BadInput if a loss is no number."""
+    """Raise BadInput if a loss is not finite."""
     if not math.isfinite(loss):
-        raise BadInput(f"the loss is {loss} in epoch {epoch}: the learning rate is too high for what is learnt")
+        raise BadInput(f"the loss is {loss} in epoch {epoch}: the learning rate is too high; lower it")
 
 
 def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
-    """SHA-256 of what a training is made of, which its state is checked against.
+    """Return the SHA-256 of a training's inputs, against which its saved state is checked.
 
     Args:
-        facts: the recipe and all else that is small; where a training may be given more epochs, without their number.
-        parts: what it learns from.
+        facts: the recipe and other small inputs; without the number of epochs if a training may be extended.
+        parts: the training data.
     """
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
@@ -133,50 +135,55 @@ def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
 
 
 def run(
-    epoch: Callable[[int], Row], learner: Learner, judge: Judge, epochs: int, state: Path | None = None,
-    made_of: str | None = None,
+    epoch: Callable[[int], Row], learner: Learner, criterion: Criterion, epochs: int, state: Path | None = None,
+    training_id: str | None = None,
 ) -> Outcome:  # fmt: skip
-    """Go through the epochs that are left and keep the best.
+    """Run the remaining epochs and keep the best.
 
     Args:
-        epoch: learns for the epoch of a number from 1 and gives its numbers, in the order of the judge's columns.
-        learner: what learns.
-        judge: what an epoch is judged by.
+        epoch: trains the epoch with the given number (from 1); returns its numbers in the order of the criterion.
+        learner: the state that is trained.
+        criterion: chooses the best epoch.
         epochs: in all, those of the state included.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same weights on a CPU.
-        made_of: `fingerprint` of the training; None where the name of the state has it.
+        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
+            weights on a CPU.
+        training_id: `fingerprint` of the training; None where the name of the state contains it.
 
     Raises:
         BadInput: the state is of another training.
     """
-    place = judge.columns.index(judge.by) + 1
+    position = criterion.columns.index(criterion.best_by) + 1
 
     def goodness(row: Row) -> float:
-        return -row[place] if judge.is_loss else row[place]
+        return -row[position] if criterion.is_loss else row[position]
 
     best, history = _copy(learner.weights()), list[Row]()
     if state and (saved := checkpoint.read(state)):
         tensors, facts = saved
-        if facts.get("made_of") != made_of:
-            raise BadInput(f"{state}: the state of a training on other data, another model or another recipe")
-        best, now = checkpoint.into_training(tensors, learner.optimiser, learner.generator)
-        learner.restore(now)
+        if facts.get("made_of") != training_id:
+            raise BadInput(
+                f"{state}: this state is of a training on other data, another model or another recipe; "
+                "delete it or choose another file"
+            )
+        best, current = checkpoint.restore_training(tensors, learner.optimiser, learner.generator)
+        learner.restore(current)
         history = [tuple(row) for row in facts["history"]]
-        log.info("training goes on after epoch %d", len(history))
+        log.info("training resumes after epoch %d", len(history))
     for number in range(len(history) + 1, epochs + 1):
         row = (number, *epoch(number))
-        numbers = (f"{name} {value:.4f}" for name, value in zip(judge.columns, row[1:], strict=True) if name != "count")
+        numbers = (
+            f"{name} {value:.4f}" for name, value in zip(criterion.columns, row[1:], strict=True) if name != "count"
+        )
         log.info("epoch %d of %d: %s", number, epochs, ", ".join(numbers))
         if goodness(row) > max(map(goodness, history), default=-math.inf):
             best = _copy(learner.weights())
         history.append(row)
         if state:
-            now = {**learner.weights(), **learner.extra()}
-            tensors = checkpoint.of_training(best, now, learner.optimiser, learner.generator)
-            checkpoint.save(state, tensors, {"history": history, "made_of": made_of})
+            current = {**learner.weights(), **learner.extra()}
+            tensors = checkpoint.pack_training(best, current, learner.optimiser, learner.generator)
+            checkpoint.save(state, tensors, {"history": history, "made_of": training_id})
     best_epoch = max(history, key=lambda row: (goodness(row), -row[0]))[0] if history else 0
-    schema = {name: pl.Int64 if name in ("epoch", "count") else pl.Float64 for name in ("epoch", *judge.columns)}
+    schema = {name: pl.Int64 if name in ("epoch", "count") else pl.Float64 for name in ("epoch", *criterion.columns)}
     return Outcome(best, int(best_epoch), pl.DataFrame(history, schema=schema, orient="row"))
 
 

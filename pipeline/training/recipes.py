@@ -1,4 +1,4 @@
-"""Recipes: frozen dataclasses with the numbers of a training, in named profiles, which a user may change by name."""
+"""Recipes: frozen dataclasses of hyperparameters, in named profiles; a user may change single fields."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -10,45 +10,46 @@ from pipeline.errors import BadInput
 R = TypeVar("R")
 
 
-def changed(
+def change_profile(
     profiles: Mapping[str, R], profile: str, changes: Mapping[str, Any], *, from_zero: Collection[str] = (),
     above_zero: Collection[str] = (),
 ) -> R:  # fmt: skip
-    """A profile with some numbers changed; those that are None stay.
+    """Return a profile with the given fields changed; a change to None is ignored.
 
-    What a field takes is told by its type: a Literal its values, int a whole number from 1, float a finite number from
-    0, a tuple as many of its kind. A share that is dropped out (`dropout` in the name) is below 1.
+    The type of a field states its values: a Literal lists them, int is from 1, float is finite and from 0, a tuple has
+    its length. A dropout rate (`dropout` in the name) is below 1.
 
     Args:
         profiles: recipes of one class, by name.
-        profile: which to begin with.
+        profile: name of the profile to change.
         changes: values by name of the field.
-        from_zero: whole numbers that may be 0.
-        above_zero: numbers that may not.
+        from_zero: int fields that may be 0.
+        above_zero: float fields that may not be 0.
 
     Raises:
-        BadInput: there is no such profile or field, or a value is none the field takes.
+        BadInput: there is no such profile or field, or the field does not accept the value.
     """
     if profile not in profiles:
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(profiles)}")
+        raise BadInput(f"no profile {profile!r}; choose one of {', '.join(profiles)}")
     kinds = get_type_hints(type(profiles[profile]))
-    given = {name: value for name, value in changes.items() if value is not None}
-    if unknown := sorted(set(given) - set(kinds)):
-        raise BadInput(f"a recipe has no {', '.join(unknown)}; it has {', '.join(kinds)}")
-    for name, value in given.items():
-        expected = _expected(kinds[name], "dropout" in name, name in from_zero, name in above_zero)
-        if not _fits(value, kinds[name], expected):
+    values = {name: value for name, value in changes.items() if value is not None}
+    if unknown := sorted(set(values) - set(kinds)):
+        raise BadInput(f"a recipe has no field {', '.join(unknown)}; its fields are {', '.join(kinds)}")
+    for name, value in values.items():
+        expected = _describe_expected(kinds[name], "dropout" in name, name in from_zero, name in above_zero)
+        if not _is_valid(value, kinds[name], expected):
             raise BadInput(f"{name} should be {expected}; found {value!r}")
         if isinstance(value, list):
-            given[name] = tuple(value)
-    return replace(profiles[profile], **given)  # type: ignore[type-var]
+            values[name] = tuple(value)
+    return replace(profiles[profile], **values)  # type: ignore[type-var]
 
 
-def _expected(kind: Any, is_share: bool, is_from_zero: bool, is_above_zero: bool) -> str:
+def _describe_expected(kind: Any, is_share: bool, is_from_zero: bool, is_above_zero: bool) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
-        return f"{len(get_args(kind))} times {_expected(get_args(kind)[0], is_share, is_from_zero, is_above_zero)}"
+        item = _describe_expected(get_args(kind)[0], is_share, is_from_zero, is_above_zero)
+        return f"{len(get_args(kind))} times {item}"
     if kind is bool:
         return "true or false"
     if kind is int:
@@ -58,13 +59,13 @@ def _expected(kind: Any, is_share: bool, is_from_zero: bool, is_above_zero: bool
     return "a number from 0 to below 1" if is_share else "a number from 0"
 
 
-def _fits(value: Any, kind: Any, expected: str) -> bool:
+def _is_valid(value: Any, kind: Any, expected: str) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     if get_origin(kind) is tuple:
         kinds = get_args(kind)
         is_row = isinstance(value, list | tuple) and len(value) == len(kinds)
-        return is_row and all(_fits(each, kinds[0], expected.partition(" times ")[2]) for each in value)
+        return is_row and all(_is_valid(item, kinds[0], expected.partition(" times ")[2]) for item in value)
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     if not isinstance(value, int if kind is int else int | float) or not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Trained models as folders named by their content: `<sha256>/model.safetensors` and `config.json`. No pickle."""
+"""Trained models in folders named by content hash: `<sha256>/model.safetensors` and `config.json`. No pickle."""
 
 import hashlib
 import json
@@ -16,43 +16,43 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-HOLDS: dict[str, Literal["words", "numbers"]] = {
-    "abstractness": "numbers",  # a head over vectors; it learns from rated words, which are nobody's
-    "commenter": "words",  # a vocabulary, and weights that write what they have read
-    "count": "words",  # words, and which stand side by side
-    "impscore": "numbers",  # heads over an encoder as it was
-    "masked_lm": "words",  # guesses the words it has read
+CONTENTS: dict[str, Literal["words", "numbers"]] = {
+    "abstractness": "numbers",  # a head over vectors; its training words are from a public list
+    "commenter": "words",  # a vocabulary, and weights that can reproduce training texts
+    "count": "words",  # words and their neighbours
+    "impscore": "numbers",  # heads over an unchanged encoder
+    "masked_lm": "words",  # it predicts words of the training texts
     "pretrained_reader": "words",  # the same
-    "quality": "words",  # n-grams by their hashes, with how rare each is
+    "quality": "words",  # hashed n-grams, each with its rarity
     "reader": "words",  # a vocabulary
-    "recovery": "words",  # weights that write what they have read
+    "recovery": "words",  # weights that can reproduce training texts
     "relevance": "words",  # a vocabulary
     "retrieval": "words",  # the comments themselves
     "subtext": "words",  # vocabularies of words and n-grams
     "upvotes": "words",  # as quality
 }
-"""What the files of each kind of model hold of the texts it learnt from."""
+"""What the files of each kind of model contain of its training texts."""
 
 
-def holds(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
-    """What can be read from a model's files: words of single texts, or numbers over many texts alone.
+def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
+    """Return what a model's files reveal: words of single texts, or only numbers over many texts.
 
-    A kind that is not listed counts as `words`, and so does ImpScore where its encoder was trained along: which
-    vectors of word pieces have moved tells which pieces it has read.
+    An unlisted kind counts as `words`. So does ImpScore with a fine-tuned encoder: the word-piece vectors that changed
+    reveal which pieces it was trained on.
     """
     heads = config.get("heads")
     if isinstance(heads, dict) and any(head.get("recipe", {}).get("tune", "none") != "none" for head in heads.values()):
         return "words"
-    return HOLDS.get(str(config.get("kind")), "words")
+    return CONTENTS.get(str(config.get("kind")), "words")
 
 
 def content_hash(weights: bytes, config: str) -> str:
-    """SHA-256 over the configuration and the serialised weights."""
+    """Return the SHA-256 of the configuration and the serialised weights."""
     return hashlib.sha256(config.encode() + b"\n" + weights).hexdigest()
 
 
 class Fields(dict[str, Any]):
-    """An object of a model's config.json; a field that it lacks is BadInput, wherever it is read."""
+    """An object of a model's config.json; reading a missing field raises BadInput."""
 
     def __missing__(self, name: str) -> Any:
         raise BadInput(f"config.json of the model has no field {name!r}; {_REMEDY}")
@@ -62,28 +62,28 @@ _REMEDY = "copy the model's folder again, or train the model again"
 
 
 class Model(NamedTuple):
-    """A model read from a folder; its weights are made tensors when asked for, so that reading needs no torch."""
+    """A model read from a folder. Weights stay bytes until `tensors` is called, so that reading needs no torch."""
 
     model_id: str
     config: dict[str, Any]
     weights: bytes
 
     def tensors(self) -> "dict[str, torch.Tensor]":
-        """The weights by name."""
+        """Return the weights by name."""
         from safetensors.torch import load
 
         with refuse_damage(f"model {self.model_id[:12]}, model.safetensors", _REMEDY):
             return load(self.weights)
 
     def build(self, load: Callable[..., T], *options: Any) -> T:
-        """What `load(tensors, config, ...)` makes of the model; BadInput where its files do not fit together."""
+        """Return `load(tensors, config, *options)`; raise BadInput if the model's files do not fit together."""
         with refuse_damage(f"model {self.model_id[:12]}, config.json", _REMEDY):
             return load(self.tensors(), self.config, *options)
 
 
-def keep(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
-    """Write a model below `folder`, complete or not at all; return its id. The same model gives the same id."""
-    weights, text = _serialised(tensors, config)
+def add(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
+    """Write a model atomically below `folder`; return its id. The same model gives the same id."""
+    weights, text = _serialise(tensors, config)
     model_id = content_hash(weights, text)
     if not (folder / model_id).is_dir():
         _write(folder / model_id, weights, text)
@@ -91,31 +91,31 @@ def keep(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any
 
 
 def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
-    """Write a model as the folder `path`, which should not exist, hold nothing or hold a model; return its id."""
-    writable(path)
-    weights, text = _serialised(tensors, config)
-    fresh = make_draft(path.parent)
-    _write(fresh / "new", weights, text)
+    """Write a model as the folder `path`, which must be absent, empty or a model; return its id."""
+    check_writable(path)
+    weights, text = _serialise(tensors, config)
+    draft = make_draft(path.parent)
+    _write(draft / "new", weights, text)
     if path.exists():
-        path.rename(fresh / "old")  # a kill between the two renames leaves both beside the place, complete
-    (fresh / "new").rename(path)
-    shutil.rmtree(fresh)
+        path.rename(draft / "old")  # a kill between the two renames leaves both models complete in the draft folder
+    (draft / "new").rename(path)
+    shutil.rmtree(draft)
     return content_hash(weights, text)
 
 
-def writable(path: Path) -> None:
-    """BadInput if a model cannot be written as the folder `path`: what is there is not ours to delete."""
+def check_writable(path: Path) -> None:
+    """Raise BadInput if `path` holds anything but a model, which must not be deleted."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "kind" in read(path).config:
         return
-    raise BadInput(f"{path}: is there and is no model of ours; choose another folder")
+    raise BadInput(f"{path}: exists and is not a model of Undertone; choose another folder")
 
 
 _FILES = {"model.safetensors", "config.json"}
 
 
-def _serialised(tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> tuple[bytes, str]:
+def _serialise(tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> tuple[bytes, str]:
     from safetensors.torch import save
 
     weights = save({name: tensor.cpu().contiguous() for name, tensor in sorted(tensors.items())})
@@ -135,7 +135,7 @@ def _write(path: Path, weights: bytes, text: str) -> None:
 
 
 def fetch(folder: Path, model_id: str) -> Model:
-    """A model of the registry below `folder`, checked against its id."""
+    """Read a model of the registry below `folder` and check it against its id."""
     path = folder / model_id
     if not path.is_dir():
         raise Missing(
@@ -144,19 +144,19 @@ def fetch(folder: Path, model_id: str) -> Model:
         )
     model = read(path)
     if model.model_id != model_id:
-        raise BadInput(f"{path}: weights or configuration are not those of this model id; the files were changed")
+        raise BadInput(f"{path}: weights or configuration do not match the model id; the files were changed")
     return model
 
 
 def read(path: Path) -> Model:
-    """The model in a folder, whatever the folder's name."""
+    """Read the model in a folder of any name."""
     try:
         weights, text = (path / "model.safetensors").read_bytes(), (path / "config.json").read_text(encoding="utf-8")
         config = json.loads(text, object_hook=Fields)
-    except FileNotFoundError as why:
-        raise BadInput(f"{path}: no model here; expected {' and '.join(sorted(_FILES))}") from why
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as why:
-        raise BadInput(f"{path}: not a model of ours: config.json is no JSON: {why}") from why
+    except FileNotFoundError as error:
+        raise BadInput(f"{path}: no model here; expected {' and '.join(sorted(_FILES))}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{path}: not a model of Undertone: config.json is not valid JSON: {error}") from error
     if not isinstance(config, dict):
-        raise BadInput(f"{path}: not a model of ours: config.json holds no object")
+        raise BadInput(f"{path}: not a model of Undertone: config.json is not a JSON object")
     return Model(content_hash(weights, text), config, weights)

@@ -89,8 +89,8 @@ def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
     from pipeline.models.recam import contextual, word_features
 
     by = encoder.load(threads=1)
-    near: list[Filter] = [targets.similar_in_passage(word_features.static(by))]
-    near += [targets.similar_in_context(partial(contextual.states, by))] if in_context else []
+    near: list[Filter] = [targets.similar_in_passage(word_features.make_static_lookup(by))]
+    near += [targets.similar_in_context(partial(contextual.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
     tokens = found = 0

@@ -77,7 +77,7 @@ def selected(words: list[str], values: Any) -> list[list[int]]:
 def headed(folder: Path) -> Path:
     """The embedded encoder with a head of random weights, as a folder."""
     torch.manual_seed(13)
-    found = pretrained_reader.opened(is_masked=True)
+    found = pretrained_reader.load_transformer(is_masked=True)
     found.module.save_pretrained(folder)
     found.tokenizer.save_pretrained(folder)
     return folder

@@ -215,7 +215,7 @@ def bench_train(triples: int) -> None:
 
     def ours() -> None:
         folder = Path(tempfile.mkdtemp(dir=HOME))  # no embeddings from an earlier round
-        head = heads.fit(train, None, fit.recipe_of("paper"), encoder, folder)
+        head = heads.fit(train, None, fit.make_recipe("paper"), encoder, folder)
         i1, i2, i3 = (head.triples[name].to_numpy() for name in ("i1", "i2", "i3"))
         accuracies.append(float(np.mean(np.r_[i1 > i2, i1 > i3])))
 
@@ -238,7 +238,7 @@ def bench_grid(triples: int) -> None:
     split = pl.Series(["train"] * (8 * triples // 10) + ["validation"] * (triples - 8 * triples // 10))
     none = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
     corpus = Corpus([""] * texts, pl.DataFrame({"split": split}), rows, none, torch.empty(0, dtype=torch.int64))
-    seconds = cpu(lambda: fit.fit(corpus, Frozen(vectors), fit.recipe_of("paper")))
+    seconds = cpu(lambda: fit.fit(corpus, Frozen(vectors), fit.make_recipe("paper")))
     print(f"{'one training of the grid':34} {triples:,} triples: {seconds:.1f} cpu-s; 360 of them on 2 cores: "
           f"{360 * seconds / 2 / 60:.0f} minutes", flush=True)  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, t
     [
         (("--profile", "papr"), "no profile 'papr'; there are paper, official, undertone"),
         (("--profile", "paper", "--set", "epochs"), "--set epochs: expected name=value"),
-        (("--profile", "paper", "--set", "epoch=3"), "a recipe has no epoch"),
+        (("--profile", "paper", "--set", "epoch=3"), "a recipe has no field epoch"),
         (("--profile", "paper", "--set", "batch=many"), "batch should be a whole number"),
         (("--profile", "paper", "--tune", "some"), "tune should be one of none, adapter, full"),
     ],
@@ -106,7 +106,7 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
     thesis.write_text("ten years of work")
     done = run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER)
     assert done.code == 2
-    assert "is there and is no model of ours; choose another folder" in " ".join(done.err.split())
+    assert "exists and is not a model of Undertone; choose another folder" in " ".join(done.err.split())
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
     for seed in (1, 2):
         assert (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.models.adapter import RANK, SCALE, LowRank, adapt, adapted
+from pipeline.models.adapter import RANK, SCALE, LowRank, adapt, load_adapter
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.training.impscore.embedding import Tuned
 
@@ -21,9 +21,9 @@ def encoder(tiny_folder: Path, request: pytest.FixtureRequest) -> Encoder:
     return load(str(tiny_folder), device="cpu", pooling=request.param)
 
 
-def tuned(encoder: Encoder, how: str, steps: int = 0) -> Tuned:
+def tuned(encoder: Encoder, mode: str, steps: int = 0) -> Tuned:
     """Embeddings of `TEXTS` through a trained copy of the encoder, after some steps towards an arbitrary aim."""
-    embedding = Tuned(encoder, TEXTS, how, torch.Generator().manual_seed(1))
+    embedding = Tuned(encoder, TEXTS, mode, torch.Generator().manual_seed(1))
     embedding.training(mode=True)
     optimiser = torch.optim.Adam(list(embedding.parameters()), lr=0.01)
     for _ in range(steps):
@@ -53,43 +53,43 @@ def test_low_rank_by_hand() -> None:
 def test_every_linear_layer_is_adapted(tiny_folder: Path) -> None:
     """Six matrices a layer have A [8, in], drawn within 1/sqrt(in), and B [out, 8] of zeros; the pooler has none."""
     model = copy.deepcopy(load(str(tiny_folder), device="cpu").module[0].model)
-    found = adapt(model, torch.Generator().manual_seed(1))
-    assert len(found) == 2 * 6 * 2
-    assert all(name.startswith("encoder.layer.") for name in found)
-    for name, value in found.items():
+    parameters = adapt(model, torch.Generator().manual_seed(1))
+    assert len(parameters) == 2 * 6 * 2
+    assert all(name.startswith("encoder.layer.") for name in parameters)
+    for name, value in parameters.items():
         assert value.shape == ((RANK, 32) if name.endswith(".a") else (32, RANK))
         assert value.requires_grad
         assert value.abs().max().item() <= 1 / 32**0.5 if name.endswith(".a") else not value.any()
 
 
-@pytest.mark.parametrize("how", ["adapter", "full"])
-def test_training_starts_at_the_frozen_encoder(encoder: Encoder, how: str) -> None:
+@pytest.mark.parametrize("mode", ["adapter", "full"])
+def test_training_starts_at_the_frozen_encoder(encoder: Encoder, mode: str) -> None:
     """Before the first step the embeddings are the frozen encoder's, with and without gradient."""
-    embedding = tuned(encoder, how)
-    known = encode(encoder, TEXTS)
-    assert np.abs(rows_of(embedding) - known).max() < 1e-6
+    embedding = tuned(encoder, mode)
+    frozen_vectors = encode(encoder, TEXTS)
+    assert np.abs(rows_of(embedding) - frozen_vectors).max() < 1e-6
     through = embedding(torch.arange(len(TEXTS)))
     assert through.requires_grad
-    assert np.abs(through.detach().numpy() - known).max() < 1e-5
+    assert np.abs(through.detach().numpy() - frozen_vectors).max() < 1e-5
 
 
-@pytest.mark.parametrize("how", ["adapter", "full"])
-def test_what_was_trained_can_be_put_back(encoder: Encoder, how: str) -> None:
+@pytest.mark.parametrize("mode", ["adapter", "full"])
+def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
     """An encoder with the trained weights in place gives the embeddings that training ended with."""
-    embedding = tuned(encoder, how, steps=5)
+    embedding = tuned(encoder, mode, steps=5)
     after = rows_of(embedding)
     assert np.abs(after - encode(encoder, TEXTS)).max() > 1e-2
     weights = {name.removeprefix("encoder."): value.clone() for name, value in embedding.state().items()}
-    assert np.abs(encode(adapted(encoder, weights), TEXTS) - after).max() < 1e-5
+    assert np.abs(encode(load_adapter(encoder, weights), TEXTS) - after).max() < 1e-5
 
 
-@pytest.mark.parametrize("how", ["adapter", "full"])
-def test_the_given_encoder_is_left_alone(encoder: Encoder, how: str) -> None:
+@pytest.mark.parametrize("mode", ["adapter", "full"])
+def test_the_given_encoder_is_left_alone(encoder: Encoder, mode: str) -> None:
     """Neither training a copy nor putting weights in place changes a weight of the encoder that was given."""
     model = encoder.module[0].model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    embedding = tuned(encoder, how, steps=3)
-    adapted(encoder, {name.removeprefix("encoder."): value for name, value in embedding.state().items()})
+    embedding = tuned(encoder, mode, steps=3)
+    load_adapter(encoder, {name.removeprefix("encoder."): value for name, value in embedding.state().items()})
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert not encoder.module.training
@@ -98,7 +98,7 @@ def test_the_given_encoder_is_left_alone(encoder: Encoder, how: str) -> None:
 def test_only_what_is_trained_changes(tiny_folder: Path) -> None:
     """With adapters the state holds them alone: a small part of what the whole encoder holds."""
     encoder = load(str(tiny_folder), device="cpu")
-    small, whole = (tuned(encoder, how).state() for how in ("adapter", "full"))
+    small, full = (tuned(encoder, mode).state() for mode in ("adapter", "full"))
     assert all(name.endswith((".a", ".b")) for name in small)
-    assert set(whole) == {f"encoder.{name}" for name, _ in encoder.module[0].model.named_parameters()}
-    assert not set(small) & set(whole)
+    assert set(full) == {f"encoder.{name}" for name, _ in encoder.module[0].model.named_parameters()}
+    assert not set(small) & set(full)

@@ -35,66 +35,68 @@ def test_ngrams_by_hand() -> None:
 
 def test_list_by_hand() -> None:
     """N-grams of at least five texts stay, each with ln((1 + n) / (1 + df)) + 1, in the order of their characters."""
-    made = characters.listed(["好a"] * 4 + ["好b", "c"])
+    file_text = characters.format_list(["好a"] * 4 + ["好b", "c"])
     everywhere, good = 1.0, math.log(7 / 6) + 1
-    assert [line.split("\t") for line in made.splitlines()] == [
+    assert [line.split("\t") for line in file_text.splitlines()] == [
         ["$", f"{everywhere:.4f}"],
         ["^", f"{everywhere:.4f}"],
         ["^好", f"{good:.4f}"],
         ["好", f"{good:.4f}"],
     ]
-    assert characters.listed(["a\tb\nc"] * 5).count("\t") == len(characters.listed(["a\tb\nc"] * 5).splitlines())
+    assert characters.format_list(["a\tb\nc"] * 5).count("\t") == len(
+        characters.format_list(["a\tb\nc"] * 5).splitlines()
+    )
 
 
 def test_the_shipped_list_is_that_of_the_training_groups() -> None:
     """The list is made of the training part of the shipped Chinese groups and of nothing held out, to the byte."""
     groups = read_shipped_groups("zh")
     texts = groups.filter(groups["split"] == "train")["text"]
-    assert characters.listed(texts) == characters.LIST.read_text(encoding="utf-8")
+    assert characters.format_list(texts) == characters.LIST.read_text(encoding="utf-8")
 
 
 def test_vectors_by_hand() -> None:
     """An n-gram that a text holds weighs its rarity, once, and the whole is divided by its length."""
-    place, idf = characters.known()
+    place, idf = characters.read_list()
     text = "我我我不"
-    held = [place[gram] for gram in characters.ngrams(text) if gram in place]
-    assert len(held) > 4
+    columns = [place[gram] for gram in characters.ngrams(text) if gram in place]
+    assert len(columns) > 4
     expected = np.zeros(len(place))
-    expected[held] = idf[held]
-    expected /= math.sqrt(sum(float(idf[at]) ** 2 for at in held))
-    assert characters.vectors([text])[0] == pytest.approx(expected, abs=1e-6)
+    expected[columns] = idf[columns]
+    expected /= math.sqrt(sum(float(idf[column]) ** 2 for column in columns))
+    assert characters.encode([text])[0] == pytest.approx(expected, abs=1e-6)
     assert (idf >= 1).all()
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))
 def test_unit_length(texts: list[str]) -> None:
     """Every text's vector has length 1: its beginning and end are known, whatever stands between."""
-    found = characters.vectors(texts)
-    assert (found.dtype, found.shape) == (np.float32, (len(texts), len(characters.known()[0])))
-    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
+    vectors = characters.encode(texts)
+    assert (vectors.dtype, vectors.shape) == (np.float32, (len(texts), len(characters.read_list()[0])))
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
 def test_nothing_known_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no n-gram is known, marks included, the vector is zero, and nothing is divided by zero."""
-    monkeypatch.setattr(characters, "known", lambda: ({"好": 0, "的": 1}, np.array([1.5, 2.0], np.float32)))
-    assert characters.vectors(["xyz", "", "好"]).tolist() == [[0, 0], [0, 0], [1, 0]]
+    monkeypatch.setattr(characters, "read_list", lambda: ({"好": 0, "的": 1}, np.array([1.5, 2.0], np.float32)))
+    assert characters.encode(["xyz", "", "好"]).tolist() == [[0, 0], [0, 0], [1, 0]]
 
 
 def test_unknown_characters_add_nothing() -> None:
     """Texts of unknown characters alone are all alike: only their ends are known."""
-    one, other, known = characters.vectors(["ζζζ", "ωωω", "我不去"])
-    assert np.array_equal(one, other)
-    assert not np.array_equal(one, known)
+    greek, other_greek, chinese = characters.encode(["ζζζ", "ωωω", "我不去"])
+    assert np.array_equal(greek, other_greek)
+    assert not np.array_equal(greek, chinese)
 
 
 def test_as_an_encoder(encoder: Encoder) -> None:
     """It loads by its name, with the list's hash as its revision; vectors come in order, repeats included."""
     assert encoder.revision == hashlib.sha256(characters.LIST.read_bytes()).hexdigest()
-    assert encoder.dim == encoder.last == len(characters.known()[0])
+    assert encoder.dim == encoder.last == len(characters.read_list()[0])
     assert (encoder.name, encoder.precision) == ("characters", "float32")
-    told: list[int] = []
-    assert np.array_equal(encode(encoder, [*TEXTS, TEXTS[0]], told.append), characters.vectors([*TEXTS, TEXTS[0]]))
-    assert sum(told) == 5
+    counts: list[int] = []
+    assert np.array_equal(encode(encoder, [*TEXTS, TEXTS[0]], counts.append), characters.encode([*TEXTS, TEXTS[0]]))
+    assert sum(counts) == 5
     assert encode(encoder, []).shape == (0, encoder.dim)
 
 
@@ -108,7 +110,7 @@ def test_last_layer(tiny_folder: object) -> None:
 def test_scores_are_finite(encoder: Encoder) -> None:
     """A model on n-grams scores any text within [0, 2], the empty one and one of unknown characters too."""
     model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(3), hidden=4, last=encoder.last)
-    model.look_at(torch.from_numpy(encode(encoder, TEXTS)))
+    model.initialise(torch.from_numpy(encode(encoder, TEXTS)))
     head = Head(encoder, model.eval())
     texts = [*TEXTS, "", "ζζζ", "好" * 3000]
     scores = implicitness(texts, head)
@@ -118,8 +120,8 @@ def test_scores_are_finite(encoder: Encoder) -> None:
     assert np.isfinite(measure_distances(texts, texts[::-1], head)).all()
 
 
-@pytest.mark.parametrize("how", ["adapter", "full"])
-def test_it_cannot_be_trained(encoder: Encoder, how: str) -> None:
+@pytest.mark.parametrize("mode", ["adapter", "full"])
+def test_it_cannot_be_trained(encoder: Encoder, mode: str) -> None:
     """There are no weights to train along: BadInput, which says what to do."""
     with pytest.raises(BadInput, match="the encoder 'characters' has nothing to train; use tune=none"):
-        Tuned(encoder, TEXTS, how, torch.Generator())
+        Tuned(encoder, TEXTS, mode, torch.Generator())

@@ -13,7 +13,7 @@ from scipy import stats
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.decoding import Candidate, Decoding, Marks, State, Step, _allowed, _drawn, decode
+from pipeline.models.decoding import Candidate, Decoding, Marks, State, Step, _apply_rules, _pick_tokens, decode
 
 MARKS = Marks(begin=1, end=2, never=(0,))  # 0 is <unk>; 3, 4, 5 are words
 SIZE = 6
@@ -22,8 +22,8 @@ WORDS = (3, 4, 5)
 
 def tables(seed: int, sources: int = 1) -> Tensor:
     """Log probabilities [source, token before last, last token, next token] that depend on the last two tokens."""
-    drawn = np.random.default_rng(seed).normal(0, 2, (sources, SIZE, SIZE, SIZE))
-    return torch.from_numpy(drawn).log_softmax(dim=3)
+    logits = np.random.default_rng(seed).normal(0, 2, (sources, SIZE, SIZE, SIZE))
+    return torch.from_numpy(logits).log_softmax(dim=3)
 
 
 def stepping(table: Tensor) -> tuple[Step, State]:
@@ -49,17 +49,21 @@ def probability(table: Tensor, tokens: tuple[int, ...], longest: int) -> float:
     return sum(float(table[a, b, c]) for a, b, c in zip(past, past[1:], past[2:], strict=False))
 
 
-def every(table: Tensor, decoding: Decoding) -> list[Candidate]:
+def list_all(table: Tensor, decoding: Decoding) -> list[Candidate]:
     """All that can be written, the best first."""
     lengths = range(decoding.least, decoding.longest + 1)
-    told = [tokens for length in lengths for tokens in product(WORDS, repeat=length) if not _repeats(tokens, decoding)]
-    found = [Candidate(list(tokens), probability(table, tokens, decoding.longest)) for tokens in told]
-    return sorted(found, key=lambda one: -decoding.normalised(one.log_probability, len(one.tokens)))
+    token_lists = [
+        tokens for length in lengths for tokens in product(WORDS, repeat=length) if not _repeats(tokens, decoding)
+    ]
+    candidates = [Candidate(list(tokens), probability(table, tokens, decoding.longest)) for tokens in token_lists]
+    return sorted(
+        candidates, key=lambda candidate: -decoding.normalise(candidate.log_probability, len(candidate.tokens))
+    )
 
 
 def _repeats(tokens: tuple[int, ...], decoding: Decoding) -> bool:
     size = decoding.no_repeat_ngram
-    runs = [tokens[at : at + size] for at in range(len(tokens) - size + 1)]
+    runs = [tokens[start : start + size] for start in range(len(tokens) - size + 1)]
     return bool(size) and len(set(runs)) < len(runs)
 
 
@@ -76,10 +80,12 @@ def test_wide_beam_search_finds_what_trying_everything_finds(
         beams=3**4 * 2, length_penalty=alpha, least=least, longest=longest, best=best, no_repeat_ngram=size
     )
     table = tables(seed)
-    (found,) = decoded(table, decoding)
-    expected = every(table[0], decoding)[:best]
-    assert [one.tokens for one in found] == [one.tokens for one in expected]
-    assert [one.log_probability for one in found] == pytest.approx([one.log_probability for one in expected], abs=1e-4)
+    (candidates,) = decoded(table, decoding)
+    expected = list_all(table[0], decoding)[:best]
+    assert [candidate.tokens for candidate in candidates] == [candidate.tokens for candidate in expected]
+    assert [candidate.log_probability for candidate in candidates] == pytest.approx(
+        [candidate.log_probability for candidate in expected], abs=1e-4
+    )
 
 
 @settings(max_examples=30)
@@ -106,9 +112,9 @@ def test_one_beam_is_greedy(seed: int, least: int) -> None:
 
 def test_length_penalty_of_gnmt() -> None:
     """Wu et al. (2016), Eq. 14: lp = (5 + |Y|)^alpha / 6^alpha; by hand, 7 words at alpha 1 are divided by 2."""
-    assert Decoding(length_penalty=1.0).normalised(-3.0, 7) == pytest.approx(-1.5)
-    assert Decoding(length_penalty=0.5).normalised(-3.0, 19) == pytest.approx(-1.5)
-    assert Decoding(length_penalty=0.0).normalised(-3.0, 7) == -3.0
+    assert Decoding(length_penalty=1.0).normalise(-3.0, 7) == pytest.approx(-1.5)
+    assert Decoding(length_penalty=0.5).normalise(-3.0, 19) == pytest.approx(-1.5)
+    assert Decoding(length_penalty=0.0).normalise(-3.0, 7) == -3.0
 
 
 def test_the_length_penalty_prefers_longer_texts() -> None:
@@ -117,9 +123,9 @@ def test_the_length_penalty_prefers_longer_texts() -> None:
     table[0, :, 1, 3], table[0, :, 1, 4] = math.log(0.5), math.log(0.4)
     table[0, :, 3, 2] = table[0, :, 4, 5] = table[0, 4, 5, 5] = table[0, 5, 5, 2] = 0.0
     for alpha, tokens, chance in ((0.0, [3], 0.5), (3.0, [4, 5, 5], 0.4)):
-        ((found,),) = decoded(table, Decoding(beams=2, length_penalty=alpha, longest=5))
-        assert found.tokens == tokens
-        assert found.log_probability == pytest.approx(math.log(chance))
+        ((candidate,),) = decoded(table, Decoding(beams=2, length_penalty=alpha, longest=5))
+        assert candidate.tokens == tokens
+        assert candidate.log_probability == pytest.approx(math.log(chance))
 
 
 @settings(max_examples=40)
@@ -132,9 +138,9 @@ def test_a_batch_is_its_sources_one_by_one(seed: int, method: str, best: int, si
     best = 1 if method == "greedy" else best
     decoding = Decoding(method=method, beams=3, best=best, no_repeat_ngram=size, longest=6, length_penalty=alpha)  # type: ignore[arg-type]
     table = tables(seed, 4)
-    whole = decoded(table, decoding)
-    assert whole == [decoded(table[at : at + 1], decoding, at)[0] for at in range(4)]
-    assert whole == decoded(table, decoding)
+    batch = decoded(table, decoding)
+    assert batch == [decoded(table[source : source + 1], decoding, source)[0] for source in range(4)]
+    assert batch == decoded(table, decoding)
 
 
 def test_samples_follow_the_probabilities() -> None:
@@ -143,27 +149,29 @@ def test_samples_follow_the_probabilities() -> None:
     table[..., [0, 1]] = -torch.inf
     table = table.log_softmax(dim=3)
     decoding = Decoding(method="sample", least=0, longest=2, best=4000)
-    chances = {tuple(one.tokens): math.exp(one.log_probability) for one in every(table[0], decoding)}
+    chances = {
+        tuple(candidate.tokens): math.exp(candidate.log_probability) for candidate in list_all(table[0], decoding)
+    }
     assert math.fsum(chances.values()) == pytest.approx(1.0)
-    (found,) = decoded(table, decoding)
-    counts = Counter(tuple(one.tokens) for one in found)
+    (samples,) = decoded(table, decoding)
+    counts = Counter(tuple(candidate.tokens) for candidate in samples)
     assert counts.keys() <= chances.keys()
     observed = [counts[tokens] for tokens in chances]
     assert stats.chisquare(observed, [4000 * chance for chance in chances.values()]).pvalue > 0.01
-    for one in found:
-        assert math.exp(one.log_probability) == pytest.approx(chances[tuple(one.tokens)], rel=1e-5)
+    for candidate in samples:
+        assert math.exp(candidate.log_probability) == pytest.approx(chances[tuple(candidate.tokens)], rel=1e-5)
 
 
 def test_samples_repeat_with_their_seed() -> None:
     """The same seed gives the same samples, whatever torch's source of chance has done; fewer are the first of more."""
     table = tables(5, 3)
     decoding = Decoding(method="sample", best=8, longest=5)
-    found = decoded(table, decoding)
+    sample_rows = decoded(table, decoding)
     torch.manual_seed(1)
-    assert found == decoded(table, decoding)
-    assert found != decoded(table, Decoding(method="sample", best=8, longest=5, seed=7))
-    assert [each[:2] for each in found] == decoded(table, Decoding(method="sample", best=2, longest=5))
-    assert len({tuple(one.tokens) for one in found[0]}) > 1
+    assert sample_rows == decoded(table, decoding)
+    assert sample_rows != decoded(table, Decoding(method="sample", best=8, longest=5, seed=7))
+    assert [samples[:2] for samples in sample_rows] == decoded(table, Decoding(method="sample", best=2, longest=5))
+    assert len({tuple(sample.tokens) for sample in sample_rows[0]}) > 1
 
 
 def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
@@ -176,7 +184,9 @@ def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.2, 3.0), st.integers(0, 12), st.floats(0.05, 1.0), st.floats(0, 0.999))
-def test_words_are_drawn_as_transformers_would(seed: int, heat: float, top_k: int, top_p: float, drawn: float) -> None:
+def test_words_are_drawn_as_transformers_would(
+    seed: int, heat: float, top_k: int, top_p: float, random_value: float
+) -> None:
     """Temperature, top_k and top_p leave the words, with the probabilities, that transformers' warpers leave."""
     from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
@@ -186,9 +196,9 @@ def test_words_are_drawn_as_transformers_would(seed: int, heat: float, top_k: in
         warped = TopKLogitsWarper(top_k)(None, warped)
     chances = TopPLogitsWarper(top_p)(None, warped).softmax(1)[0]
     order = chances.argsort(descending=True)
-    expected = order[int((chances[order].cumsum(0) <= drawn).sum())]
+    expected = order[int((chances[order].cumsum(0) <= random_value).sum())]
     decoding = Decoding(method="sample", temperature=heat, top_k=top_k, top_p=top_p)
-    assert int(_drawn(logs.reshape(1, 1, 10), torch.tensor([[drawn]]), decoding)) == int(expected)
+    assert int(_pick_tokens(logs.reshape(1, 1, 10), torch.tensor([[random_value]]), decoding)) == int(expected)
 
 
 @settings(max_examples=60)
@@ -199,8 +209,10 @@ def test_runs_of_words_are_not_repeated(words: list[int], size: int) -> None:
 
     expected = NoRepeatNGramLogitsProcessor(size)(torch.tensor([words]), torch.zeros(1, SIZE))
     marks = Marks(begin=0, end=2)
-    found = _allowed(torch.zeros(1, 1, SIZE), torch.tensor([[words]]), Decoding(no_repeat_ngram=size, least=0), marks)
-    assert torch.equal(found[0, :, 1:], expected[:, 1:])
+    logits = _apply_rules(
+        torch.zeros(1, 1, SIZE), torch.tensor([[words]]), Decoding(no_repeat_ngram=size, least=0), marks
+    )
+    assert torch.equal(logits[0, :, 1:], expected[:, 1:])
 
 
 def test_unknown_words_and_marks_are_never_written() -> None:
@@ -209,27 +221,27 @@ def test_unknown_words_and_marks_are_never_written() -> None:
     table[..., [0, 1]] = 9.0
     for method in ("beam", "sample", "greedy"):
         decoding = Decoding(method=method, beams=3, longest=6)  # type: ignore[arg-type]
-        for (found,) in decoded(table, decoding):
-            assert set(found.tokens) <= set(WORDS)
+        for (candidate,) in decoded(table, decoding):
+            assert set(candidate.tokens) <= set(WORDS)
 
 
 def test_where_no_word_is_left_it_ends() -> None:
     """Three words that may not come twice are all that can be written, however much was asked for."""
     for method in ("beam", "sample", "greedy"):
         decoding = Decoding(method=method, no_repeat_ngram=1, least=9, longest=12)  # type: ignore[arg-type]
-        ((found,),) = decoded(tables(4), decoding)
-        assert sorted(found.tokens) == list(WORDS)
+        ((candidate,),) = decoded(tables(4), decoding)
+        assert sorted(candidate.tokens) == list(WORDS)
 
 
 def test_fewer_candidates_where_there_are_fewer() -> None:
     """Of three texts that can be written there are no five; nothing is written for no source."""
-    (found,) = decoded(tables(1), Decoding(beams=9, best=5, longest=1))
-    assert sorted(one.tokens for one in found) == [[3], [4], [5]]
+    (candidates,) = decoded(tables(1), Decoding(beams=9, best=5, longest=1))
+    assert sorted(candidate.tokens for candidate in candidates) == [[3], [4], [5]]
     assert decoded(tables(1)[:0], Decoding()) == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"method": "best"}, "one of beam, sample, greedy"), ({"beams": 0}, "beams should be 1 or more"),
         ({"length_penalty": -1.0}, "length_penalty should be"), ({"temperature": 0.0}, "temperature should be above"),
@@ -239,7 +251,7 @@ def test_fewer_candidates_where_there_are_fewer() -> None:
         ({"length_penalty": math.nan}, "length_penalty should be 0"), ({"seed": -1}, "seed should be 0"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_refused(changes: dict[str, object], said: str) -> None:
+def test_what_cannot_be_done_is_refused(changes: dict[str, object], message: str) -> None:
     """A number out of its bounds is named with what was expected."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         Decoding(**changes)  # type: ignore[arg-type]

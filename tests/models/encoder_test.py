@@ -53,12 +53,12 @@ def fresh() -> Iterator[None]:
 
 def test_equals_its_library(embedded: Encoder) -> None:
     """Embeddings of mixed texts are those of SentenceTransformer.encode within 1e-6 (IMP-03), each of length 1 (E2)."""
-    theirs = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)
-    ours = encode(embedded, TEXTS)
-    assert ours.dtype == np.float32
-    assert ours.shape == (len(TEXTS), 384)
-    assert np.abs(ours - theirs).max() < 1e-6
-    assert np.linalg.norm(ours, axis=1) == pytest.approx(1, abs=1e-5)
+    expected = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)
+    vectors = encode(embedded, TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), 384)
+    assert np.abs(vectors - expected).max() < 1e-6
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("pooling", encoders.POOLINGS)
@@ -67,16 +67,16 @@ def test_embedded_equals_its_library_bit_by_bit(pooling: str) -> None:
     direct = load(device="cpu", pooling=pooling)
     library = direct.with_module(direct.module)
     assert direct.bert
-    assert direct.bert.cut(TEXTS) == library.module.tokenizer(TEXTS, truncation=True, max_length=256)["input_ids"]
+    assert direct.bert.tokenize(TEXTS) == library.module.tokenizer(TEXTS, truncation=True, max_length=256)["input_ids"]
     assert (direct.dim, direct.last) == (library.dim, library.last)
     assert np.array_equal(encode(direct, TEXTS), encode(library, TEXTS))
 
 
 def test_order_and_repeats(embedded: Encoder) -> None:
     """Rows come in the order of the texts; equal texts have equal rows, and every text is told as done."""
-    told: list[int] = []
-    rows = encode(embedded, TEXTS, told.append)
-    assert sum(told) == len(TEXTS) == len(set(TEXTS)) + 2
+    counts: list[int] = []
+    rows = encode(embedded, TEXTS, counts.append)
+    assert sum(counts) == len(TEXTS) == len(set(TEXTS)) + 2
     assert np.array_equal(rows[0], rows[8])
     assert np.array_equal(rows[1], rows[13])
     assert np.abs(encode(embedded, TEXTS[::-1])[::-1] - rows).max() < 1e-6
@@ -152,8 +152,8 @@ def test_encoder_from_a_folder(folder: Path) -> None:
     """A local sentence-transformers folder is loaded and encodes as its library does; its hash is its revision."""
     tiny = load(str(folder), device="cpu")
     assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, pinned.folder_hash(folder))
-    theirs = tiny.module.encode(TEXTS, show_progress_bar=False)
-    assert np.abs(encode(tiny, TEXTS) - theirs).max() < 1e-6
+    expected = tiny.module.encode(TEXTS, show_progress_bar=False)
+    assert np.abs(encode(tiny, TEXTS) - expected).max() < 1e-6
 
 
 def test_folder_revision_covers_its_files(folder: Path, fresh: None) -> None:

@@ -59,9 +59,9 @@ def test_score_by_hand() -> None:
         model.semantic.copy_(torch.eye(2))
         model.pragmatic.copy_(torch.tensor([[4.0, 3.0], [0.0, 1.0]]))
         model.transform.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    found = model(torch.tensor([[1.0, 0.0]]))
-    assert found.implicitness.item() == pytest.approx(0.4, abs=1e-6)
-    assert (found.pragmatic.tolist(), found.semantic.tolist()) == ([[4.0, 3.0]], [[1.0, 0.0]])
+    meaning = model(torch.tensor([[1.0, 0.0]]))
+    assert meaning.implicitness.item() == pytest.approx(0.4, abs=1e-6)
+    assert (meaning.pragmatic.tolist(), meaning.semantic.tolist()) == ([[4.0, 3.0]], [[1.0, 0.0]])
 
 
 # Embedding (1, 0); h_p = (4, 3), h_s = (1, 0); W_t swaps the coordinates, W_t2 of the third space doubles them.
@@ -86,8 +86,8 @@ def test_variants_by_hand(design: Design) -> None:
         model.transform.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
         if design.space == "third":
             model.transform_semantic.copy_(2 * torch.eye(2))
-    found = model(torch.tensor([[1.0, 0.0]])).implicitness.item()
-    assert found == pytest.approx(BY_HAND[design.implicitness, design.space], abs=1e-6)
+    implicitness = model(torch.tensor([[1.0, 0.0]])).implicitness.item()
+    assert implicitness == pytest.approx(BY_HAND[design.implicitness, design.space], abs=1e-6)
 
 
 def test_there_are_12_variants() -> None:
@@ -133,9 +133,9 @@ def test_extremes_of_the_score(seed: int) -> None:
 def test_score_ignores_the_length_of_the_embedding(seed: int, factor: float) -> None:
     """Rescaling embeddings by a positive factor changes no score (IMP-06); distances grow with it."""
     model, e = model_of(seed), vectors(seed + 1)
-    one, other = model(e), model(e * factor)
-    assert torch.allclose(one.implicitness, other.implicitness, atol=1e-4)
-    assert torch.allclose(one.pragmatic * factor, other.pragmatic, rtol=1e-3, atol=1e-4 * factor)
+    original, scaled = model(e), model(e * factor)
+    assert torch.allclose(original.implicitness, scaled.implicitness, atol=1e-4)
+    assert torch.allclose(original.pragmatic * factor, scaled.pragmatic, rtol=1e-3, atol=1e-4 * factor)
 
 
 def test_zero_vector_is_defined() -> None:
@@ -165,15 +165,15 @@ def test_distance_by_hand() -> None:
 
 def test_cosine_distance_by_hand() -> None:
     """Its cosine variant is 1 - cos: (3, 4) and (4, 3) are 1 - 24 / 25 apart, whatever their lengths (table 2)."""
-    one, other = meaning([0, 0], [[3, 4], [6, 8]]), meaning([0, 0], [[4, 3], [40, 30]])
-    assert pragmatic_distance(one, other, "cosine").tolist() == pytest.approx([0.04, 0.04])
+    meanings, other_meanings = meaning([0, 0], [[3, 4], [6, 8]]), meaning([0, 0], [[4, 3], [40, 30]])
+    assert pragmatic_distance(meanings, other_meanings, "cosine").tolist() == pytest.approx([0.04, 0.04])
 
 
 def test_meanings_by_row() -> None:
     """`at` takes rows of all fields, in the order asked for, repeats included."""
-    some = Meaning(torch.tensor([1.0, 2.0]), torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
-    found = some.at(torch.tensor([1, 0, 1]))
-    assert [field.flatten().tolist() for field in found] == [[2, 1, 2], [2, 1, 2], [4, 3, 4]]
+    meanings = Meaning(torch.tensor([1.0, 2.0]), torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
+    selected = meanings.select(torch.tensor([1, 0, 1]))
+    assert [field.flatten().tolist() for field in selected] == [[2, 1, 2], [2, 1, 2], [4, 3, 4]]
 
 
 def test_defaults_are_the_papers() -> None:
@@ -275,10 +275,10 @@ def test_the_third_space_is_drawn_alike() -> None:
 
 def test_initial_weights_follow_from_the_generator() -> None:
     """The same seed gives the same weights, another seed others, and the three matrices differ."""
-    one, same, other = model_of(1), model_of(1), model_of(2)
-    assert torch.equal(one.semantic, same.semantic)
-    assert not torch.equal(one.semantic, other.semantic)
-    assert not torch.equal(one.semantic, one.pragmatic)
+    first, repeated, different = model_of(1), model_of(1), model_of(2)
+    assert torch.equal(first.semantic, repeated.semantic)
+    assert not torch.equal(first.semantic, different.semantic)
+    assert not torch.equal(first.semantic, first.pragmatic)
 
 
 def deep_of(seed: int = 0, dropout: float = 0.0, last: int | None = None) -> ImpScore:
@@ -291,7 +291,7 @@ def test_without_a_hidden_layer_the_model_is_the_papers() -> None:
     model = model_of()
     assert set(model.state_dict()) == {"pragmatic", "semantic", "transform"}
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.look_at(vectors(1))
+    model.initialise(vectors(1))
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
@@ -299,18 +299,18 @@ def test_hidden_layer_by_equation() -> None:
     """h_s = gelu((e - center) / scale W_h + b) W_s, while h_p stays linear in the last features of the embedding."""
     model = deep_of(last=5).eval()
     e = vectors(1) * 3 + 1
-    model.look_at(e)
+    model.initialise(e)
     with torch.no_grad():
         model.bias.copy_(torch.linspace(-1, 1, 6))
     scale = e.std(0).clamp(min=e.std(0).mean())
     inner = (e - e.mean(0)) / scale @ model.hidden + model.bias
     deep = inner * (1 + torch.erf(inner / math.sqrt(2))) / 2
-    found = model(e)
+    meanings = model(e)
     assert model.pragmatic.shape == (5, 4)
-    assert torch.allclose(found.semantic, deep @ model.semantic, atol=1e-5)
-    assert torch.allclose(found.pragmatic, e[:, 7:] @ model.pragmatic, atol=1e-5)
+    assert torch.allclose(meanings.semantic, deep @ model.semantic, atol=1e-5)
+    assert torch.allclose(meanings.pragmatic, e[:, 7:] @ model.pragmatic, atol=1e-5)
     expected = 1 - torch.cosine_similarity(deep @ model.semantic, e[:, 7:] @ model.pragmatic @ model.transform)
-    assert torch.allclose(found.implicitness, expected, atol=1e-5)
+    assert torch.allclose(meanings.implicitness, expected, atol=1e-5)
 
 
 def test_distances_start_as_the_encoders() -> None:
@@ -318,9 +318,9 @@ def test_distances_start_as_the_encoders() -> None:
     torch.manual_seed(3)
     e = vectors(1, 40, 4) @ vectors(2, 4, 12)
     model = deep_of().eval()
-    model.look_at(e)
-    found = pragmatic_distance(model(e), model(e.flip(0)))
-    assert torch.allclose(found, (e - e.flip(0)).norm(dim=1), rtol=1e-3, atol=1e-4)
+    model.initialise(e)
+    distances = pragmatic_distance(model(e), model(e.flip(0)))
+    assert torch.allclose(distances, (e - e.flip(0)).norm(dim=1), rtol=1e-3, atol=1e-4)
 
 
 def test_features_that_hardly_vary_are_not_blown_up() -> None:
@@ -328,12 +328,12 @@ def test_features_that_hardly_vary_are_not_blown_up() -> None:
     model = deep_of()
     e = vectors(1, 200)
     e[:, 0] = 5.0
-    model.look_at(e)
+    model.initialise(e)
     deviation = e.std(0)
     assert (model.center[0].item(), model.scale[0].item()) == (5.0, pytest.approx(deviation.mean().item()))
     assert torch.allclose(model.scale, torch.maximum(deviation, deviation.mean()))
     assert (model.scale[1:] > deviation[1:]).any()
-    model.look_at(torch.ones(3, 12))  # all alike: nothing is divided by 0
+    model.initialise(torch.ones(3, 12))  # all alike: nothing is divided by 0
     assert torch.isfinite(model(torch.ones(3, 12)).implicitness).all()
 
 
@@ -344,7 +344,7 @@ def test_the_pragmatic_projection_starts_at_principal_directions() -> None:
     orthogonal, _ = torch.linalg.qr(vectors(2, 5, 5))
     directions = orthogonal.T[:4]  # which differ clearly in what lies along them
     e = torch.cat([vectors(1, 60, 7) * 50, vectors(3, 60, 4) * torch.tensor([27.0, 9.0, 3.0, 1.0]) @ directions], 1)
-    model.look_at(e)
+    model.initialise(e)
     _, _, exact = torch.linalg.svd(e[:, 7:], full_matrices=False)
     turned = exact[:4] @ model.pragmatic.detach()
     assert torch.allclose(turned.abs(), torch.eye(4), atol=1e-3)  # a direction's sign is free

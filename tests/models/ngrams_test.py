@@ -18,19 +18,19 @@ def sides(logits: npt.NDArray[np.float64]) -> list[int]:
 
 def test_it_learns_and_knows_what_it_has_seen() -> None:
     """Six texts that one character tells apart are learnt, and so is a new one with that character."""
-    found, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)
-    assert sides(found.logits(TEXTS, CONTEXTS, list)) == LABELS.tolist()
-    assert sides(found.logits(["很好", "很糟"], ["", ""], list)) == [1, 0]
-    assert "好" in found.grams[0]
-    assert "真好啊" not in found.grams[0]  # it stands in one text only
+    classifier, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)
+    assert sides(classifier.logits(TEXTS, CONTEXTS, list)) == LABELS.tolist()
+    assert sides(classifier.logits(["很好", "很糟"], ["", ""], list)) == [1, 0]
+    assert "好" in classifier.grams[0]
+    assert "真好啊" not in classifier.grams[0]  # it stands in one text only
 
 
 def test_an_ngram_never_seen_takes_no_share() -> None:
     """A text's logit is the same with strange characters in the place of others that are strange."""
-    found, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)
-    one, other = found.logits(["好天地玄黄", "好宇宙洪荒"], ["", ""], list)
-    assert one == pytest.approx(other)
-    assert abs(one[1] - one[0]) > 0.1
+    classifier, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)
+    logits, other_logits = classifier.logits(["好天地玄黄", "好宇宙洪荒"], ["", ""], list)
+    assert logits == pytest.approx(other_logits)
+    assert abs(logits[1] - logits[0]) > 0.1
 
 
 def test_what_it_says_of_texts_it_does_not_know_is_not_their_label() -> None:
@@ -38,9 +38,9 @@ def test_what_it_says_of_texts_it_does_not_know_is_not_their_label() -> None:
     rng = np.random.default_rng(7)
     texts = ["".join(rng.choice(list("天地玄黄宇宙洪荒日月盈昃"), 8)) for _ in range(300)]
     labels = rng.integers(0, 2, 300)
-    found, unseen = ngrams.fit(texts, [""] * 300, labels, list, penalty=0.01)
-    assert np.mean(found.logits(texts, [""] * 300, list).argmax(axis=1) == labels) > 0.9
-    assert abs(np.mean(unseen.argmax(axis=1) == labels) - 0.5) < 0.1
+    classifier, held_out = ngrams.fit(texts, [""] * 300, labels, list, penalty=0.01)
+    assert np.mean(classifier.logits(texts, [""] * 300, list).argmax(axis=1) == labels) > 0.9
+    assert abs(np.mean(held_out.argmax(axis=1) == labels) - 0.5) < 0.1
 
 
 def test_a_context_is_on_one_side() -> None:
@@ -48,25 +48,25 @@ def test_a_context_is_on_one_side() -> None:
     texts = ["甲甲甲", "甲甲甲甲", "乙乙乙", "乙乙乙乙", "丙丙丙", "丙丙丙丙", "丁丁丁", "丁丁丁丁"]
     contexts = ["a", "a", "b", "b", "c", "c", "d", "d"]
     labels = np.array([1, 1, 0, 0, 1, 1, 0, 0])
-    alone, unseen = ngrams.fit(texts, contexts, labels, list)
+    alone, held_out = ngrams.fit(texts, contexts, labels, list)
     assert sides(alone.logits(texts, contexts, list)) == labels.tolist()
     _, apart = ngrams.fit(texts, [str(i) for i in range(8)], labels, list)
 
     def right(logits: npt.NDArray[np.float64]) -> float:
         return float((logits[np.arange(8), labels] - logits[np.arange(8), 1 - labels]).mean())
 
-    assert right(apart) > right(unseen) + 0.1
+    assert right(apart) > right(held_out) + 0.1
 
 
 def test_length_and_context_count() -> None:
     """The same words at another length, or in a context that they repeat, are another text."""
-    found, _ = ngrams.fit(
+    classifier, _ = ngrams.fit(
         ["好" * n for n in (2, 3, 4, 20, 21, 22)],
         ["糟", "好", "好", "糟", "糟", "好"],
         np.array([0, 0, 0, 1, 1, 1]),
         list,
     )
-    short, long, repeated = found.logits(["好" * 3, "好" * 30, "好" * 3], ["糟", "糟", "好"], list)
+    short, long, repeated = classifier.logits(["好" * 3, "好" * 30, "好" * 3], ["糟", "糟", "好"], list)
     assert long[1] - long[0] > short[1] - short[0]
     assert not np.allclose(short, repeated)
 
@@ -74,14 +74,14 @@ def test_length_and_context_count() -> None:
 def test_more_classes_than_two() -> None:
     """Three classes have three logits a text."""
     texts = ["好啊", "好吧", "糟啊", "糟吧", "雨啊", "雨吧"]
-    found, unseen = ngrams.fit(texts, [""] * 6, np.array([0, 0, 1, 1, 2, 2]), list)
-    assert sides(found.logits(texts, [""] * 6, list)) == [0, 0, 1, 1, 2, 2]
-    assert unseen.shape == (6, 3)
+    classifier, held_out = ngrams.fit(texts, [""] * 6, np.array([0, 0, 1, 1, 2, 2]), list)
+    assert sides(classifier.logits(texts, [""] * 6, list)) == [0, 0, 1, 1, 2, 2]
+    assert held_out.shape == (6, 3)
 
 
 def test_texts_with_nothing_in_common() -> None:
     """Where no n-gram stands in two texts, lengths are all there is, and nothing fails."""
-    found, unseen = ngrams.fit(["甲", "乙丙丁戊"], ["", ""], np.array([0, 1]), list)
-    assert found.grams == ([], [])
-    assert sides(found.logits(["己", "庚辛壬癸子"], ["", ""], list)) == [0, 1]
-    assert not unseen.any()
+    classifier, held_out = ngrams.fit(["甲", "乙丙丁戊"], ["", ""], np.array([0, 1]), list)
+    assert classifier.grams == ([], [])
+    assert sides(classifier.logits(["己", "庚辛壬癸子"], ["", ""], list)) == [0, 1]
+    assert not held_out.any()

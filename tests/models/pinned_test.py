@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import constants, errors
 
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.models.pinned import folder_hash, located
+from pipeline.models.pinned import folder_hash, locate_files
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = f"somebody/small@{COMMIT}"
@@ -28,8 +28,8 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.endswith(".safetensors"):
             blob = hashlib.sha256(content).hexdigest()
         else:
-            told = subprocess.run(["git", "hash-object", "--stdin"], input=content, capture_output=True, check=True)
-            blob = told.stdout.decode().strip()
+            process = subprocess.run(["git", "hash-object", "--stdin"], input=content, capture_output=True, check=True)
+            blob = process.stdout.decode().strip()
         (place / "blobs" / blob).write_bytes(content)
         (folder / name).symlink_to(Path("../../blobs") / blob)
     return folder
@@ -37,8 +37,8 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_pinned_model_is_found_and_checked(snapshot: Path) -> None:
     """A name with its commit is found without asking anybody; git's own hash-object says what small files must be."""
-    assert located(NAME) == (snapshot, COMMIT)
-    assert located(f"{NAME}:{folder_hash(snapshot)}") == (snapshot, COMMIT)
+    assert locate_files(NAME) == (snapshot, COMMIT)
+    assert locate_files(f"{NAME}:{folder_hash(snapshot)}") == (snapshot, COMMIT)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "spiece.model"])
@@ -46,13 +46,13 @@ def test_what_was_changed_is_not_loaded(snapshot: Path, name: str) -> None:
     """A blob whose content is not what it is named for is refused, and named."""
     (snapshot / name).resolve().write_bytes(b"another")
     with pytest.raises(BadInput, match=rf"{name}: its content is not that of {NAME} any more"):
-        located(NAME)
+        locate_files(NAME)
 
 
 def test_a_hash_of_ones_own(snapshot: Path) -> None:
     """Content that does not have the hash that was asked for is refused, whatever the cache says."""
     with pytest.raises(BadInput, match=r"expected 0{64}; they are not loaded"):
-        located(f"{NAME}:{'0' * 64}")
+        locate_files(f"{NAME}:{'0' * 64}")
 
 
 def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
@@ -61,8 +61,8 @@ def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
     weights.unlink()
     weights.write_bytes(b"weights")
     with pytest.raises(BadInput, match=f"name the model with its hash, {NAME}:{folder_hash(snapshot)}"):
-        located(NAME)
-    assert located(f"{NAME}:{folder_hash(snapshot)}").folder == snapshot
+        locate_files(NAME)
+    assert locate_files(f"{NAME}:{folder_hash(snapshot)}").folder == snapshot
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
 def test_a_name_needs_its_commit(name: str) -> None:
     """A branch, a tag or half a hash can mean something else tomorrow."""
     with pytest.raises(BadInput, match="a hub name needs a pinned revision"):
-        located(name)
+        locate_files(name)
 
 
 def test_what_is_not_here_is_missing(snapshot: Path) -> None:
     """Offline, a model that was never fetched is named with what to do."""
     with pytest.raises(Missing, match="fetch it once without HF_HUB_OFFLINE"):
-        located(f"somebody/else@{COMMIT}")
+        locate_files(f"somebody/else@{COMMIT}")
 
 
 def test_a_hub_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,29 +88,29 @@ def test_a_hub_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", broken)
     with pytest.raises(Retry, match=r"could not be fetched: ConnectionError$"):
-        located(NAME)
+        locate_files(NAME)
     assert issubclass(errors.LocalEntryNotFoundError, OSError)  # so that it must be asked for first
 
 
 def test_only_what_is_read_is_fetched(monkeypatch: pytest.MonkeyPatch, snapshot: Path) -> None:
     """Neither pickles nor code are asked for."""
-    told: dict[str, object] = {}
+    options: dict[str, object] = {}
 
     def download(*_: object, **more: object) -> str:
-        told.update(more)
+        options.update(more)
         return str(snapshot)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    located(NAME)
-    assert told == {"revision": COMMIT, "allow_patterns": ["*.safetensors", "*.json", "*.txt", "*.model"]}
+    locate_files(NAME)
+    assert options == {"revision": COMMIT, "allow_patterns": ["*.safetensors", "*.json", "*.txt", "*.model"]}
 
 
 def test_a_part_with_pickled_weights(tmp_path: Path) -> None:
     """A module without safetensors of its own is refused although the model has some: its library would unpickle it."""
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     (tmp_path / "pytorch_model.bin").write_bytes(b"the same, which nothing reads")
-    assert located(tmp_path).revision == folder_hash(tmp_path)
+    assert locate_files(tmp_path).revision == folder_hash(tmp_path)
     (tmp_path / "2_Dense").mkdir()
     (tmp_path / "2_Dense" / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     with pytest.raises(BadInput, match=r"2_Dense.pytorch_model\.bin: pickled weights"):
-        located(tmp_path)
+        locate_files(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.models import vectors
 from pipeline.models.encoder import Encoder, encode, load
-from pipeline.models.vectors import embedded
+from pipeline.models.vectors import load_or_encode
 
 TEXTS = ["nice hat", "close the door, please.", "what a day it was, as he said", "今天自然是好的", "cold", "cold"]
 
@@ -22,15 +22,15 @@ def encoder(tiny_folder: Path) -> Encoder:
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that is encoded while the test runs, in chunks of two."""
-    seen: list[str] = []
+    encoded_texts: list[str] = []
 
-    def counted(encoder: Encoder, texts: list[str], *rest: Any) -> Any:
-        seen.extend(texts)
+    def record_texts(encoder: Encoder, texts: list[str], *rest: Any) -> Any:
+        encoded_texts.extend(texts)
         return encode(encoder, texts, *rest)
 
-    monkeypatch.setattr(vectors, "encode", counted)
+    monkeypatch.setattr(vectors, "encode", record_texts)
     monkeypatch.setattr(vectors, "CHUNK", 2)
-    return seen
+    return encoded_texts
 
 
 def files(folder: Path) -> list[str]:
@@ -40,35 +40,39 @@ def files(folder: Path) -> list[str]:
 
 def test_made_once_and_mapped(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
     """The second call encodes nothing and reads the same rows from the file, which is mapped and cannot be changed."""
-    told: list[int] = []
-    first = embedded(tmp_path / "new", encoder, TEXTS, told.append)
+    counts: list[int] = []
+    first = load_or_encode(tmp_path / "new", encoder, TEXTS, counts.append)
     assert sorted(encoded) == sorted(TEXTS)
-    second = embedded(tmp_path / "new", encoder, TEXTS, told.append)
+    second = load_or_encode(tmp_path / "new", encoder, TEXTS, counts.append)
     assert len(encoded) == len(TEXTS)
-    assert sum(told) == 2 * len(TEXTS)  # progress goes to its end either way
-    for found in (first, second):
-        assert isinstance(found, np.memmap)
-        assert not found.flags.writeable
+    assert sum(counts) == 2 * len(TEXTS)  # progress goes to its end either way
+    for mapped in (first, second):
+        assert isinstance(mapped, np.memmap)
+        assert not mapped.flags.writeable
     assert np.array_equal(first, second)
     assert files(tmp_path / "new") == [".npy"]
 
 
 def test_rows_keep_their_order(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
     """Rows stand in the order of the texts, whatever lengths the chunks are cut by; equal texts have equal rows."""
-    found = embedded(tmp_path, encoder, TEXTS)
+    vectors = load_or_encode(tmp_path, encoder, TEXTS)
     assert encoded != TEXTS
-    assert np.abs(found - encode(encoder, TEXTS)).max() < 1e-6
-    assert np.array_equal(found[-1], found[-2])
+    assert np.abs(vectors - encode(encoder, TEXTS)).max() < 1e-6
+    assert np.array_equal(vectors[-1], vectors[-2])
 
 
 def test_other_texts_orders_and_poolings_are_other_files(tmp_path: Path, tiny_folder: Path, encoder: Encoder) -> None:
     """A file is for these texts in this order by this encoder: anything else makes another one."""
     layers = load(str(tiny_folder), device="cpu", pooling="layers")
-    assert embedded(tmp_path, encoder, TEXTS).shape == (6, 32)
-    assert embedded(tmp_path, encoder, TEXTS[::-1]).shape == (6, 32)
-    assert embedded(tmp_path, encoder, TEXTS[:-1]).shape == (5, 32)
-    assert embedded(tmp_path, encoder, ["ab", "c"]).shape == embedded(tmp_path, encoder, ["a", "bc"]).shape == (2, 32)
-    assert embedded(tmp_path, layers, TEXTS).shape == (6, 96)
+    assert load_or_encode(tmp_path, encoder, TEXTS).shape == (6, 32)
+    assert load_or_encode(tmp_path, encoder, TEXTS[::-1]).shape == (6, 32)
+    assert load_or_encode(tmp_path, encoder, TEXTS[:-1]).shape == (5, 32)
+    assert (
+        load_or_encode(tmp_path, encoder, ["ab", "c"]).shape
+        == load_or_encode(tmp_path, encoder, ["a", "bc"]).shape
+        == (2, 32)
+    )
+    assert load_or_encode(tmp_path, layers, TEXTS).shape == (6, 96)
     assert files(tmp_path) == [".npy"] * 6
 
 
@@ -76,24 +80,24 @@ def test_an_attempt_that_failed_leaves_nothing(
     tmp_path: Path, encoder: Encoder, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an attempt wrote that was stopped half-way is not taken for embeddings; the next attempt makes all rows."""
-    whole = vectors.encode
+    encode_all = vectors.encode
 
-    def killed(*given: Any) -> Any:
+    def killed(*options: Any) -> Any:
         if len(encoded) >= 4:
             raise KeyboardInterrupt
-        return whole(*given)
+        return encode_all(*options)
 
     monkeypatch.setattr(vectors, "encode", killed)
     with pytest.raises(KeyboardInterrupt):
-        embedded(tmp_path, encoder, TEXTS)
+        load_or_encode(tmp_path, encoder, TEXTS)
     assert files(tmp_path) == []
-    monkeypatch.setattr(vectors, "encode", whole)
-    found = embedded(tmp_path, encoder, TEXTS)
-    assert np.abs(found - encode(encoder, TEXTS)).max() < 1e-6
+    monkeypatch.setattr(vectors, "encode", encode_all)
+    encoded_rows = load_or_encode(tmp_path, encoder, TEXTS)
+    assert np.abs(encoded_rows - encode(encoder, TEXTS)).max() < 1e-6
     assert files(tmp_path) == [".npy"]
 
 
 def test_no_texts(tmp_path: Path, encoder: Encoder) -> None:
     """Of no text there is no row, and no file either."""
-    assert embedded(tmp_path, encoder, []).shape == (0, 32)
+    assert load_or_encode(tmp_path, encoder, []).shape == (0, 32)
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeline.errors import BadInput
-from pipeline.models.word_vectors import WordVectors, read, rows_of, write
+from pipeline.models.word_vectors import WordVectors, find_rows, read, write
 
 GLOVE = "的 0.1 0.2 -0.3\n天气 1 2 3\n. . . 4e-1 5 6\n，\u3000 7 8 9\n"
 
@@ -26,24 +26,24 @@ def file_of(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("header", ["", "4 3\n"], ids=["glove", "word2vec"])
 def test_reads_glove_and_word2vec(tmp_path: Path, header: str) -> None:
     """With or without word2vec's first line; words may hold blanks, and wide blanks are no separators (CSD-28)."""
-    found = read(file_of(tmp_path, header + GLOVE))
-    assert found.words == ["的", "天气", ". . .", "，\u3000"]
-    assert found.vectors.dtype == np.float32
-    assert found.vectors == pytest.approx(np.array([[0.1, 0.2, -0.3], [1, 2, 3], [0.4, 5, 6], [7, 8, 9]]))
+    vectors = read(file_of(tmp_path, header + GLOVE))
+    assert vectors.words == ["的", "天气", ". . .", "，\u3000"]
+    assert vectors.vectors.dtype == np.float32
+    assert vectors.vectors == pytest.approx(np.array([[0.1, 0.2, -0.3], [1, 2, 3], [0.4, 5, 6], [7, 8, 9]]))
 
 
 def test_the_first_of_two_vectors_counts(tmp_path: Path) -> None:
     """A word that is there twice keeps its first vector; blanks and carriage returns at a line's end do not matter."""
-    found = read(file_of(tmp_path, "a 1 2 \r\nb 3 4\r\na 5 6\r\n"))
-    assert found.words == ["a", "b"]
-    assert found.vectors.tolist() == [[1, 2], [3, 4]]
+    vectors = read(file_of(tmp_path, "a 1 2 \r\nb 3 4\r\na 5 6\r\n"))
+    assert vectors.words == ["a", "b"]
+    assert vectors.vectors.tolist() == [[1, 2], [3, 4]]
 
 
 def test_the_first_word_may_hold_a_blank(tmp_path: Path) -> None:
     """Without a header the first line's numbers, counted from its end, say how many there are."""
-    found = read(file_of(tmp_path, ": : 1 2 3\n5 4 5 6\n"))
-    assert found.words == [": :", "5"]
-    assert found.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+    vectors = read(file_of(tmp_path, ": : 1 2 3\n5 4 5 6\n"))
+    assert vectors.words == [": :", "5"]
+    assert vectors.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 def test_only_some_words(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_only_some_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a 1 2\nb 1\n", r"line 2: expected a word and 2 numbers, found 'b 1"),
         ("a 1 2\nb 1 2 3\n", r"line 2: expected a word and 2 numbers, found 'b 1 2 3"),
@@ -68,29 +68,29 @@ def test_only_some_words(tmp_path: Path) -> None:
         ("", r"expected some vectors, found 0"),
     ],
 )
-def test_what_is_no_file_of_vectors(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_file_of_vectors(tmp_path: Path, text: str, message: str) -> None:
     """A line of another width, what is no finite number, too few lines: BadInput with file and line."""
-    with pytest.raises(BadInput, match=rf"vectors\.txt.*{said}"):
+    with pytest.raises(BadInput, match=rf"vectors\.txt.*{message}"):
         read(file_of(tmp_path, text))
 
 
 words = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1), unique=True).map(
-    lambda found: [word for word in found if word.strip(" ") == word and not word.replace(" ", "").isnumeric()]
+    lambda words: [word for word in words if word.strip(" ") == word and not word.replace(" ", "").isnumeric()]
 )
 
 
 @given(words, st.data())
 def test_what_is_written_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, some: list[str], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, sampled_words: list[str], data: st.DataObject
 ) -> None:
     """Words and numbers come back to the bit."""
-    some = [word for word in some if all(not _is_number(part) for part in word.split(" "))] or ["好"]
-    numbers = data.draw(arrays(np.float32, (len(some), 3), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
+    sampled_words = [word for word in sampled_words if all(not _is_number(part) for part in word.split(" "))] or ["好"]
+    numbers = data.draw(arrays(np.float32, (len(sampled_words), 3), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
     path = tmp_path_factory.mktemp("vectors") / "v.txt"
-    write(path, WordVectors(some, numbers))
-    found = read(path)
-    assert found.words == some
-    assert np.array_equal(found.vectors, numbers)
+    write(path, WordVectors(sampled_words, numbers))
+    word_vectors = read(path)
+    assert word_vectors.words == sampled_words
+    assert np.array_equal(word_vectors.vectors, numbers)
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -113,5 +113,5 @@ def test_words_that_no_line_can_hold(tmp_path: Path, word: str) -> None:
 def test_words_without_a_vector() -> None:
     """A word has its own row; that of its lower case; else those of its characters that have one; else none."""
     place = {"天气": 0, "天": 4, "气": 5, "rain": 6}
-    assert [rows_of(place, word) for word in ("天气", "气天", "Rain", "晴", "")] == [[0], [5, 4], [6], [], []]
-    assert rows_of({"天": 4}, "天天晴") == [4, 4]
+    assert [find_rows(place, word) for word in ("天气", "气天", "Rain", "晴", "")] == [[0], [5, 4], [6], [], []]
+    assert find_rows({"天": 4}, "天天晴") == [4, 4]

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from pipeline.training.commenting.relevance import recipe_of
+from pipeline.training.commenting.relevance import make_recipe
 
 WORDS = pl.List(pl.String)
 ARTICLES = {"article_id": pl.String, "title": WORDS, "content": WORDS, "split": pl.String}
 COMMENTS = {"article_id": pl.String, "comment_id": pl.String, "text": pl.String, "words": WORDS}
 SPLITS = ("train", "train", "train", "validation")
-SMALL = recipe_of("ir_tc", embedding=16, hidden=16, batch=16, foreign=10, dropout=0.1, learning_rate=0.02, epochs=12)
-BRIEF = replace(SMALL, epochs=3, dropout=0.3)
+SMALL = make_recipe("ir_tc", embedding=16, hidden=16, batch=16, foreign=10, dropout=0.1, learning_rate=0.02, epochs=12)
+SHORT = replace(SMALL, epochs=3, dropout=0.3)
 
 
 def topics(count: int = 8, each: int = 4) -> tuple[pl.DataFrame, pl.DataFrame]:

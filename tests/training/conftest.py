@@ -29,8 +29,8 @@ def pairs() -> pl.DataFrame:
     """32 triples of the sample, half of each language, 24 of them to train on and 4 each to validate and test."""
     rows = examples.build(empty("sentences"), cassette.read(COMPLETIONS))[0]
     split = pl.Series(["train"] * 12 + ["validation"] * 2 + ["test"] * 2)
-    some = [rows.filter(pl.col("lang") == lang).head(16).with_columns(split=split) for lang in ("en", "zh")]
-    return pl.concat(some).sort("pair_id")
+    parts = [rows.filter(pl.col("lang") == lang).head(16).with_columns(split=split) for lang in ("en", "zh")]
+    return pl.concat(parts).sort("pair_id")
 
 
 @pytest.fixture(scope="session")
@@ -44,4 +44,4 @@ def groups() -> pl.DataFrame:
 @pytest.fixture(scope="session")
 def frozen(encoder: Encoder) -> Embed:
     """Embeddings of a corpus's texts."""
-    return lambda whole: Frozen(encode(encoder, whole.texts))
+    return lambda corpus: Frozen(encode(encoder, corpus.texts))

@@ -1,4 +1,4 @@
-"""The loop of every training: the best epoch is kept, and a killed training ends as one that was not."""
+"""The training loop: it keeps the best epoch, and a killed training resumes to the same result."""
 
 import logging
 import math
@@ -12,62 +12,64 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.training import loop
-from pipeline.training.loop import ACCURACY, LOSSES, Judge, Outcome, fingerprint, run
+from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, fingerprint, run
 from tests.support.killed import killed_after
 
 
 class Line:
-    """A line through noisy points: weights, dropout and noise draw from both sources of chance."""
+    """A small regression whose weights, dropout and data draw from both random generators."""
 
     def __init__(self, clip: float = math.inf) -> None:
         self.generator = loop.seed_all(7)
         self.module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout(0.5), torch.nn.Linear(3, 1))
         self.module[0].bias.requires_grad_(requires_grad=False)
         optimiser = torch.optim.Adam([value for value in self.module.parameters() if value.requires_grad], lr=0.1)
-        self.learner = loop.learner_of(self.module, optimiser, self.generator, clip)
+        self.learner = loop.make_learner(self.module, optimiser, self.generator, clip)
 
     def descend(self, number: int) -> float:
-        """One step on points that are drawn."""
+        """Take one step on random points."""
         points = torch.rand(8, 2, generator=self.generator)
         return loop.descend((self.module(points).squeeze() - points.sum(dim=1)).square().mean(), self.learner, number)
 
 
-def train(judge: Judge, values: Sequence[float], state: Path | None = None, made_of: str | None = None) -> Outcome:
-    """Train for as many epochs as there are values, which are what the judge goes by."""
+def train(
+    criterion: Criterion, values: Sequence[float], state: Path | None = None, training_id: str | None = None
+) -> Outcome:
+    """Train one epoch for each value, which is the number that the criterion compares."""
     line = Line()
 
     def epoch(number: int) -> tuple[float, ...]:
         loss, value = line.descend(number), values[number - 1]
-        return (value, loss, 8) if judge is ACCURACY else (loss, value)
+        return (value, loss, 8) if criterion is ACCURACY else (loss, value)
 
-    return run(epoch, line.learner, judge, len(values), state, made_of)
+    return run(epoch, line.learner, criterion, len(values), state, training_id)
 
 
-def equal(one: Outcome, other: Outcome) -> bool:
-    """The same bits, epoch and numbers."""
-    same = all(torch.equal(value, other.weights[name]) for name, value in one.weights.items())
-    return same and one.best_epoch == other.best_epoch and one.history.equals(other.history)
+def equal(outcome: Outcome, other_outcome: Outcome) -> bool:
+    """Return whether two outcomes have the same weights, best epoch and history."""
+    same = all(torch.equal(value, other_outcome.weights[name]) for name, value in outcome.weights.items())
+    return same and outcome.best_epoch == other_outcome.best_epoch and outcome.history.equals(other_outcome.history)
 
 
 @pytest.mark.parametrize(
-    ("judge", "values", "best"),
+    ("criterion", "values", "best"),
     [
         (ACCURACY, [0.2, 0.9, 0.4, 0.9], 2),
         (ACCURACY, [0.0, 0.0], 1),
         (LOSSES, [0.9, 0.2, 0.4, 0.2], 2),
     ],
 )
-def test_the_first_of_the_best_epochs_is_kept(judge: Judge, values: list[float], best: int) -> None:
-    """The highest accuracy or the least loss decides, and the weights are those after that epoch."""
-    outcome = train(judge, values)
+def test_the_first_of_the_best_epochs_is_kept(criterion: Criterion, values: list[float], best: int) -> None:
+    """The highest accuracy or the lowest loss chooses the epoch, and the weights are those after it."""
+    outcome = train(criterion, values)
     assert outcome.best_epoch == best
-    assert outcome.history[judge.by].equals(pl.Series(judge.by, values), check_names=False)
-    stopped = train(judge, values[:best])
-    assert all(torch.equal(value, stopped.weights[name]) for name, value in outcome.weights.items())
+    assert outcome.history[criterion.best_by].equals(pl.Series(criterion.best_by, values), check_names=False)
+    shorter = train(criterion, values[:best])
+    assert all(torch.equal(value, shorter.weights[name]) for name, value in outcome.weights.items())
 
 
 def test_without_an_epoch_the_weights_are_those_at_the_beginning() -> None:
-    """Nothing is learnt, no epoch is the best, and the history has its columns all the same."""
+    """Without epochs the initial weights are returned, and the empty history has its columns."""
     outcome = train(ACCURACY, [])
     assert torch.equal(outcome.weights["0.weight"], Line().module[0].weight)
     assert outcome.best_epoch == 0
@@ -76,22 +78,22 @@ def test_without_an_epoch_the_weights_are_those_at_the_beginning() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("after", [1, 2, 3])
-def test_a_killed_training_ends_as_one_that_was_not(tmp_path: Path, after: int) -> None:
-    """Killed after any epoch it comes to the same bits, whatever was drawn since; a best epoch before it is kept."""
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_a_killed_training_ends_as_one_that_was_not(tmp_path: Path, epoch: int) -> None:
+    """A training killed after any epoch resumes to the same bits, and refuses the state of another training."""
     values = [0.2, 0.9, 0.4, 0.5]
-    whole = train(ACCURACY, values)
-    with killed_after(after):
+    uninterrupted = train(ACCURACY, values)
+    with killed_after(epoch):
         train(ACCURACY, values, tmp_path / "state", "these")
     torch.manual_seed(99)
-    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), whole)
-    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), whole)  # nothing is left to do
-    with pytest.raises(BadInput, match="state: the state of a training on other data"):
+    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), uninterrupted)
+    assert equal(train(ACCURACY, values, tmp_path / "state", "these"), uninterrupted)  # no epoch remains
+    with pytest.raises(BadInput, match="state: this state is of a training on other data"):
         train(ACCURACY, values, tmp_path / "state", "others")
 
 
 def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> None:
-    """A state holds the extra tensors of now, which `restore` gets together with the newest weights."""
+    """A state contains the extra tensors, and `restore` gets them with the current weights."""
     weights, restored = {"w": torch.zeros(1, requires_grad=True)}, []
     learner = loop.Learner(
         optimiser=torch.optim.SGD(weights.values(), lr=1.0), generator=torch.Generator(), weights=lambda: weights,
@@ -107,7 +109,7 @@ def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> N
 
 
 def test_frozen_parameters_are_not_kept() -> None:
-    """Of a module what learns is kept, and put back without the rest."""
+    """Only the trained parameters of a module are saved and restored."""
     line = Line()
     assert set(line.learner.weights()) == {"0.weight", "2.weight", "2.bias"}
     line.learner.restore({"2.bias": torch.full((1,), 3.0)})
@@ -115,16 +117,16 @@ def test_frozen_parameters_are_not_kept() -> None:
 
 
 def test_gradients_are_clipped() -> None:
-    """The gradient of each module is as long as the learner allows at most; the loss before the step is given."""
+    """The gradient norm of a module is at most the learner's limit, and the loss before the step is returned."""
     line = Line(clip=1e-3)
     assert line.descend(1) > 0
-    learnt = [value.grad for value in line.module.parameters() if value.grad is not None]
-    assert torch.cat([value.flatten() for value in learnt]).norm().item() == pytest.approx(1e-3, rel=1e-3)
+    gradients = [value.grad for value in line.module.parameters() if value.grad is not None]
+    assert torch.cat([value.flatten() for value in gradients]).norm().item() == pytest.approx(1e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_ends_the_training(loss: float) -> None:
-    """It says in which epoch, and what to change; no step is taken."""
+    """An infinite or NaN loss raises BadInput with the epoch, and no step is taken."""
     line = Line()
     with pytest.raises(BadInput, match=f"the loss is {loss} in epoch 3: the learning rate is too high"):
         loop.descend(line.module[2].bias.sum() * 0 + loss, line.learner, 3)
@@ -132,18 +134,18 @@ def test_a_loss_that_is_no_number_ends_the_training(loss: float) -> None:
 
 
 def test_a_fingerprint_is_of_all_that_is_given() -> None:
-    """Facts, rows in their order, and arrays count; how rows lie in memory does not."""
+    """A fingerprint depends on facts, rows, their order and arrays, but not on their memory layout."""
     rows, array = pl.DataFrame({"text": ["a", "b", "c"]}), np.arange(6.0).reshape(2, 3)
-    prints = [
+    fingerprints = [
         fingerprint(1, rows, array), fingerprint(2, rows, array), fingerprint(1, rows[::-1], array),
         fingerprint(1, rows), fingerprint(1, rows, array + 1),
     ]  # fmt: skip
-    assert len(set(prints)) == len(prints)
-    assert fingerprint(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == prints[0]
+    assert len(set(fingerprints)) == len(fingerprints)
+    assert fingerprint(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == fingerprints[0]
 
 
 def test_each_epoch_leaves_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """With its number, how many there are, and its numbers."""
+    """The log line of an epoch has its number, the number of epochs and its results."""
     with caplog.at_level(logging.INFO, logger=loop.__name__):
         train(ACCURACY, [0.5, 0.25])
     lines = [record.message for record in caplog.records]

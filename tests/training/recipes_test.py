@@ -1,4 +1,4 @@
-"""Recipes: what a field takes is told by its type, and said where it is not."""
+"""Recipes: the type of a field states which values it accepts."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.training.recipes import changed
+from pipeline.training.recipes import change_profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,20 +26,20 @@ class Recipe:
 PROFILES = {"paper": Recipe(), "ours": Recipe(epochs=3)}
 
 
-def of(profile: str = "paper", **changes: Any) -> Recipe:
-    """With a seed that may be 0 and a penalty that may not."""
-    return changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
+def change(profile: str = "paper", **changes: Any) -> Recipe:
+    """Change a profile whose seed may be 0 and whose penalty may not."""
+    return change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
 
 
 def test_what_is_not_given_stays() -> None:
-    """A profile stays as it is but for what is given; None gives nothing, and a list is a tuple."""
-    assert of("ours") == Recipe(epochs=3)
-    given = of("ours", seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, unit=None, hidden=[3, 4])
-    assert given == Recipe(epochs=3, seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, hidden=(3, 4))
+    """Only the given fields change; None changes nothing, and a list becomes a tuple."""
+    assert change("ours") == Recipe(epochs=3)
+    recipe = change("ours", seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, unit=None, hidden=[3, 4])
+    assert recipe == Recipe(epochs=3, seed=0, rate=0, dropout=0, penalty=2, is_tuned=True, hidden=(3, 4))
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"unit": "rnn"}, "unit should be one of gru, lstm; found 'rnn'"),
         ({"is_tuned": 1}, "is_tuned should be true or false; found 1"),
@@ -55,16 +55,16 @@ def test_what_is_not_given_stays() -> None:
         ({"hidden": 300}, "hidden should be 2 times a whole number from 1; found 300"),
         ({"hidden": (300, 0)}, "hidden should be 2 times a whole number from 1"),
         ({"hidden": (300, 100, 10)}, "hidden should be 2 times a whole number from 1"),
-        ({"layers": 2, "heads": 1}, "a recipe has no heads, layers; it has unit, is_tuned"),
+        ({"layers": 2, "heads": 1}, "a recipe has no field heads, layers; its fields are unit, is_tuned"),
     ],
 )
-def test_what_a_field_does_not_take(changes: dict[str, Any], said: str) -> None:
-    """A value that a field does not take is BadInput, which says what it takes."""
-    with pytest.raises(BadInput, match=said):
-        of(**changes)
+def test_what_a_field_does_not_take(changes: dict[str, Any], message: str) -> None:
+    """A value that a field does not accept raises BadInput with the accepted values."""
+    with pytest.raises(BadInput, match=message):
+        change(**changes)
 
 
 def test_a_profile_that_is_none() -> None:
-    """An unknown profile is BadInput, which names those there are."""
-    with pytest.raises(BadInput, match="no profile 'theirs'; there are paper, ours"):
-        of("theirs")
+    """An unknown profile raises BadInput with the names of the profiles."""
+    with pytest.raises(BadInput, match="no profile 'theirs'; choose one of paper, ours"):
+        change("theirs")

@@ -1,4 +1,4 @@
-"""The registry: models as folders named by their content."""
+"""The registry: models in folders named by content hash."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +14,13 @@ CONFIG = {"kind": "impscore", "heads": {}, "recipe": {"seed": 42}, "note": "ца╖ф
 
 
 def tensors(value: float = 1.0) -> dict[str, torch.Tensor]:
-    """Weights of a tiny model."""
+    """Make the weights of a tiny model."""
     return {"one": torch.full((2, 3), value), "two": torch.arange(4.0).reshape(2, 2).T}
 
 
-def test_kept_and_fetched(tmp_path: Path) -> None:
-    """Weights and configuration come back as they were, transposed views included."""
-    model_id = registry.keep(tmp_path, tensors(), CONFIG)
+def test_add_and_fetch(tmp_path: Path) -> None:
+    """A fetched model has the weights and configuration that were added, transposed views included."""
+    model_id = registry.add(tmp_path, tensors(), CONFIG)
     model = registry.fetch(tmp_path, model_id)
     weights = model.tensors()
     assert (model.model_id, model.config) == (model_id, CONFIG)
@@ -29,45 +29,45 @@ def test_kept_and_fetched(tmp_path: Path) -> None:
 
 
 def test_same_content_same_id(tmp_path: Path) -> None:
-    """The order of names does not matter, the folder does not matter; keeping twice leaves one folder."""
-    one = registry.keep(tmp_path / "a", tensors(), CONFIG)
-    turned = dict(reversed(tensors().items()))
-    assert registry.keep(tmp_path / "b", turned, dict(reversed(CONFIG.items()))) == one
-    assert registry.keep(tmp_path / "a", tensors(), CONFIG) == one
-    assert [p.name for p in (tmp_path / "a").iterdir()] == [one]
+    """The id does not depend on the order of names or the folder, and adding twice leaves one folder."""
+    model_id = registry.add(tmp_path / "a", tensors(), CONFIG)
+    reversed_tensors = dict(reversed(tensors().items()))
+    assert registry.add(tmp_path / "b", reversed_tensors, dict(reversed(CONFIG.items()))) == model_id
+    assert registry.add(tmp_path / "a", tensors(), CONFIG) == model_id
+    assert [p.name for p in (tmp_path / "a").iterdir()] == [model_id]
 
 
 def test_other_content_other_id(tmp_path: Path) -> None:
-    """Another weight or another number in the configuration is another model."""
+    """A different weight or configuration gives a different id."""
     ids = {
-        registry.keep(tmp_path, tensors(), CONFIG),
-        registry.keep(tmp_path, tensors(1.0000001), CONFIG),
-        registry.keep(tmp_path, tensors(), {**CONFIG, "recipe": {"seed": 43}}),
+        registry.add(tmp_path, tensors(), CONFIG),
+        registry.add(tmp_path, tensors(1.0000001), CONFIG),
+        registry.add(tmp_path, tensors(), {**CONFIG, "recipe": {"seed": 43}}),
     }
     assert len(ids) == 3
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_tampered_files_are_refused(tmp_path: Path, name: str) -> None:
-    """One changed byte in the weights or the configuration, and the model is not loaded."""
-    model_id = registry.keep(tmp_path, tensors(), CONFIG)
+    """A model with one changed byte in its weights or configuration is not loaded."""
+    model_id = registry.add(tmp_path, tensors(), CONFIG)
     path = tmp_path / model_id / name
     content = bytearray(path.read_bytes())
     content[-2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(BadInput, match=r"the files were changed|not a model of ours"):
+    with pytest.raises(BadInput, match=r"the files were changed|not a model of Undertone"):
         registry.fetch(tmp_path, model_id)
 
 
 def test_absent_model(tmp_path: Path) -> None:
-    """A model that is not in the folder is Missing, and the message says what to do."""
+    """Fetching an absent model raises Missing with a remedy."""
     with pytest.raises(Missing, match="train it again, or copy its folder"):
         registry.fetch(tmp_path, "0" * 64)
 
 
 def test_no_pickle(tmp_path: Path) -> None:
-    """A model is two files, safetensors and JSON, readable by all; no draft stays behind."""
-    model_id = registry.keep(tmp_path, tensors(), CONFIG)
+    """A model is a safetensors and a JSON file, readable by all users, and no draft remains."""
+    model_id = registry.add(tmp_path, tensors(), CONFIG)
     files = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
     assert files == [f"{model_id}/config.json", f"{model_id}/model.safetensors"]
     weights = (tmp_path / model_id / "model.safetensors").read_bytes()
@@ -76,46 +76,46 @@ def test_no_pickle(tmp_path: Path) -> None:
     assert (tmp_path / model_id).stat().st_mode & 0o777 == 0o755
 
 
-def test_concurrent_keep(tmp_path: Path) -> None:
-    """Several attempts that keep the same model at once all succeed, and one whole folder remains."""
+def test_concurrent_add(tmp_path: Path) -> None:
+    """Concurrent attempts to add the same model all succeed, and one complete folder remains."""
     with ThreadPoolExecutor(8) as pool:
-        ids = set(pool.map(lambda _: registry.keep(tmp_path, tensors(), CONFIG), range(24)))
+        ids = set(pool.map(lambda _: registry.add(tmp_path, tensors(), CONFIG), range(24)))
     assert [p.name for p in tmp_path.iterdir()] == list(ids)
     assert registry.fetch(tmp_path, ids.pop()).config == CONFIG
 
 
 def test_losing_the_race_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If another attempt's folder appears just before the rename, ours is dropped and the id is the same."""
+    """If another attempt's folder appears just before the rename, the draft is removed and the id is the same."""
     rename = Path.rename
 
-    def late(self: Path, target: Path) -> Path:
+    def rename_late(self: Path, target: Path) -> Path:
         monkeypatch.setattr(Path, "rename", rename)
-        registry.keep(tmp_path, tensors(), CONFIG)
+        registry.add(tmp_path, tensors(), CONFIG)
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", late)
-    model_id = registry.keep(tmp_path, tensors(), CONFIG)
+    monkeypatch.setattr(Path, "rename", rename_late)
+    model_id = registry.add(tmp_path, tensors(), CONFIG)
     assert [p.name for p in tmp_path.iterdir()] == [model_id]
     assert registry.fetch(tmp_path, model_id).config == CONFIG
 
 
-def test_a_failed_rename_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the folder cannot be put in place for another reason, the error comes out and no draft stays."""
+def test_a_failed_rename_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename that fails for another reason raises its error and leaves no draft."""
 
     def refuse(self: Path, target: Path) -> Path:
         raise PermissionError(f"no {target}")
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(PermissionError):
-        registry.keep(tmp_path, tensors(), CONFIG)
+        registry.add(tmp_path, tensors(), CONFIG)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_folder_of_ones_own(tmp_path: Path, is_there: bool) -> None:
-    """A model is written to a folder that is absent, empty or holds a model, which it replaces; its id is the same."""
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_write_to_a_folder(tmp_path: Path, has_folder: bool) -> None:
+    """A model is written to a folder that is absent, empty or a model, which it replaces, with the same id."""
     out = tmp_path / "deep" / "model"
-    if is_there:
+    if has_folder:
         out.mkdir(parents=True)
     for value in (1.0, 2.0):
         model_id = registry.write(out, tensors(value), CONFIG)
@@ -123,38 +123,38 @@ def test_a_folder_of_ones_own(tmp_path: Path, is_there: bool) -> None:
         assert registry.read(out).tensors()["one"][0, 0] == value
         assert sorted(p.name for p in out.iterdir()) == ["config.json", "model.safetensors"]
     assert [p.name for p in out.parent.iterdir()] == ["model"]
-    assert model_id == registry.keep(tmp_path / "registry", tensors(2.0), CONFIG)
+    assert model_id == registry.add(tmp_path / "registry", tensors(2.0), CONFIG)
 
 
 def test_what_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
-    """A file, and a folder that holds anything else, are refused and left as they are."""
+    """A file, and a folder with other contents, are refused and unchanged."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("ten years of work")
     (tmp_path / "notes" / "config.json").write_text("{}")
     for path in (tmp_path / "notes", tmp_path / "notes" / "thesis.txt"):
-        with pytest.raises(BadInput, match="is there and is no model of ours; choose another folder"):
+        with pytest.raises(BadInput, match="exists and is not a model of Undertone; choose another folder"):
             registry.write(path, tensors(), CONFIG)
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "ten years of work"
     assert (tmp_path / "notes" / "config.json").read_text() == "{}"
     assert len(list((tmp_path / "notes").iterdir())) == 2
 
 
-def test_what_stands_beside_a_model_is_not_deleted(tmp_path: Path) -> None:
-    """A model's folder with one file more, such as notes on it, is not ours alone; `writable` says so beforehand."""
+def test_a_model_folder_with_another_file_is_not_overwritten(tmp_path: Path) -> None:
+    """A model's folder with another file, such as notes, is refused by `write` and `check_writable`."""
     out = tmp_path / "model"
     registry.write(out, tensors(), CONFIG)
-    registry.writable(out)
-    registry.writable(tmp_path / "absent")
+    registry.check_writable(out)
+    registry.check_writable(tmp_path / "absent")
     (out / "notes.txt").write_text("of last year")
-    for refuse in (lambda: registry.writable(out), lambda: registry.write(out, tensors(2.0), CONFIG)):
-        with pytest.raises(BadInput, match="is there and is no model of ours; choose another folder"):
+    for refuse in (lambda: registry.check_writable(out), lambda: registry.write(out, tensors(2.0), CONFIG)):
+        with pytest.raises(BadInput, match="exists and is not a model of Undertone; choose another folder"):
             refuse()
     assert (out / "notes.txt").read_text() == "of last year"
     assert registry.read(out).tensors()["one"][0, 0] == 1.0
 
 
 def test_reading_needs_no_weights(tmp_path: Path) -> None:
-    """A model is its id, its configuration and the bytes of its weights, which become tensors when asked for."""
+    """A model holds its id, its configuration and the bytes of its weights."""
     registry.write(tmp_path / "m", tensors(), CONFIG)
     model = registry.read(tmp_path / "m")
     assert model._fields == ("model_id", "config", "weights")
@@ -162,12 +162,12 @@ def test_reading_needs_no_weights(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
-    """Reading one says which files a model has; broken files are named as such."""
+    """Reading a folder without a model names the expected files, and damaged files are reported."""
     with pytest.raises(BadInput, match=r"no model here; expected config\.json and model\.safetensors"):
         registry.read(tmp_path)
     (tmp_path / "config.json").write_text("{")
     (tmp_path / "model.safetensors").write_bytes(b"not a model at all")
-    with pytest.raises(BadInput, match="not a model of ours"):
+    with pytest.raises(BadInput, match="not a model of Undertone"):
         registry.read(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(BadInput, match=r"model\.safetensors: damaged"):
@@ -175,11 +175,11 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 
 
 def test_what_only_looks_like_a_model_is_not_overwritten(tmp_path: Path) -> None:
-    """An encoder's folder holds files of the same names, a project may hold one: both are refused and stay."""
+    """A folder with files of the same names that is not a model is refused and unchanged."""
     for name, files in {"encoder": ("config.json", "model.safetensors"), "project": ("config.json",)}.items():
         (tmp_path / name).mkdir()
         for file in files:
             (tmp_path / name / file).write_text('{"architectures": ["BertModel"]}')
-        with pytest.raises(BadInput, match="is there and is no model of ours"):
+        with pytest.raises(BadInput, match="exists and is not a model of Undertone"):
             registry.write(tmp_path / name, tensors(), CONFIG)
         assert {path.name for path in (tmp_path / name).iterdir()} == set(files)

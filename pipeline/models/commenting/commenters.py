@@ -53,12 +53,12 @@ class Network(nn.Module):
         reader = readers.Shape(shape.embedding, hidden, unit=shape.unit)
         self.encoder = Encoder(reader, shape.embedding)
         self.bridge = nn.Linear(2 * hidden, hidden * (2 if shape.unit == "lstm" else 1))
-        wide = 2 * hidden if shape.has_attention else 0
-        self.decoder = kind(shape.embedding + wide, hidden, batch_first=True)
+        context_width = 2 * hidden if shape.has_attention else 0
+        self.decoder = kind(shape.embedding + context_width, hidden, batch_first=True)
         if shape.has_attention:
             self.ask, self.keys = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
             self.weigh = nn.Linear(hidden, 1, bias=False)
-        self.readout = nn.Linear(hidden + wide, shape.embedding)
+        self.readout = nn.Linear(hidden + context_width, shape.embedding)
         self.out = nn.Linear(shape.embedding, shape.words)
 
     def read(self, source: Tensor) -> "tuple[Memory, State]":
@@ -68,7 +68,7 @@ class Network(nn.Module):
             source: token ids [n, t], filled up with <pad>; each row holds one at least.
         """
         lengths = (source != PAD).sum(dim=1)
-        states = self.encoder(self._dropped(self.heard(source)), lengths)
+        states = self.encoder(self._drop_out(self.heard(source)), lengths)
         rows, hidden = torch.arange(len(source), device=source.device), self.shape.hidden
         final = torch.cat([states[rows, lengths - 1, :hidden], states[:, 0, hidden:]], dim=1)
         first = self.bridge(final)
@@ -76,59 +76,59 @@ class Network(nn.Module):
         if not self.shape.has_attention:
             return Memory(states, states, lengths), start
         memory = Memory(states, self.keys(states), lengths)
-        return memory, (*start, self._context(start[0].unsqueeze(1), memory).squeeze(1))
+        return memory, (*start, self._compute_context(start[0].unsqueeze(1), memory).squeeze(1))
 
-    def forward(self, source: Tensor, written: Tensor) -> Tensor:
+    def forward(self, source: Tensor, words: Tensor) -> Tensor:
         """What the last layer reads before each next word [n, u, embedding]; `out` of it are logits.
 
         Args:
             source: as of `read`.
-            written: token ids [n, u], <s> first; what follows a row's end does not matter to it.
+            words: token ids [n, u], <s> first; what follows a row's end does not matter to it.
         """
         memory, state = self.read(source)
-        vectors = self._dropped(self.said(written))
+        vectors = self._drop_out(self.said(words))
         if not self.shape.has_attention:
-            return self._read_out(self.decoder(vectors, _layered(state))[0])
+            return self._read_out(self.decoder(vectors, _stack_layers(state))[0])
         steps = []
         state = tuple(value.unsqueeze(1) for value in state)
-        for at in range(written.shape[1]):
-            told, state = self._attended(vectors[:, at : at + 1], state, memory)
-            steps.append(told)
+        for i in range(words.shape[1]):
+            output, state = self._attend(vectors[:, i : i + 1], state, memory)
+            steps.append(output)
         return self._read_out(torch.cat(steps, dim=1))
 
     def step(self, memory: "Memory", last: Tensor, state: State) -> tuple[Tensor, State]:
         """Log probabilities of the next word [n, k, words] after the last [n, k], and the next state [n, k, ...]."""
         vectors = self.said(last)
         if self.shape.has_attention:
-            told, state = self._attended(vectors, state, memory)
+            output, state = self._attend(vectors, state, memory)
         else:
-            told, state = self._advanced(vectors, state)
-        return self.out(self._read_out(told)).float().log_softmax(dim=2), state
+            output, state = self._advance(vectors, state)
+        return self.out(self._read_out(output)).float().log_softmax(dim=2), state
 
-    def _advanced(self, vectors: Tensor, state: State) -> tuple[Tensor, State]:
+    def _advance(self, vectors: Tensor, state: State) -> tuple[Tensor, State]:
         """The decoder's state after one more input [n, k, d]."""
         shape = vectors.shape[:2]
-        moved = _layered(tuple(value.reshape(-1, value.shape[2]) for value in state))
-        out, after = self.decoder(vectors.reshape(-1, 1, vectors.shape[2]), moved)
+        flat_state = _stack_layers(tuple(value.reshape(-1, value.shape[2]) for value in state))
+        out, after = self.decoder(vectors.reshape(-1, 1, vectors.shape[2]), flat_state)
         after = after if isinstance(after, tuple) else (after,)
         return out.reshape(*shape, -1), tuple(value.reshape(*shape, -1) for value in after)
 
-    def _attended(self, vectors: Tensor, state: State, memory: "Memory") -> tuple[Tensor, State]:
+    def _attend(self, vectors: Tensor, state: State, memory: "Memory") -> tuple[Tensor, State]:
         """The decoder's state with what it attends to [n, k, 3 hidden], after one more word [n, k, d]."""
         *inner, before = state
-        told, after = self._advanced(torch.cat([vectors, before], dim=2), tuple(inner))
-        context = self._context(told, memory)
-        return torch.cat([told, context], dim=2), (*after, context)
+        output, after = self._advance(torch.cat([vectors, before], dim=2), tuple(inner))
+        context = self._compute_context(output, memory)
+        return torch.cat([output, context], dim=2), (*after, context)
 
-    def _context(self, told: Tensor, memory: "Memory") -> Tensor:
+    def _compute_context(self, states: Tensor, memory: "Memory") -> Tensor:
         """What states [n, k, hidden] attend to: [n, k, 2 hidden]."""
-        scores = self.weigh(torch.tanh(self.ask(told).unsqueeze(2) + memory.keys.unsqueeze(1))).squeeze(3)
-        return readers.weights(scores, memory.lengths.unsqueeze(1)) @ memory.states
+        scores = self.weigh(torch.tanh(self.ask(states).unsqueeze(2) + memory.keys.unsqueeze(1))).squeeze(3)
+        return readers.masked_softmax(scores, memory.lengths.unsqueeze(1)) @ memory.states
 
-    def _read_out(self, told: Tensor) -> Tensor:
-        return self._dropped(torch.tanh(self.readout(told)))
+    def _read_out(self, states: Tensor) -> Tensor:
+        return self._drop_out(torch.tanh(self.readout(states)))
 
-    def _dropped(self, values: Tensor) -> Tensor:
+    def _drop_out(self, values: Tensor) -> Tensor:
         return dropout(values, self.shape.dropout, self.training)
 
 
@@ -140,7 +140,7 @@ class Memory(NamedTuple):
     lengths: Tensor  # [n]
 
 
-def _layered(state: State) -> Any:
+def _stack_layers(state: State) -> Any:
     """States [n, hidden] as torch's recurrent networks take them."""
     layered = tuple(value.unsqueeze(0).contiguous() for value in state)
     return layered if len(layered) == 2 else layered[0]
@@ -177,36 +177,36 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str | None 
     if config.get("kind") != "commenter":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'commenter'")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    known = {name: config[name] for name in Shape._fields if name not in {"words", "dropout"}}
-    network = Network(Shape(len(config["words"]), **known))
+    sizes = {name: config[name] for name in Shape._fields if name not in {"words", "dropout"}}
+    network = Network(Shape(len(config["words"]), **sizes))
     network.load_state_dict(tensors)
-    return commenter(network.to(device).eval(), config, device)
+    return make_commenter(network.to(device).eval(), config, device)
 
 
-def commenter(network: Network, config: dict[str, Any], device: str) -> Commenter:
+def make_commenter(network: Network, config: dict[str, Any], device: str) -> Commenter:
     """A network with what its configuration says of words and articles."""
     sizes = (config["title_words"], config["content_words"], config["comment_words"])
-    return Commenter(network, config["words"], config["source"], *sizes, numbered(config["words"]), device)
+    return Commenter(network, config["words"], config["source"], *sizes, number_words(config["words"]), device)
 
 
-def vocabulary(counts: Counter[str], size: int) -> list[str]:
+def build_vocabulary(counts: Counter[str], size: int) -> list[str]:
     """The special words, then the `size` most frequent ones (AAC-22); of equally frequent ones the first by code."""
-    known = [word for word in counts if word not in SPECIAL]
-    return [*SPECIAL, *sorted(known, key=lambda word: (-counts[word], word))[:size]]
+    words = [word for word in counts if word not in SPECIAL]
+    return [*SPECIAL, *sorted(words, key=lambda word: (-counts[word], word))[:size]]
 
 
-def numbered(words: Sequence[str]) -> dict[str, int]:
+def number_words(words: Sequence[str]) -> dict[str, int]:
     """Token ids of words; a comment that holds "</s>" as a word ends nothing: that is unknown."""
-    return {word: at for at, word in enumerate(words) if at >= len(SPECIAL)}
+    return {word: number for number, word in enumerate(words) if number >= len(SPECIAL)}
 
 
-def padded(rows: Sequence[Sequence[int] | npt.NDArray[np.int32]]) -> Tensor:
+def pad_rows(rows: Sequence[Sequence[int] | npt.NDArray[np.int32]]) -> Tensor:
     """Token ids [n, t] of rows of different lengths, filled up with <pad>."""
     ids = [torch.as_tensor(row, dtype=torch.int64) for row in rows]
     return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=PAD)
 
 
-def source_ids(model: Commenter, title: Sequence[str], content: Sequence[str] | None = None) -> list[int]:
+def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str] | None = None) -> list[int]:
     """What is read of an article: its title, </s>, and where the commenter reads it the beginning of its content."""
     if isinstance(title, str) or isinstance(content, str):  # its letters would be taken for words
         raise BadInput("title and content should be lists of words; found a text")
@@ -216,7 +216,7 @@ def source_ids(model: Commenter, title: Sequence[str], content: Sequence[str] | 
     return ids
 
 
-def comment_ids(model: Commenter, comment: Sequence[str]) -> list[int]:
+def encode_comment(model: Commenter, comment: Sequence[str]) -> list[int]:
     """What is learnt of a comment: its words and </s>; of one that is too long the beginning, without an end."""
     ids = [model.place.get(word, UNKNOWN) for word in comment[: model.comment_words]]
     return ids if len(comment) > model.comment_words else [*ids, END]
@@ -229,7 +229,7 @@ class Comment(NamedTuple):
     log_probability: float  # natural, as the model has it, whatever it was drawn by
 
 
-def candidates(
+def generate_candidates(
     model: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str] | None] | None,
     decoding: Decoding, batch: int = 32, first: int = 0,
 ) -> list[list[Comment]]:  # fmt: skip
@@ -250,25 +250,30 @@ def candidates(
         raise BadInput("contents: this commenter reads title and content; found none")
     if contents is not None and len(contents) != len(titles):
         raise BadInput(f"contents: expected {len(titles)}, one a title; found {len(contents)}")
-    sources = [source_ids(model, title, contents[at] if contents else None) for at, title in enumerate(titles)]
-    return [found for at in range(0, len(sources), batch)
-            for found in _written(model, sources[at : at + batch], decoding, first + at)]  # fmt: skip
+    sources = [encode_article(model, title, contents[i] if contents else None) for i, title in enumerate(titles)]
+    return [comments for i in range(0, len(sources), batch)
+            for comments in _write(model, sources[i : i + batch], decoding, first + i)]  # fmt: skip
 
 
 @torch.inference_mode()
-def _written(model: Commenter, sources: list[list[int]], decoding: Decoding, first: int) -> list[list[Comment]]:
-    memory, state = model.network.read(padded(sources).to(model.device))
+def _write(model: Commenter, sources: list[list[int]], decoding: Decoding, first: int) -> list[list[Comment]]:
+    memory, state = model.network.read(pad_rows(sources).to(model.device))
 
     def step(last: Tensor, state: State) -> tuple[Tensor, State]:
         return model.network.step(memory, last, state)
 
-    found = decode(step, state, len(sources), decoding, MARKS, model.device, first)
-    return [[Comment([model.words[token] for token in ids], value) for ids, value in each] for each in found]
+    decoded = decode(step, state, len(sources), decoding, MARKS, model.device, first)
+    return [
+        [Comment([model.words[token] for token in ids], value) for ids, value in candidates] for candidates in decoded
+    ]
 
 
 def generate(
     model: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str] | None] | None,
     decoding: Decoding, batch: int = 32, first: int = 0,
 ) -> list[Comment]:  # fmt: skip
-    """The best comment on each article, or the first that was drawn; see `candidates` for more of each."""
-    return [found[0] for found in candidates(model, titles, contents, replace(decoding, best=1), batch, first)]
+    """The best comment on each article, or the first that was drawn; see `generate_candidates` for more of each."""
+    return [
+        comments[0]
+        for comments in generate_candidates(model, titles, contents, replace(decoding, best=1), batch, first)
+    ]

@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 Embed = Callable[[Sequence[str]], Vectors]
 
 
-def _surface() -> dict[str, pl.Expr]:
+def _make_surface() -> dict[str, pl.Expr]:
     text = pl.col("text")
     size = text.str.len_chars().cast(pl.Float64)
     words = text.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
@@ -75,7 +75,7 @@ def _surface() -> dict[str, pl.Expr]:
     }
 
 
-SURFACE = _surface()
+SURFACE = _make_surface()
 """What a comment looks like, by name, as expressions over the column `text`."""
 
 
@@ -93,26 +93,26 @@ class Design(NamedTuple):
     def families(self) -> dict[str, list[str]]:
         """Names of the numbers that are not n-grams, in their order, by family."""
         related = [f"words_in_{part}" for part in ARTICLE]
-        found = {
+        families = {
             "surface": list(SURFACE) if self.has_surface else [],
             "embedding": [f"embedding_{number}" for number in range(self.dim)],
             "relation": related + [f"cosine_{part}" for part in ARTICLE if self.dim] if self.has_relation else [],
         }
-        return {family: names for family, names in found.items() if names}
+        return {family: names for family, names in families.items() if names}
 
     def grams(self) -> list[str]:
         """The kinds of n-grams."""
         return [kind for kind, longest in (("characters", self.characters), ("words", self.words)) if longest]
 
 
-class Seen(NamedTuple):
+class Features(NamedTuple):
     """What a scorer sees of n comments, before anything is weighed."""
 
     counts: "list[csr_matrix]"  # [n, buckets] for each kind of n-grams
     numbers: Floats  # [n, d], NaN where there is no article
 
 
-def seen(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Seen:
+def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
     """The features of comments: the same way when a scorer learns and when it is asked.
 
     Args:
@@ -121,8 +121,8 @@ def seen(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Seen
         embed: gives embeddings of texts, where the design has them.
     """
     texts = rows["text"].to_list()
-    cut = _words(design.tokenizer)
-    counts = [_counts(kind, design, cut, texts) for kind in design.grams()]
+    split_words = _make_word_splitter(design.tokenizer)
+    counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
     parts = []
     vectors = embed(texts).astype(np.float64) if design.dim and embed else None
     if design.has_surface:
@@ -130,66 +130,66 @@ def seen(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Seen
     if vectors is not None:
         parts.append(vectors)
     if design.has_relation:
-        articles = [_column(rows, part) for part in ARTICLE]
-        parts += [_shares(texts, article, cut)[:, None] for article in articles]
+        articles = [_read_column(rows, part) for part in ARTICLE]
+        parts += [_share_words(texts, article, split_words)[:, None] for article in articles]
         if vectors is not None and embed:
-            parts += [_cosines(vectors, article, embed)[:, None] for article in articles]
-    return Seen(counts, np.hstack([np.empty((len(texts), 0)), *parts]))
+            parts += [_compare_articles(vectors, article, embed)[:, None] for article in articles]
+    return Features(counts, np.hstack([np.empty((len(texts), 0)), *parts]))
 
 
-def checked(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
+def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
     """BadInput if there is no column text, or a comment without text; rows are called by their numbers, from 1."""
     if rows.schema.get("text") != pl.String:
-        found = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
-        raise BadInput(f"expected a column 'text' of strings, found {found}")
+        kind = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
+        raise BadInput(f"expected a column 'text' of strings, found {kind}")
     if rows["text"].null_count():
-        at = int(rows["text"].is_null().arg_true()[0])
-        row = at + 1 if numbers is None else numbers[at]
+        i = int(rows["text"].is_null().arg_true()[0])
+        row = i + 1 if numbers is None else numbers[i]
         raise BadInput(f"row {row}: field 'text' is null; expected a comment")
 
 
-def _column(rows: pl.DataFrame, name: str) -> list[str]:
+def _read_column(rows: pl.DataFrame, name: str) -> list[str]:
     """A text of the article; empty where there is none."""
     return rows[name].cast(pl.String).fill_null("").to_list() if name in rows.columns else [""] * rows.height
 
 
-def _words(tokenizer: str) -> Callable[[str], list[str]]:
-    cut = segment.load_tokenizer(tokenizer).cut
-    return lambda text: segment.split_words(text.lower(), cut)
+def _make_word_splitter(tokenizer: str) -> Callable[[str], list[str]]:
+    split_text = segment.load_tokenizer(tokenizer).cut
+    return lambda text: segment.split_words(text.lower(), split_text)
 
 
-def _counts(kind: str, design: Design, cut: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
+def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    def of_words(text: str) -> list[str]:
-        words = cut(text)
-        return [" ".join(words[at : at + n]) for n in range(1, design.words + 1) for at in range(len(words) - n + 1)]
+    def list_word_grams(text: str) -> list[str]:
+        words = split_words(text)
+        return [" ".join(words[i : i + n]) for n in range(1, design.words + 1) for i in range(len(words) - n + 1)]
 
-    how: dict[str, Any] = {"analyzer": of_words}
+    options: dict[str, Any] = {"analyzer": list_word_grams}
     if kind == "characters":
-        how = {"analyzer": "char", "ngram_range": (1, design.characters)}
-    return HashingVectorizer(**how, n_features=design.buckets, norm=None, alternate_sign=False).transform(texts)
+        options = {"analyzer": "char", "ngram_range": (1, design.characters)}
+    return HashingVectorizer(**options, n_features=design.buckets, norm=None, alternate_sign=False).transform(texts)
 
 
-def _shares(texts: list[str], articles: list[str], cut: Callable[[str], list[str]]) -> Floats:
+def _share_words(texts: list[str], articles: list[str], split_words: Callable[[str], list[str]]) -> Floats:
     """Share of a comment's distinct words that stand in the article too: [n], NaN where there is none."""
-    known = {article: set(cut(article)) for article in set(articles)}
-    found = np.full(len(texts), np.nan)
+    words_of = {article: set(split_words(article)) for article in set(articles)}
+    shares = np.full(len(texts), np.nan)
     for row, (text, article) in enumerate(zip(texts, articles, strict=True)):
         if article:
-            own = set(cut(text))
-            found[row] = len(own & known[article]) / max(1, len(own))
-    return found
+            words = set(split_words(text))
+            shares[row] = len(words & words_of[article]) / max(1, len(words))
+    return shares
 
 
-def _cosines(vectors: Floats, articles: list[str], embed: Embed) -> Floats:
+def _compare_articles(vectors: Floats, articles: list[str], embed: Embed) -> Floats:
     """Cosine of each comment with its article: [n], NaN where there is none."""
-    found = np.full(len(articles), np.nan)
-    if at := [row for row, article in enumerate(articles) if article]:
-        others = embed([articles[row] for row in at]).astype(np.float64)
-        sizes = np.linalg.norm(vectors[at], axis=1) * np.linalg.norm(others, axis=1)
-        found[at] = (vectors[at] * others).sum(axis=1) / np.maximum(sizes, 1e-12)
-    return found
+    cosines = np.full(len(articles), np.nan)
+    if rows := [row for row, article in enumerate(articles) if article]:
+        article_vectors = embed([articles[row] for row in rows]).astype(np.float64)
+        sizes = np.linalg.norm(vectors[rows], axis=1) * np.linalg.norm(article_vectors, axis=1)
+        cosines[rows] = (vectors[rows] * article_vectors).sum(axis=1) / np.maximum(sizes, 1e-12)
+    return cosines
 
 
 class Scale(NamedTuple):
@@ -200,21 +200,21 @@ class Scale(NamedTuple):
     spread: npt.NDArray[np.float32]  # [d]; infinite where a number never varies, so that it counts nothing
 
 
-def scale_of(features: Seen) -> Scale:
+def measure_scale(features: Features) -> Scale:
     """Rarity log((1 + n) / (1 + df)) + 1, as scikit-learn has it, and mean and deviation of the numbers."""
     rarity = [
         (np.log((1 + len(features.numbers)) / (1 + counts.getnnz(axis=0))) + 1).astype(np.float32)
         for counts in features.counts
     ]
-    known = ~np.isnan(features.numbers)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, features.numbers, 0).sum(axis=0) / count
-    spread = np.sqrt((np.where(known, features.numbers - mean, 0) ** 2).sum(axis=0) / count)
+    is_known = ~np.isnan(features.numbers)
+    count = np.maximum(is_known.sum(axis=0), 1)
+    mean = np.where(is_known, features.numbers, 0).sum(axis=0) / count
+    spread = np.sqrt((np.where(is_known, features.numbers - mean, 0) ** 2).sum(axis=0) / count)
     spread[spread < 1e-6] = np.inf
     return Scale(rarity, mean.astype(np.float32), spread.astype(np.float32))
 
 
-def weighed(features: Seen, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
+def scale_features(features: Features, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
     """Features on their scale: n-grams [n, kinds × buckets] and numbers [n, d]."""
     from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
@@ -258,8 +258,8 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     """
     if config.get("kind") not in KINDS.values():
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not {' or '.join(map(repr, KINDS.values()))}")
-    given = (encoder.revision, encoder.pooling) if encoder else (None, None)
-    if config["encoder"] and (config["encoder_revision"], config["encoder_pooling"]) != given:
+    encoder_key = (encoder.revision, encoder.pooling) if encoder else (None, None)
+    if config["encoder"] and (config["encoder_revision"], config["encoder_pooling"]) != encoder_key:
         raise BadInput(f"the scorer was trained with encoder {config['encoder']}; give that one")
     design = Design(**{name: config[name] for name in Design._fields})
     arrays = {name: value.numpy() for name, value in tensors.items()}
@@ -277,7 +277,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     )
 
 
-def scores(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
+def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """Grades of comments in the unit they were given in, or expected log(1 + likes); [n].
 
     What is in memory beside the rows is a batch; a score differs by about 1e-6 with the batch it falls in, as the
@@ -293,34 +293,36 @@ def scores(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """
     if batch < 1:
         raise ValueError(f"expected a batch of at least one comment, got {batch}")
-    checked(rows)
+    check_comments(rows)
     embed = partial(encode, scorer.encoder) if scorer.encoder else None
-    if scorer.design.has_relation and (alone := _alone(rows)):
-        log.info("%d of %d comments have no article: they are scored by themselves", alone, rows.height)
-    found = [np.empty(0)]
+    if scorer.design.has_relation and (alone_count := _count_without_article(rows)):
+        log.info("%d of %d comments have no article: they are scored by themselves", alone_count, rows.height)
+    parts = [np.empty(0)]
     for start in range(0, rows.height, batch):
-        grams, numbers = weighed(seen(rows[start : start + batch], scorer.design, embed), scorer.scale, scorer.design)
+        grams, numbers = scale_features(
+            make_features(rows[start : start + batch], scorer.design, embed), scorer.scale, scorer.design
+        )
         # summed by row: a matrix product rounds otherwise for another number of rows
-        found.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
-    return valued(np.concatenate(found), scorer.target, scorer.bounds)
+        parts.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
+    return convert_scores(np.concatenate(parts), scorer.target, scorer.bounds)
 
 
-def valued(said: Floats, target: str, bounds: tuple[float, float]) -> Floats:
+def convert_scores(values: Floats, target: str, bounds: tuple[float, float]) -> Floats:
     """What s(x) comes to in the unit of the target, `grade` or `upvotes`, within its bounds: [n]."""
     from scipy.special import expit
 
     low, high = bounds
-    return np.asarray(low + (high - low) * expit(said) if target == "grade" else said.clip(low, high), np.float64)
+    return np.asarray(low + (high - low) * expit(values) if target == "grade" else values.clip(low, high), np.float64)
 
 
-def _alone(rows: pl.DataFrame) -> int:
+def _count_without_article(rows: pl.DataFrame) -> int:
     """Comments without any text of an article."""
-    known = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
-    return rows.height - (rows.select(pl.any_horizontal(known).sum()).item() if known else 0)
+    has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
+    return rows.height - (rows.select(pl.any_horizontal(has_text).sum()).item() if has_text else 0)
 
 
-def ranks(scorer: Scorer, values: Floats) -> Floats:
-    """Share of known comments that are scored lower, in [0, 1], a tie half: [n] of what `scores` gave.
+def rank_scores(scorer: Scorer, values: Floats) -> Floats:
+    """Share of known comments that are scored lower, in [0, 1], a tie half: [n] of what `score_comments` gave.
 
     Likes have a long tail and differ by audience: where a comment stands among others says more than their number.
     """

@@ -43,19 +43,19 @@ class Filters(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        each = shape.hidden // len(shape.widths)
+        filter_count = shape.hidden // len(shape.widths)
         self.sizes = shape.widths
-        self.widths = nn.ModuleList(nn.Conv1d(shape.embedding, each, width) for width in shape.widths)
+        self.widths = nn.ModuleList(nn.Conv1d(shape.embedding, filter_count, width) for width in shape.widths)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Of vectors [n, t, embedding], zeros where a text has ended: [n, hidden]."""
-        ended = torch.arange(vectors.shape[1], device=vectors.device) >= lengths.unsqueeze(1)
-        turned, found = vectors.transpose(1, 2), []
-        for width, each in zip(self.sizes, self.widths, strict=True):
+        """Apply the filters to vectors [n, t, embedding], zeros after a text's end: [n, hidden]."""
+        is_padding = torch.arange(vectors.shape[1], device=vectors.device) >= lengths.unsqueeze(1)
+        channels, maxima = vectors.transpose(1, 2), []
+        for width, convolution in zip(self.sizes, self.widths, strict=True):
             # the words that begin at each place; the last ones run into zeros, of which each text has enough
-            values = each(pad(turned, (0, width - 1)))
-            found.append(values.masked_fill(ended.unsqueeze(1), -torch.inf).max(dim=2).values)
-        return torch.cat(found, dim=1).relu()
+            values = convolution(pad(channels, (0, width - 1)))
+            maxima.append(values.masked_fill(is_padding.unsqueeze(1), -torch.inf).max(dim=2).values)
+        return torch.cat(maxima, dim=1).relu()
 
 
 class Relevance(nn.Module):
@@ -79,19 +79,19 @@ class Relevance(nn.Module):
         nn.init.zeros_(self.look_for.bias)
         self.bias = nn.Parameter(torch.zeros(()))
 
-    def articles(self, texts: Padded) -> Tensor:
-        """What is looked for in the comments on each article, M v(x) + u: [n, hidden]."""
-        return self.look_for(self._pooled(texts))  # type: ignore[no-any-return]
+    def encode_articles(self, texts: Padded) -> Tensor:
+        """Encode articles as the vector sought in their comments, M v(x) + u: [n, hidden]."""
+        return self.look_for(self._pool(texts))  # type: ignore[no-any-return]
 
-    def comments(self, texts: Padded) -> Tensor:
-        """Comments as vectors v(c), whatever the article: [m, hidden]."""
-        return self._pooled(texts)
+    def encode_comments(self, texts: Padded) -> Tensor:
+        """Encode comments as vectors v(c), independent of the article: [m, hidden]."""
+        return self._pool(texts)
 
-    def scores(self, articles: Tensor, comments: Tensor) -> Tensor:
-        """conv(x, c) of what the two above give, row with row, [..., hidden]: [...]."""
+    def score(self, articles: Tensor, comments: Tensor) -> Tensor:
+        """Compute conv(x, c) of encoded articles and comments [..., hidden], row by row: [...]."""
         return (articles * comments).sum(dim=-1) + self.bias
 
-    def _pooled(self, texts: Padded) -> Tensor:
+    def _pool(self, texts: Padded) -> Tensor:
         rows, lengths = texts
         vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
         return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
@@ -103,29 +103,31 @@ class Texts(NamedTuple):
     rows: npt.NDArray[np.int32]  # of all words
     starts: IndexArray  # [n + 1]: text i has rows[starts[i] : starts[i + 1]], one or more
 
-    def padded(self, at: IndexArray, device: torch.device | str = "cpu") -> Padded:
-        """Some of the texts, filled up to the length of the longest of them."""
-        starts, lengths = self.starts[at], self.starts[at + 1] - self.starts[at]
-        place = np.arange(lengths.max(initial=1))
-        spots = np.minimum(starts[:, None] + place, len(self.rows) - 1)
-        found = np.where(place < lengths[:, None], self.rows[spots], _PADDING).astype(np.int64)
-        return torch.from_numpy(found).to(device), torch.from_numpy(lengths).to(device)
+    def pad(self, texts: IndexArray, device: torch.device | str = "cpu") -> Padded:
+        """Return some of the texts, padded to the longest of them."""
+        starts, lengths = self.starts[texts], self.starts[texts + 1] - self.starts[texts]
+        positions = np.arange(lengths.max(initial=1))
+        indices = np.minimum(starts[:, None] + positions, len(self.rows) - 1)
+        rows = np.where(positions < lengths[:, None], self.rows[indices], _PADDING).astype(np.int64)
+        return torch.from_numpy(rows).to(device), torch.from_numpy(lengths).to(device)
 
 
-def vocabulary(texts: Sequence[pl.Series], size: int) -> list[str]:
-    """The most frequent words of lists of words; of equally frequent ones those that sort first."""
-    every = pl.concat([part.explode().drop_nulls().rename("word") for part in texts]).to_frame()
-    counts = every.filter(pl.col("word") != "").group_by("word").len()
+def build_vocabulary(texts: Sequence[pl.Series], size: int) -> list[str]:
+    """Return the most frequent words of lists of words; ties are in alphabetical order."""
+    words = pl.concat([part.explode().drop_nulls().rename("word") for part in texts]).to_frame()
+    counts = words.filter(pl.col("word") != "").group_by("word").len()
     return counts.sort("len", "word", descending=[True, False])["word"].head(size).to_list()
 
 
-def numbered(texts: pl.Series, words: Sequence[str], longest: int) -> Texts:
-    """The first words of each text by their rows; others than `words` are one unknown word, as is an empty text."""
+def number_words(texts: pl.Series, words: Sequence[str], longest: int) -> Texts:
+    """Return the first words of each text as rows; a word not in `words` and an empty text are the unknown word."""
     head = pl.col("text").list.head(longest)
-    cut = texts.to_frame("text").select(pl.when(head.list.len() == 0).then([""]).otherwise(head).alias("text"))["text"]
-    rows = cut.explode().replace_strict(
+    first_words = texts.to_frame("text").select(pl.when(head.list.len() == 0).then([""]).otherwise(head).alias("text"))[
+        "text"
+    ]
+    rows = first_words.explode().replace_strict(
         list(words), np.arange(len(words)) + _UNKNOWN + 1, default=_UNKNOWN, return_dtype=pl.Int32
     )
     return Texts(
-        rows.to_numpy(writable=True), np.concatenate([[0], cut.list.len().cast(pl.Int64).cum_sum().to_numpy()])
+        rows.to_numpy(writable=True), np.concatenate([[0], first_words.list.len().cast(pl.Int64).cum_sum().to_numpy()])
     )

@@ -31,7 +31,7 @@ class Index(NamedTuple):
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """All but the words, by name."""
+        """The arrays by name, without the words."""
         parts = {"idf": self.idf, "weights": self.holders.data, "places": self.holders.indices}
         parts["starts"] = self.holders.indptr.astype(np.int64)
         return {name: torch.from_numpy(value) for name, value in parts.items()} | {
@@ -39,8 +39,8 @@ class Index(NamedTuple):
         }
 
 
-def index(texts: pl.Series) -> Index:
-    """Index articles by their words; an article is called by its place, from 0.
+def build_index(texts: pl.Series) -> Index:
+    """Index articles by their words; an article is named by its place, from 0.
 
     Args:
         texts: lists of words, one an article.
@@ -48,25 +48,25 @@ def index(texts: pl.Series) -> Index:
     Raises:
         BadInput: there is no word in any of them.
     """
-    vectorizer = _vectorizer()
+    vectorizer = _make_vectorizer()
     try:
-        found = vectorizer.fit_transform(texts)
-    except ValueError as why:
-        raise BadInput(f"articles to index: expected at least one word, found none: {why}") from why
+        weights = vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise BadInput(f"articles to index: expected at least one word, found none: {error}") from error
     words = vectorizer.get_feature_names_out().tolist()
-    return Index(words, vectorizer.idf_.astype(np.float32), found.T.tocsr())
+    return Index(words, vectorizer.idf_.astype(np.float32), weights.T.tocsr())
 
 
-def of_tensors(words: list[str], tensors: dict[str, Tensor]) -> Index:
-    """The index that gave such words and tensors."""
+def load_index(words: list[str], tensors: dict[str, Tensor]) -> Index:
+    """Load the index of some words and tensors."""
     idf, weights, places, starts = (tensors[name].numpy() for name in ("idf", "weights", "places", "starts"))
     return Index(words, idf, csr_matrix((weights, places, starts), shape=(len(words), int(tensors["count"]))))
 
 
-def _vectorizer(**known: Any) -> Any:
+def _make_vectorizer(**options: Any) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    return TfidfVectorizer(analyzer=pl.Series.to_list, norm="l2", dtype=np.float32, **known)
+    return TfidfVectorizer(analyzer=pl.Series.to_list, norm="l2", dtype=np.float32, **options)
 
 
 class Nearest(NamedTuple):
@@ -76,48 +76,50 @@ class Nearest(NamedTuple):
     cosines: Floats  # [n, k], in [0, 1]; 0 there
 
 
-def nearest(known: Index, texts: pl.Series, k: int, *, but: Sequence[int] | None = None, batch: int = 64) -> Nearest:
-    """The k indexed articles of the highest cosine with each text; of equal ones the first indexed come first.
+def find_nearest(
+    index: Index, texts: pl.Series, k: int, *, excluded: Sequence[int] | None = None, batch: int = 64
+) -> Nearest:
+    """Find the k indexed articles with the highest cosine to each text; ties are in the order of the index.
 
-    An article that shares no word with a text is none of its neighbours, so that there may be fewer than k, or none.
-    A batch takes 30 bytes for each text and indexed article at most; the answer does not depend on it.
+    An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
+    most 30 bytes for each text and indexed article; the result does not depend on it.
 
     Args:
-        known: of `index`.
+        index: of `build_index`.
         texts: lists of words, one a text.
         k: 1 or more.
-        but: for each text the place of an article that is not asked for, as of itself; -1 where there is none.
+        excluded: for each text the place of an article that is not asked for, as of itself; -1 where there is none.
         batch: texts at a time.
 
     Raises:
-        ValueError: k is below 1, or `but` is not as long as the texts.
+        ValueError: k is below 1, or `excluded` is not as long as the texts.
     """
-    if k < 1 or (but is not None and len(but) != len(texts)):
-        raise ValueError(f"expected k from 1 and a place for each of {len(texts)} texts, got {k} and {but!r:.60}")
+    if k < 1 or (excluded is not None and len(excluded) != len(texts)):
+        raise ValueError(f"expected k from 1 and a place for each of {len(texts)} texts, got {k} and {excluded!r:.60}")
     places, cosines = np.full((len(texts), k), -1, np.int64), np.zeros((len(texts), k), np.float32)
-    asked = _vectorizer(vocabulary={word: place for place, word in enumerate(known.words)})
-    asked.idf_ = known.idf
-    width = min(k, known.holders.shape[1])
-    for at in range(0, len(texts), batch):
-        part = slice(at, at + batch)
-        found = (asked.transform(texts[part]) @ known.holders).toarray()
-        if but is not None:
-            itself = np.asarray(but[part], np.int64)
-            rows = np.flatnonzero(itself >= 0)
-            found[rows, itself[rows]] = 0
-        order = _first(found, width)
-        best = np.take_along_axis(found, order, axis=1)
+    vectorizer = _make_vectorizer(vocabulary={word: place for place, word in enumerate(index.words)})
+    vectorizer.idf_ = index.idf
+    width = min(k, index.holders.shape[1])
+    for start in range(0, len(texts), batch):
+        part = slice(start, start + batch)
+        similarities = (vectorizer.transform(texts[part]) @ index.holders).toarray()
+        if excluded is not None:
+            excluded_articles = np.asarray(excluded[part], np.int64)
+            rows = np.flatnonzero(excluded_articles >= 0)
+            similarities[rows, excluded_articles[rows]] = 0
+        order = _find_largest(similarities, width)
+        best = np.take_along_axis(similarities, order, axis=1)
         places[part, :width], cosines[part, :width] = np.where(best > 0, order, -1), np.minimum(best, 1)
     return Nearest(places, cosines)
 
 
-def _first(values: Floats, k: int) -> IndexArray:
-    """Columns of the k highest values of each row, the lower column first where two are equal: [n, k].
+def _find_largest(values: Floats, k: int) -> IndexArray:
+    """Return the columns of the k highest values of each row, the lower column first in a tie: [n, k].
 
     Floats from 0 are ordered as their bits are; with the column below them no two keys are equal.
     """
     keys = values.view(np.uint32).astype(np.int64) << 32
     keys -= np.arange(values.shape[1])
     np.negative(keys, out=keys)
-    some = np.argpartition(keys, k - 1, axis=1)[:, :k]
-    return np.take_along_axis(some, np.take_along_axis(keys, some, axis=1).argsort(axis=1), axis=1)
+    candidates = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    return np.take_along_axis(candidates, np.take_along_axis(keys, candidates, axis=1).argsort(axis=1), axis=1)

@@ -2,7 +2,7 @@
 
     score(v) = σ(W₃ relu(W₂ relu(W₁ v)))     0 highly abstract, 1 highly concrete
 
-The vectors are fixed: nothing here trains them. The paper states no sizes; those of the profile `paper` are ours.
+The vectors are fixed. The paper states no sizes; those of the profile `paper` are ours.
 """
 
 from typing import NamedTuple
@@ -36,22 +36,22 @@ class Abstractness(nn.Module):
         self.shape = shape
         self.register_buffer("mean", torch.zeros(shape.dim))
         self.register_buffer("deviation", torch.ones(shape.dim))
-        self.members = nn.ModuleList(_network(shape) for _ in range(shape.members))
+        self.members = nn.ModuleList(_make_network(shape) for _ in range(shape.members))
 
     def standardise(self, vectors: Tensor) -> None:
-        """From now on, give each feature of these vectors [n, d] mean 0 and deviation 1, and of others likewise."""
+        """Set mean and deviation of the features from vectors [n, d]."""
         self.mean = vectors.mean(dim=0)
         spread = vectors.std(dim=0, correction=0)
-        # a feature that hardly varies here would be blown up where it does
+        # without the bound, a feature that hardly varies here would be huge where it does
         self.deviation = spread.clamp(min=float(spread.square().mean().sqrt()) * 1e-2).clamp(min=1e-12)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """What each member says of vectors [n, d]: [n, members], in [0, 1]."""
+        """Compute each member's score of vectors [n, d]: [n, members], in [0, 1]."""
         features = (vectors - self.mean) / self.deviation
         return torch.cat([member(features) for member in self.members], dim=1)
 
 
-def _network(shape: Shape) -> nn.Sequential:
+def _make_network(shape: Shape) -> nn.Sequential:
     first, second = shape.hidden
     return nn.Sequential(
         nn.Dropout(shape.input_dropout),
@@ -62,11 +62,11 @@ def _network(shape: Shape) -> nn.Sequential:
 
 
 @torch.no_grad()
-def scores(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Concreteness of words by their vectors [n, d]: the members' mean, in [0, 1]; [n].
+def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Compute the concreteness of words from their vectors [n, d]: the members' mean, in [0, 1]; [n].
 
     Raises:
-        ValueError: the vectors are not of the width that the scorer was made for.
+        ValueError: the vectors have another width than the scorer.
     """
     if vectors.ndim != 2 or vectors.shape[1] != model.shape.dim:
         raise ValueError(f"expected vectors [n, {model.shape.dim}], got {list(vectors.shape)}")

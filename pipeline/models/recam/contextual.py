@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray, Vectors, batches_of
+from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray, Vectors, make_batches
 
 Pooling = Literal["mean", "first"]
 """A token's state: the mean of its pieces' states, or the state of its first piece."""
@@ -26,7 +26,7 @@ class _Window(NamedTuple):
     rows: list[int]  # of each piece the row of its token in the result; -1 of special pieces, and of those left out
 
 
-def states(
+def embed_tokens(
     encoder: Encoder,
     sentences: Sequence[Sequence[str]],
     layer: int = -1,
@@ -53,28 +53,28 @@ def states(
         BadInput: the encoder has no word pieces or cannot tell which character a piece is from, or has no such layer,
             or there is no such pooling.
     """
-    _check(encoder, layer, pooling)
+    _check_options(encoder, layer, pooling)
     distinct = dict.fromkeys(map(tuple, sentences))
     offsets = np.cumsum([0, *map(len, distinct)])
-    windows = _windows(encoder, list(distinct), offsets, pooling)
+    windows = _make_windows(encoder, list(distinct), offsets, pooling)
     width = encoder.module[0].model.config.hidden_size
-    out, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
-    cut = batch_tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
-    batches = batches_of(np.array([len(window.ids) for window in windows], np.int64), cut)
+    sums, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
+    budget = batch_tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    batches = make_batches(np.array([len(window.ids) for window in windows], np.int64), budget)
 
     def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
-        return _embedded(encoder, [windows[at] for at in batch], layer)
+        return _embed_windows(encoder, [windows[i] for i in batch], layer)
 
     with ThreadPoolExecutor(encoder.threads) as pool:
-        for rows, found in pool.map(embed, batches):
-            out.index_add_(0, rows, found)
+        for rows, window_states in pool.map(embed, batches):
+            sums.index_add_(0, rows, window_states)
             counts.index_add_(0, rows, torch.ones(len(rows), 1))
-    out /= counts.clamp_(min=1)
-    parts = dict(zip(distinct, (out.numpy()[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
+    sums /= counts.clamp_(min=1)
+    parts = dict(zip(distinct, (sums.numpy()[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
     return [parts[tuple(sentence)] for sentence in sentences]
 
 
-def _check(encoder: Encoder, layer: int, pooling: str) -> None:
+def _check_options(encoder: Encoder, layer: int, pooling: str) -> None:
     if encoder.module is None:
         raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
     if not encoder.module.tokenizer.is_fast:
@@ -86,16 +86,25 @@ def _check(encoder: Encoder, layer: int, pooling: str) -> None:
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
 
 
-def _windows(encoder: Encoder, sentences: list[tuple[str, ...]], offsets: IndexArray, pooling: str) -> list[_Window]:
+def _make_windows(
+    encoder: Encoder, sentences: list[tuple[str, ...]], offsets: IndexArray, pooling: str
+) -> list[_Window]:
     """The windows of all sentences with a piece; `offsets` are the rows of their first tokens."""
     # not is_split_into_words: by it RoBERTa's kin would read each token as if no blank stood before it
     texts = [" ".join(sentence) for sentence in sentences]
     if not texts:
         return []
-    cut = encoder.module.tokenizer(texts, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
+    encoded = encoder.module.tokenizer(
+        texts, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False
+    )
     windows = []
     for sentence, start, ids, places, special in zip(
-        sentences, offsets[:-1], cut["input_ids"], cut["offset_mapping"], cut["special_tokens_mask"], strict=True
+        sentences,
+        offsets[:-1],
+        encoded["input_ids"],
+        encoded["offset_mapping"],
+        encoded["special_tokens_mask"],
+        strict=True,
     ):
         body = np.flatnonzero(np.array(special) == 0)
         if not len(body):
@@ -111,27 +120,27 @@ def _windows(encoder: Encoder, sentences: list[tuple[str, ...]], offsets: IndexA
         pieces = np.array(ids)[body].tolist()
         windows += [
             _Window(head + pieces[a:b] + tail, [-1] * len(head) + rows[a:b].tolist() + [-1] * len(tail))
-            for a, b in pairwise(_cuts(token, longest))
+            for a, b in pairwise(_list_cuts(token, longest))
         ]
     return windows
 
 
-def _cuts(token: IndexArray, longest: int) -> list[int]:
+def _list_cuts(token: IndexArray, longest: int) -> list[int]:
     """Where pieces are cut so that none of the parts is longer: between tokens, or inside one that is longer itself."""
     cuts = [0]
     while len(token) - cuts[-1] > longest:
         end = cuts[-1] + longest
-        begun = int(np.searchsorted(token, token[end]))  # the first piece of the token that the cut would fall in
-        cuts.append(begun if begun > cuts[-1] else end)
+        token_start = int(np.searchsorted(token, token[end]))  # the first piece of the token that the cut would fall in
+        cuts.append(token_start if token_start > cuts[-1] else end)
     return [*cuts, len(token)]
 
 
-def _embedded(encoder: Encoder, windows: list[_Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _embed_windows(encoder: Encoder, windows: list[_Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows [n] and states [n, d] of the pieces that count."""
     features = encoder.module.tokenizer.pad({"input_ids": [window.ids for window in windows]}, return_tensors="pt")
     features = {key: value.to(encoder.device) for key, value in features.items()}
     with torch.inference_mode():  # holds for one thread only
-        found = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
+        layer_states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
     rows = torch.tensor(list(chain.from_iterable(window.rows for window in windows)))
-    counts = rows >= 0
-    return rows[counts], found[features["attention_mask"].bool()].float().cpu()[counts]
+    is_counted = rows >= 0
+    return rows[is_counted], layer_states[features["attention_mask"].bool()].float().cpu()[is_counted]

@@ -6,7 +6,7 @@
               score is the mean log probability of its pieces in the place, by a head tied to the word embeddings
 
 A passage longer than the window is read in several, which slide; an option's score is then the highest or the mean of
-them. The wrong-answer ensemble adds a second head, see `ensembled`.
+them. The wrong-answer ensemble adds a second head, see `ensemble`.
 
 A model is its weights and JSON: the transformer's configuration and its tokenizer, so that the encoder that it was made
 of is not needed to load it.
@@ -25,7 +25,7 @@ from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.models.encoder import EMBEDDED, embedded_folder
-from pipeline.models.pinned import REMEDY, located
+from pipeline.models.pinned import REMEDY, locate_files
 
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
@@ -34,7 +34,7 @@ Over = Literal["max", "mean"]
 _BETWEEN_RUNS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 
 
-class Opened(NamedTuple):
+class LoadedTransformer(NamedTuple):
     """A pretrained transformer and what it is, for signatures."""
 
     module: Any  # a transformers model: with its head for masked words, or bare
@@ -44,7 +44,7 @@ class Opened(NamedTuple):
     is_headed: bool  # the head was there, and is not of random weights
 
 
-def opened(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> Opened:
+def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
     """Load a transformer and its tokenizer; weights in safetensors alone, no code of others.
 
     Args:
@@ -57,56 +57,58 @@ def opened(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> Opened:
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-    files = located(embedded_folder() if name == EMBEDDED else name)
+    files = locate_files(embedded_folder() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
-    with _quiet(), refuse_damage(files.folder, REMEDY):
+    with _silence_transformers(), refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-        module, told = kind.from_pretrained(
+        module, loading_info = kind.from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
             output_loading_info=True,
         )  # fmt: skip
     if is_masked:
         _check_head(module)
-    short = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
-    return Opened(_bare(module), tokenizer, short, files.revision, is_masked and not told["missing_keys"])
+    short_name = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
+    return LoadedTransformer(
+        _remove_pooler(module), tokenizer, short_name, files.revision, is_masked and not loading_info["missing_keys"]
+    )
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """Weights that a task does not need, or that are new to it, are no news here."""
-    from transformers.utils import logging as chatter
+    from transformers.utils import logging as transformers_logging
 
-    chatter.disable_progress_bar()
-    level = chatter.get_verbosity()
-    chatter.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
     try:
         yield
     finally:
-        chatter.set_verbosity(level)
+        transformers_logging.set_verbosity(level)
 
 
-def _bare(module: Any) -> Any:
+def _remove_pooler(module: Any) -> Any:
     """Without the layer that pools for next-sentence prediction: nothing here reads it."""
     if getattr(module, "pooler", None) is not None:
         module.pooler = None
     return module
 
 
-def architecture(module: Any) -> dict[str, Any]:
+def describe_architecture(module: Any) -> dict[str, Any]:
     """A transformer's configuration as JSON, without what differs from run to run."""
-    told = json.loads(module.config.to_json_string(use_diff=False))
-    return {name: value for name, value in told.items() if name not in _BETWEEN_RUNS}
+    config = json.loads(module.config.to_json_string(use_diff=False))
+    return {name: value for name, value in config.items() if name not in _BETWEEN_RUNS}
 
 
-def built(told: dict[str, Any], *, is_masked: bool) -> Any:
+def build_transformer(architecture: dict[str, Any], *, is_masked: bool) -> Any:
     """A transformer of random weights of an architecture."""
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
-    config = AutoConfig.for_model(**told)
-    return _bare((AutoModelForMaskedLM if is_masked else AutoModel).from_config(config))
+    config = AutoConfig.for_model(**architecture)
+    return _remove_pooler((AutoModelForMaskedLM if is_masked else AutoModel).from_config(config))
 
 
-def logits(module: Any, states: Tensor) -> Tensor:
+def compute_logits(module: Any, states: Tensor) -> Tensor:
     """What the head for masked words says of states [n, d]: [n, vocabulary]. So it is asked where a mask is alone."""
     for name, part in module.named_children():
         if name != module.base_model_prefix:
@@ -120,36 +122,36 @@ def _check_head(module: Any) -> None:
     module.eval()
     ids = torch.tensor([[1, 2, 3]])
     try:
-        found = logits(module, module.base_model(input_ids=ids).last_hidden_state[0])
-        is_right = torch.allclose(found, module(input_ids=ids).logits[0], atol=1e-4)
+        logits = compute_logits(module, module.base_model(input_ids=ids).last_hidden_state[0])
+        is_sequential = torch.allclose(logits, module(input_ids=ids).logits[0], atol=1e-4)
     except (RuntimeError, TypeError, ValueError):
-        is_right = False
-    if not is_right:
+        is_sequential = False
+    if not is_sequential:
         raise BadInput(f"the head of {type(module).__name__} is of a kind that is not known here; take BERT or RoBERTa")
 
 
-def weights(module: nn.Module) -> dict[str, Tensor]:
+def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     """All weights by name, those that are tied once."""
     return {name: value.detach().clone().cpu().contiguous() for name, value in module.named_parameters()}
 
 
-def into(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put back what `weights` took, or a part of it.
+def load_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put back what `copy_weights` took, or a part of it.
 
     Raises:
         BadInput: a weight is of another model.
     """
-    own = dict(module.named_parameters())
+    parameters = dict(module.named_parameters())
     for name, value in tensors.items():
-        if name not in own or own[name].shape != value.shape:
+        if name not in parameters or parameters[name].shape != value.shape:
             raise BadInput(f"the weight {name!r} {list(value.shape)} is of another model")
     module.load_state_dict(tensors, strict=False)
 
 
 def freeze(transformer: Any, tuned_layers: int, is_embedding_tuned: bool) -> None:
     """Of a bare transformer the last layers learn alone; the first ones, and word embeddings with them, if told."""
-    lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
-    layers = list(max(lists, key=len, default=()))
+    module_lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
+    layers = list(max(module_lists, key=len, default=()))
     embeddings = transformer.get_input_embeddings()
     transformer.requires_grad_(tuned_layers >= len(layers))
     for layer in layers[max(len(layers) - tuned_layers, 0) :]:
@@ -169,41 +171,41 @@ class Pieces(NamedTuple):
     pad: int
     longest: int  # pieces of a sequence
 
-    def cut(self, texts: list[str]) -> list[list[int]]:
+    def tokenize(self, texts: list[str]) -> list[list[int]]:
         """The pieces of each text, without those around it; what looks like a special piece is a word."""
-        return [one.ids for one in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
+        return [encoding.ids for encoding in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
-def pieces_of(found: Opened) -> dict[str, Any]:
-    """What `pieces` needs, as JSON.
+def describe_tokenizer(transformer: LoadedTransformer) -> dict[str, Any]:
+    """What `make_pieces` needs, as JSON.
 
     Raises:
         BadInput: the tokenizer has no mask, or is none of the library `tokenizers`.
     """
-    tokenizer = found.tokenizer
+    tokenizer = transformer.tokenizer
     if tokenizer.mask_token_id is None or tokenizer.pad_token_id is None or not tokenizer.is_fast:
-        raise BadInput(f"encoder {found.name}: expected a fast tokenizer with a mask and a padding piece")
+        raise BadInput(f"encoder {transformer.name}: expected a fast tokenizer with a mask and a padding piece")
     pair = tokenizer("a", "a", return_special_tokens_mask=True)
     ids, special = pair["input_ids"], pair["special_tokens_mask"]
     first, second = special.index(0), len(special) - 1 - special[::-1].index(0)
-    start = next(at for at in range(first, len(ids)) if special[at])
-    end = next(at for at in range(start, len(ids)) if not special[at])
+    start = next(i for i in range(first, len(ids)) if special[i])
+    end = next(i for i in range(start, len(ids)) if not special[i])
     types = pair.get("token_type_ids", [0] * len(ids))
-    places = getattr(found.module.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    positions = getattr(transformer.module.config, "max_position_embeddings", None) or tokenizer.model_max_length
     return {
         "tokenizer": tokenizer.backend_tokenizer.to_str(), "before": ids[:first], "between": ids[start:end],
         "after": ids[second + 1 :], "types": [types[first], types[second]], "mask": tokenizer.mask_token_id,
-        "pad": tokenizer.pad_token_id, "longest": int(min(places, tokenizer.model_max_length)),
+        "pad": tokenizer.pad_token_id, "longest": int(min(positions, tokenizer.model_max_length)),
     }  # fmt: skip
 
 
-def pieces(told: dict[str, Any]) -> Pieces:
-    """How texts become ids, of what `pieces_of` told."""
-    tokenizer = Tokenizer.from_str(told["tokenizer"])
+def make_pieces(config: dict[str, Any]) -> Pieces:
+    """How texts become ids, of what `describe_tokenizer` told."""
+    tokenizer = Tokenizer.from_str(config["tokenizer"])
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True  # a comment that says [MASK] shall not be one
-    return Pieces(tokenizer, **{name: value for name, value in told.items() if name != "tokenizer"})
+    return Pieces(tokenizer, **{name: value for name, value in config.items() if name != "tokenizer"})
 
 
 class Shape(NamedTuple):
@@ -232,7 +234,7 @@ class Batch(NamedTuple):
 
     def to(self, device: str) -> "Batch":
         """The same elsewhere."""
-        return Batch(*(each.to(device) for each in self))
+        return Batch(*(tensor.to(device) for tensor in self))
 
 
 class PretrainedReader(nn.Module):
@@ -243,15 +245,15 @@ class PretrainedReader(nn.Module):
         super().__init__()
         self.shape, self.transformer = shape, transformer
         self.drop = nn.Dropout(shape.dropout)
-        wide = transformer.config.hidden_size
+        width = transformer.config.hidden_size
         if shape.style == "filled":
-            self.dense, self.predict = nn.Linear(wide, wide), nn.Linear(wide, 1 + shape.has_wrong)
+            self.dense, self.predict = nn.Linear(width, width), nn.Linear(width, 1 + shape.has_wrong)
         else:
             embedded = transformer.get_input_embeddings().weight.shape[1]
             if shape.has_gloss:
-                self.ask = _silent(wide, embedded)
+                self.ask = _make_zero_layer(width, embedded)
             if shape.has_wrong:
-                self.wrong = _silent(wide, embedded)
+                self.wrong = _make_zero_layer(width, embedded)
                 self.bias = nn.Parameter(torch.zeros(()))
 
     @property
@@ -261,66 +263,70 @@ class PretrainedReader(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Scores of each option to be right, and, where there is a head for that, to be wrong: [n, 5]."""
-        typed = {"token_type_ids": batch.types} if getattr(self.encoder.config, "type_vocab_size", 0) > 1 else {}
-        states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_there.long(), **typed).last_hidden_state
-        right, wrong = (self._of_filled if self.shape.style == "filled" else self._of_masks)(states, batch)
+        type_ids = {"token_type_ids": batch.types} if getattr(self.encoder.config, "type_vocab_size", 0) > 1 else {}
+        states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_there.long(), **type_ids).last_hidden_state
+        right, wrong = (self._score_filled if self.shape.style == "filled" else self._score_masks)(states, batch)
         n = int(batch.item.max()) + 1
-        gathered = gather(right.float(), batch.item, batch.serves, n, self.shape.over)
-        return gathered, None if wrong is None else gather(wrong.float(), batch.item, batch.serves, n, self.shape.over)
+        gathered = combine_windows(right.float(), batch.item, batch.serves, n, self.shape.over)
+        return gathered, None if wrong is None else combine_windows(
+            wrong.float(), batch.item, batch.serves, n, self.shape.over
+        )
 
-    def _of_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def _score_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5], the same for all options, since a sequence serves one."""
         if self.shape.pool == "first":
             pooled = states[:, 0]
         else:
-            read = batch.is_there if self.shape.pool == "mean" else _span(batch, states.shape[1])
-            share = read.to(states.dtype) / read.sum(dim=1, keepdim=True)
-            pooled = torch.einsum("st,std->sd", share, states)
+            is_pooled = batch.is_there if self.shape.pool == "mean" else _mask_options(batch, states.shape[1])
+            shares = is_pooled.to(states.dtype) / is_pooled.sum(dim=1, keepdim=True)
+            pooled = torch.einsum("st,std->sd", shares, states)
         scores = self.predict(self.drop(torch.tanh(self.dense(self.drop(pooled)))))
-        wide = batch.serves.shape
-        return scores[:, :1].expand(wide), scores[:, 1:].expand(wide) if self.shape.has_wrong else None
+        serves_shape = batch.serves.shape
+        return scores[:, :1].expand(serves_shape), scores[:, 1:].expand(serves_shape) if self.shape.has_wrong else None
 
-    def _of_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5]: mean log probability of an option's pieces, each at its mask, or all at the only one."""
         s, most = len(states), int(batch.width.max())
-        at = batch.start.unsqueeze(1) + torch.minimum(
+        positions = batch.start.unsqueeze(1) + torch.minimum(
             torch.arange(most, device=states.device), batch.width.unsqueeze(1) - 1
         )
-        chosen = states[torch.arange(s, device=states.device).unsqueeze(1), at]  # [s, masks, d]
-        said = logits(self.transformer, chosen.flatten(0, 1)).float().log_softmax(dim=1).view(s, most, -1)
+        masked_states = states[torch.arange(s, device=states.device).unsqueeze(1), positions]  # [s, masks, d]
+        log_probabilities = (
+            compute_logits(self.transformer, masked_states.flatten(0, 1)).float().log_softmax(dim=1).view(s, most, -1)
+        )
         options = batch.options[batch.item]  # [s, 5, k]
         is_piece = options >= 0
         mask = torch.arange(options.shape[2], device=states.device).clamp(max=most - 1)
         rows = torch.arange(s, device=states.device).view(-1, 1, 1)
-        found = said[rows, mask, options.clamp(min=0)]
-        right = (found * is_piece).sum(dim=2) / is_piece.sum(dim=2)
-        state = self.drop(chosen.mean(dim=1))
+        piece_scores = log_probabilities[rows, mask, options.clamp(min=0)]
+        right = (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2)
+        state = self.drop(masked_states.mean(dim=1))
         if self.shape.has_gloss:
-            right = right + self._product(self.ask(state), batch.glosses[batch.item])
-        wrong = self._product(self.wrong(state), options) + self.bias if self.shape.has_wrong else None
+            right = right + self._score_embeddings(self.ask(state), batch.glosses[batch.item])
+        wrong = self._score_embeddings(self.wrong(state), options) + self.bias if self.shape.has_wrong else None
         return right, wrong
 
-    def _product(self, asked: Tensor, ids: Tensor) -> Tensor:
+    def _score_embeddings(self, queries: Tensor, ids: Tensor) -> Tensor:
         """Of [s, d] with the mean embedding of the pieces of each option [s, 5, k]: [s, 5]."""
         is_piece = (ids >= 0).unsqueeze(3)
         embedded = self.encoder.get_input_embeddings()(ids.clamp(min=0)) * is_piece
-        return torch.einsum("sd,sod->so", asked, embedded.sum(dim=2) / is_piece.sum(dim=2).clamp(min=1))
+        return torch.einsum("sd,sod->so", queries, embedded.sum(dim=2) / is_piece.sum(dim=2).clamp(min=1))
 
 
-def _silent(wide: int, out: int) -> nn.Linear:
+def _make_zero_layer(width: int, out: int) -> nn.Linear:
     """A layer that says nothing until it learns, so that training begins at what the transformer says."""
-    layer = nn.Linear(wide, out, bias=False)
+    layer = nn.Linear(width, out, bias=False)
     nn.init.zeros_(layer.weight)
     return layer
 
 
-def _span(batch: Batch, length: int) -> Tensor:
+def _mask_options(batch: Batch, length: int) -> Tensor:
     """Where the option stands: [s, t]."""
-    at = torch.arange(length, device=batch.ids.device)
-    return (at >= batch.start.unsqueeze(1)) & (at < (batch.start + batch.width).unsqueeze(1))
+    positions = torch.arange(length, device=batch.ids.device)
+    return (positions >= batch.start.unsqueeze(1)) & (positions < (batch.start + batch.width).unsqueeze(1))
 
 
-def gather(scores: Tensor, item: Tensor, serves: Tensor, n: int, over: Over) -> Tensor:
+def combine_windows(scores: Tensor, item: Tensor, serves: Tensor, n: int, over: Over) -> Tensor:
     """One score for each option of each item, of all the sequences that serve it: [n, 5].
 
     Args:
@@ -337,7 +343,7 @@ def gather(scores: Tensor, item: Tensor, serves: Tensor, n: int, over: Over) -> 
     return out.scatter_reduce(0, place, scores[rows, options], kind, include_self=False).view(n, -1)
 
 
-def ensembled(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
+def ensemble(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
     """Log probabilities of the options, [n, 5], of what two heads say.
 
         p_o ∝ softmax(right)_o · (1 − σ(wrong_o))^share
@@ -346,7 +352,7 @@ def ensembled(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
     separately and ensembled, so that a likely option that is known to be wrong is excluded. The papers at hand print no
     formula: this is ours; 1 − σ(wrong) is the probability that an option is not wrong.
     """
-    said = right.log_softmax(dim=1)
+    log_probabilities = right.log_softmax(dim=1)
     if wrong is None:
-        return said
-    return (said + share * logsigmoid(-wrong)).log_softmax(dim=1)
+        return log_probabilities
+    return (log_probabilities + share * logsigmoid(-wrong)).log_softmax(dim=1)

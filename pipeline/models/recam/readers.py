@@ -6,10 +6,8 @@
     v   = [h_q; p],  r_t = vᵀ W_pred a_t           Eq. 3, 8, 13; printed h_p^s in B is h_q^s
     a_t = a_t^e, or with glosses [a_t^g; a_t^e]    Eq. 12; a_t^g = softmax(tanh(W_g v + b)ᵀ H_g) H_g, Eq. 9-11
 
-Gated-Attention has three hops; the attentive model is what is left with one, since the last hop has no gate; AMWG is
-that with glosses. Hops are counted as Dhingra et al. count layers.
-
-Candidates are given as vectors: the five options or a whole vocabulary, the network is the same.
+Gated-Attention has three hops; the attentive model has one, without a gate; AMWG is that with glosses. Hops are
+counted as the layers of Dhingra et al. Candidates are vectors: of five options or of a whole vocabulary.
 """
 
 from typing import Literal, NamedTuple
@@ -20,7 +18,7 @@ from torch.nn.functional import dropout
 
 Unit = Literal["gru", "lstm"]
 Padded = tuple[Tensor, Tensor]
-"""Vectors [n, t, d], and how many of each row count, [n], 1 or more."""
+"""Vectors [n, t, d], and the length of each row, [n], from 1."""
 
 
 class Shape(NamedTuple):
@@ -35,10 +33,10 @@ class Shape(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """A recurrent network to either side.
+    """A bidirectional recurrent network.
 
-    Rows are turned round within their lengths, not packed: of packed rows the gradient on a CPU fills the whole batch
-    anew at each word, which at 200 words takes twice as long and at 400 five times.
+    Rows are reversed within their lengths, not packed: with packed rows the gradient on a CPU refills the batch at each
+    word, which takes twice as long at 200 words and five times at 400.
     """
 
     def __init__(self, shape: Shape, dim: int) -> None:
@@ -47,74 +45,74 @@ class Encoder(nn.Module):
         self.onward, self.reverse = (kind(dim, shape.hidden, batch_first=True) for _ in range(2))
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """States to both sides [n, t, 2 hidden]; zeros where a row has ended."""
+        """Compute the states [n, t, 2 hidden] of both directions; zeros after a row's end."""
         place = torch.arange(vectors.shape[1], device=vectors.device)
-        is_there = place < lengths.unsqueeze(1)
-        turned = torch.where(is_there, lengths.unsqueeze(1) - 1 - place, place).unsqueeze(2)
+        is_token = place < lengths.unsqueeze(1)
+        reversed_places = torch.where(is_token, lengths.unsqueeze(1) - 1 - place, place).unsqueeze(2)
         onward = self.onward(vectors)[0]
-        reverse = self.reverse(vectors.take_along_dim(turned, 1))[0].take_along_dim(turned, 1)
-        return torch.cat([onward, reverse], dim=2).masked_fill(~is_there.unsqueeze(2), 0.0)
+        reverse = self.reverse(vectors.take_along_dim(reversed_places, 1))[0].take_along_dim(reversed_places, 1)
+        return torch.cat([onward, reverse], dim=2).masked_fill(~is_token.unsqueeze(2), 0.0)
 
 
 class Reader(nn.Module):
-    """The network but for its word vectors. Weights are drawn from torch's global source."""
+    """The network without its word vectors. Weights are drawn from torch's global generator."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
-        wide = 2 * shape.hidden
-        self.passages = nn.ModuleList(Encoder(shape, wide if hop else shape.dim) for hop in range(shape.hops))
+        width = 2 * shape.hidden
+        self.passages = nn.ModuleList(Encoder(shape, width if hop else shape.dim) for hop in range(shape.hops))
         self.summaries = nn.ModuleList(Encoder(shape, shape.dim) for _ in range(shape.hops))
-        self.attend = nn.Linear(wide, wide, bias=False)
-        self.predict = nn.Linear(2 * wide, shape.dim + (wide if shape.has_gloss else 0), bias=False)
+        self.attend = nn.Linear(width, width, bias=False)
+        self.predict = nn.Linear(2 * width, shape.dim + (width if shape.has_gloss else 0), bias=False)
         if shape.has_gloss:
             self.glosses = Encoder(shape, shape.dim)
-            self.ask = nn.Linear(2 * wide, wide)
+            self.ask = nn.Linear(2 * width, width)
 
-    def summarised(self, passage: Padded, summary: Padded, place: Tensor) -> Tensor:
-        """The vector v of a passage and its summary: [n, 4 hidden].
+    def summarise(self, passage: Padded, summary: Padded, place: Tensor) -> Tensor:
+        """Compute the vector v of a passage and its summary: [n, 4 hidden].
 
         Args:
             passage: word vectors of the passages.
-            summary: word vectors of the summaries, that of @placeholder among them.
-            place: where @placeholder stands in each summary, [n].
+            summary: word vectors of the summaries, including @placeholder.
+            place: position of @placeholder in each summary, [n].
         """
-        read, lengths = passage
+        inputs, lengths = passage
         for hop, (of_passage, of_summary) in enumerate(zip(self.passages, self.summaries, strict=True)):
-            asked = self._states(of_summary, *summary)
-            states = self._states(of_passage, read, lengths)
+            query_states = self._states(of_summary, *summary)
+            states = self._states(of_passage, inputs, lengths)
             if hop < self.shape.hops - 1:
-                share = weights(states @ asked.transpose(1, 2), summary[1].unsqueeze(1))
-                read = states * (share @ asked)
-        query = asked[torch.arange(len(place), device=place.device), place]
-        share = weights(torch.einsum("nh,nth->nt", self.attend(query), states), lengths)
-        both = torch.cat([query, torch.einsum("nt,nth->nh", share, states)], dim=1)
-        return dropout(both, self.shape.dropout, self.training)
+                shares = masked_softmax(states @ query_states.transpose(1, 2), summary[1].unsqueeze(1))
+                inputs = states * (shares @ query_states)
+        query = query_states[torch.arange(len(place), device=place.device), place]
+        shares = masked_softmax(torch.einsum("nh,nth->nt", self.attend(query), states), lengths)
+        summary_vectors = torch.cat([query, torch.einsum("nt,nth->nh", shares, states)], dim=1)
+        return dropout(summary_vectors, self.shape.dropout, self.training)
 
-    def scores(self, v: Tensor, candidates: Tensor, glosses: Padded | None = None) -> Tensor:
-        """The scores r of each candidate for each item, whose softmax are probabilities: [n, m].
+    def score(self, v: Tensor, candidates: Tensor, glosses: Padded | None = None) -> Tensor:
+        """Compute the scores r of each candidate for each item, the logits of a softmax: [n, m].
 
         Args:
-            v: of `summarised`, [n, 4 hidden].
+            v: of `summarise`, [n, 4 hidden].
             candidates: a^e, [m, d].
-            glosses: word vectors of the candidates' glosses, where the reader reads them.
+            glosses: word vectors of the candidates' glosses, for a reader with glosses.
         """
-        looked_for = self.predict(v)
+        query = self.predict(v)
         if not self.shape.has_gloss:
-            return looked_for @ candidates.T  # type: ignore[no-any-return]
+            return query @ candidates.T  # type: ignore[no-any-return]
         assert glosses is not None
         states = self._states(self.glosses, *glosses)
-        of_gloss, of_word = looked_for[:, : states.shape[2]], looked_for[:, states.shape[2] :]
-        share = weights(torch.einsum("nh,mth->nmt", torch.tanh(self.ask(v)), states), glosses[1])
-        # the product with a^g, without laying out an a^g for each pair
-        told = (share * torch.einsum("nh,mth->nmt", of_gloss, states)).sum(dim=2)
-        return told + of_word @ candidates.T  # type: ignore[no-any-return]
+        gloss_query, word_query = query[:, : states.shape[2]], query[:, states.shape[2] :]
+        shares = masked_softmax(torch.einsum("nh,mth->nmt", torch.tanh(self.ask(v)), states), glosses[1])
+        # the product with a^g, without an a^g for each pair in memory
+        gloss_scores = (shares * torch.einsum("nh,mth->nmt", gloss_query, states)).sum(dim=2)
+        return gloss_scores + word_query @ candidates.T  # type: ignore[no-any-return]
 
     def _states(self, encoder: nn.Module, vectors: Tensor, lengths: Tensor) -> Tensor:
         return encoder(dropout(vectors, self.shape.dropout, self.training), lengths)  # type: ignore[no-any-return]
 
 
-def weights(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Softmax over the last axis of scores [..., t], of which the first `lengths` [...] count; the others get 0."""
+def masked_softmax(scores: Tensor, lengths: Tensor) -> Tensor:
+    """Compute the softmax over the last axis of scores [..., t] within the `lengths` [...]; 0 outside."""
     outside = torch.arange(scores.shape[-1], device=scores.device) >= lengths.unsqueeze(-1)
     return scores.masked_fill(outside, -torch.inf).softmax(dim=-1)

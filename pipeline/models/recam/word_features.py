@@ -30,10 +30,10 @@ class Features(NamedTuple):
     """Vectors of words, float32 [n, d], and which of them are known, bool [n]: of the others there is nothing but 0."""
 
     vectors: Vectors
-    known: npt.NDArray[np.bool_]
+    is_known: npt.NDArray[np.bool_]
 
 
-def word_features(words: Sequence[str], source: Source) -> Features:
+def make_features(words: Sequence[str], source: Source) -> Features:
     """The features of words, as they are spelt.
 
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
@@ -44,16 +44,16 @@ def word_features(words: Sequence[str], source: Source) -> Features:
         BadInput: the encoder has no word pieces.
     """
     if isinstance(source, WordVectors):
-        return _of_vectors(words, source, _places(source))
+        return _look_up(words, source, _index_words(source))
     if source.module is None:
         raise BadInput(f"the encoder {source.name!r} has no word pieces; give a transformer or word vectors")
-    sentences, (pieces, known) = encode(source, words), _pieces(words, source)
-    joined = np.concatenate([sentences, pieces], axis=1)
-    joined[~known] = 0
-    return Features(joined, known)
+    sentences, (pieces, is_known) = encode(source, words), _average_pieces(words, source)
+    vectors = np.concatenate([sentences, pieces], axis=1)
+    vectors[~is_known] = 0
+    return Features(vectors, is_known)
 
 
-def word_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
+def make_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
     """A vocabulary as static vectors of an encoder, for readers without GloVe: those words that are known, each once.
 
     Args:
@@ -61,7 +61,7 @@ def word_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
         words: any; a word that comes again is left out.
 
     Returns:
-        The words in their order, and `word_features` of each: float32 [words, d]. The embedded encoder's 768
+        The words in their order, and `make_features` of each: float32 [words, d]. The embedded encoder's 768
         dimensions are 3 KB a word; beside them a part of the words is held at a time.
 
     Raises:
@@ -69,19 +69,19 @@ def word_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
     """
     distinct = list(dict.fromkeys(words))
     parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]
-    vectors, kept, count = np.empty((0, 0), np.float32), list[str](), 0
+    vectors, known_words, count = np.empty((0, 0), np.float32), list[str](), 0
     for part in parts:
-        found = word_features(part, encoder)
+        features = make_features(part, encoder)
         if not count:
-            vectors = np.empty((len(distinct), found.vectors.shape[1]), np.float32)
-        known = found.vectors[found.known]
-        vectors[count : count + len(known)] = known
-        kept += [word for word, is_known in zip(part, found.known, strict=True) if is_known]
-        count += len(known)
-    return WordVectors(kept, vectors[:count])
+            vectors = np.empty((len(distinct), features.vectors.shape[1]), np.float32)
+        known_vectors = features.vectors[features.is_known]
+        vectors[count : count + len(known_vectors)] = known_vectors
+        known_words += [word for word, is_known in zip(part, features.is_known, strict=True) if is_known]
+        count += len(known_vectors)
+    return WordVectors(known_words, vectors[:count])
 
 
-def static(source: Source, most: int = 65_536) -> Callable[[Sequence[str]], Vectors]:
+def make_static_lookup(source: Source, capacity: int = 65_536) -> Callable[[Sequence[str]], Vectors]:
     """A function from words to their static vectors, which makes each distinct word's once (section 3.4; REC-13).
 
     Of an encoder: the embedding of the word as a sentence alone. With its pieces beside it no cosine says much: of 550
@@ -89,74 +89,78 @@ def static(source: Source, most: int = 65_536) -> Callable[[Sequence[str]], Vect
 
     Args:
         source: word vectors, or an encoder with word pieces.
-        most: words of an encoder that are kept, 4 d bytes each (100 MB by default with the embedded one); when they
+        capacity: words of an encoder that are kept, 4 d bytes each (100 MB by default with the embedded one); when they
             are more, all are forgotten.
 
     Returns:
         Of n words float32 [n, d]; zeros for a word that is unknown.
 
     Raises:
-        BadInput: when it is asked of words, as `word_features`.
+        BadInput: when it is asked of words, as `make_features`.
     """
     if isinstance(source, WordVectors):
-        places = _places(source)  # of GloVe's millions of words this is not to be done for each passage
-        return lambda words: _of_vectors(words, source, places).vectors
-    known: dict[str, Vectors] = {}
+        rows = _index_words(source)  # of GloVe's millions of words this is not to be done for each passage
+        return lambda words: _look_up(words, source, rows).vectors
+    cache: dict[str, Vectors] = {}
 
     def vectors(words: Sequence[str]) -> Vectors:
-        new = [word for word in dict.fromkeys(words) if word not in known]
-        made = dict(zip(new, word_features(new, source).vectors[:, : source.dim].copy(), strict=True))
-        found = np.array([known[word] if word in known else made[word] for word in words], np.float32)
-        if len(known) + len(made) > most:
-            known.clear()
-        known.update((word, vector) for word, vector in made.items() if len(word) <= _LONGEST)
-        return found.reshape(len(words), source.dim)
+        new_words = [word for word in dict.fromkeys(words) if word not in cache]
+        new_vectors = dict(
+            zip(new_words, make_features(new_words, source).vectors[:, : source.dim].copy(), strict=True)
+        )
+        result = np.array([cache[word] if word in cache else new_vectors[word] for word in words], np.float32)
+        if len(cache) + len(new_vectors) > capacity:
+            cache.clear()
+        cache.update((word, vector) for word, vector in new_vectors.items() if len(word) <= _LONGEST)
+        return result.reshape(len(words), source.dim)
 
     return vectors
 
 
-def _places(source: WordVectors) -> dict[str, int]:
+def _index_words(source: WordVectors) -> dict[str, int]:
     return {word: row for row, word in enumerate(source.words)}
 
 
-def _of_vectors(words: Sequence[str], source: WordVectors, places: dict[str, int]) -> Features:
+def _look_up(words: Sequence[str], source: WordVectors, places: dict[str, int]) -> Features:
     rows = np.array([places.get(word, places.get(word.lower(), -1)) for word in words], np.int64)
-    found = np.zeros((len(words), source.vectors.shape[1]), np.float32)
-    found[rows >= 0] = source.vectors[rows[rows >= 0]]
-    return Features(found, rows >= 0)
+    vectors = np.zeros((len(words), source.vectors.shape[1]), np.float32)
+    vectors[rows >= 0] = source.vectors[rows[rows >= 0]]
+    return Features(vectors, rows >= 0)
 
 
 @torch.no_grad()
-def _pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, npt.NDArray[np.bool_]]:
     """Mean input embedding of the pieces of each word [n, d], and whether any of them is known [n]."""
     table = encoder.module[0].model.get_input_embeddings().weight
     if not words:
         return np.empty((0, table.shape[1]), np.float32), np.empty(0, np.bool_)
-    cut = encoder.module.tokenizer
+    tokenizer = encoder.module.tokenizer
     limit = encoder.module.max_seq_length
-    ids = cut(list(words), add_special_tokens=False, truncation=True, max_length=limit)["input_ids"]
+    ids = tokenizer(list(words), add_special_tokens=False, truncation=True, max_length=limit)["input_ids"]
     starts = np.cumsum([0, *map(len, ids[:-1])])
-    flat = torch.tensor([i for one in ids for i in one], dtype=torch.int64, device=table.device)
+    flat = torch.tensor([i for word_ids in ids for i in word_ids], dtype=torch.int64, device=table.device)
     offsets = torch.tensor(starts, dtype=torch.int64, device=table.device)
     means = embedding_bag(flat, table, offsets, mode="mean").float().cpu().numpy()
-    return means, np.array([any(i != cut.unk_token_id for i in one) for one in ids], np.bool_)
+    return means, np.array([any(i != tokenizer.unk_token_id for i in word_ids) for word_ids in ids], np.bool_)
 
 
-def kept(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """`word_vectors` of a vocabulary, made once and kept in a file below `folder`.
+def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
+    """`make_vectors` of a vocabulary, made once and kept in a file below `folder`.
 
     The file is named by the encoder and the words in their order.
     """
     distinct = list(dict.fromkeys(words))
-    seen = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])
-    path = folder / f"words-{hashlib.sha256(seen.encode()).hexdigest()}.npy"
+    signature = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])
+    path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"
     if not path.is_file():
-        found = word_vectors(encoder, distinct)
-        place = dict(zip(found.words, found.vectors, strict=True))
-        nothing = np.zeros(found.vectors.shape[1], np.float32)
+        word_vectors = make_vectors(encoder, distinct)
+        vector_of = dict(zip(word_vectors.words, word_vectors.vectors, strict=True))
+        zeros = np.zeros(word_vectors.vectors.shape[1], np.float32)
         with replace_file(path) as draft:
-            np.save(draft, np.array([place.get(word, nothing) for word in distinct], np.float32), allow_pickle=False)
+            np.save(draft, np.array([vector_of.get(word, zeros) for word in distinct], np.float32), allow_pickle=False)
     os.utime(path)  # in use: not to be swept as old
     rows = np.load(path, allow_pickle=False)
     is_known = rows.any(axis=1)
-    return WordVectors([word for word, known in zip(distinct, is_known, strict=True) if known], rows[is_known])
+    return WordVectors(
+        [word for word, has_vector in zip(distinct, is_known, strict=True) if has_vector], rows[is_known]
+    )

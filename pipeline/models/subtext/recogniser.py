@@ -50,18 +50,18 @@ class Subtext(nn.Module):
 
     def features(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """FeaExt: [n, f] of padded token vectors [n, t, d], of which the first `lengths` [n], 1 or more, count."""
-        packed = pack_padded_sequence(self._dropped(vectors), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(self._drop_out(vectors), lengths, batch_first=True, enforce_sorted=False)
         states, (last, _) = self.extract(packed)
         if self.shape.pooling == "last":
-            return self._dropped(last.transpose(0, 1).flatten(1))
+            return self._drop_out(last.transpose(0, 1).flatten(1))
         states, _ = pad_packed_sequence(states, batch_first=True)
         outside = (torch.arange(states.shape[1]) >= lengths.unsqueeze(1)).unsqueeze(2)
         if self.shape.pooling == "max":
-            return self._dropped(states.masked_fill(outside, -torch.inf).amax(dim=1))
+            return self._drop_out(states.masked_fill(outside, -torch.inf).amax(dim=1))
         if self.shape.pooling == "mean":
-            return self._dropped(states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1))
+            return self._drop_out(states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1))
         share = self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1)
-        return self._dropped((share * states).sum(dim=1))
+        return self._drop_out((share * states).sum(dim=1))
 
     def forward(self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor]) -> Tensor:
         """Logits [n, classes] of sentences in their contexts, each given as vectors [n, t, d] and lengths [n].
@@ -76,5 +76,5 @@ class Subtext(nn.Module):
         logits: Tensor = self.compare(torch.cat([m_s, m_cs, *product], dim=1))
         return logits
 
-    def _dropped(self, values: Tensor) -> Tensor:
+    def _drop_out(self, values: Tensor) -> Tensor:
         return dropout(values, self.shape.dropout, self.training)

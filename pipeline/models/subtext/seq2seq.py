@@ -20,7 +20,7 @@ from torch import Tensor
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
-from pipeline.models.pinned import REMEDY, folder_hash, located
+from pipeline.models.pinned import REMEDY, folder_hash, locate_files
 
 Keep = Literal["end", "start"]
 
@@ -52,8 +52,8 @@ def load(name: str | Path, revision: str | None = None, device: str | None = Non
     """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    _quiet()
-    files = located(name if Path(name).is_dir() or revision is None else f"{name}@{revision}")
+    _disable_progress_bar()
+    files = locate_files(name if Path(name).is_dir() or revision is None else f"{name}@{revision}")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     with refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
@@ -63,14 +63,14 @@ def load(name: str | Path, revision: str | None = None, device: str | None = Non
     return Seq2Seq(str(name), files.revision, module.to(device).eval(), tokenizer, device)
 
 
-def _quiet() -> None:
+def _disable_progress_bar() -> None:
     """Loading and saving take a moment and are no news."""
-    from transformers.utils import logging as chatter
+    from transformers.utils import logging as transformers_logging
 
-    chatter.disable_progress_bar()
+    transformers_logging.disable_progress_bar()
 
 
-def fresh(
+def make_model(
     texts: Iterable[str],
     *,
     width: int = 64,
@@ -93,7 +93,7 @@ def fresh(
     """
     from transformers import T5Config, T5ForConditionalGeneration
 
-    tokenizer = characters(texts, least)
+    tokenizer = make_tokenizer(texts, least)
     config = T5Config(
         vocab_size=len(tokenizer), d_model=width, d_kv=width // 4, d_ff=2 * width, num_layers=layers, num_heads=4,
         dropout_rate=dropout, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
@@ -105,7 +105,7 @@ def fresh(
     return Seq2Seq("characters", revision, module.to(device).eval(), tokenizer, device)
 
 
-def characters(texts: Iterable[str], least: int = 1) -> Any:
+def make_tokenizer(texts: Iterable[str], least: int = 1) -> Any:
     """A tokenizer of single characters, those that stand at least `least` times in `texts`, in order of code."""
     from tokenizers import Regex, Tokenizer, decoders
     from tokenizers.models import WordLevel
@@ -114,13 +114,15 @@ def characters(texts: Iterable[str], least: int = 1) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     counts = Counter(character for text in texts for character in text)
-    kept = [*SPECIAL.values(), *sorted(character for character, count in counts.items() if count >= least)]
+    vocabulary = [*SPECIAL.values(), *sorted(character for character, count in counts.items() if count >= least)]
     end = SPECIAL["eos_token"]
-    inner = Tokenizer(WordLevel({token: place for place, token in enumerate(kept)}, unk_token=SPECIAL["unk_token"]))
+    inner = Tokenizer(
+        WordLevel({token: place for place, token in enumerate(vocabulary)}, unk_token=SPECIAL["unk_token"])
+    )
     inner.pre_tokenizer = Split(Regex("(?m)."), "isolated")
     inner.decoder = decoders.Fuse()
     inner.post_processor = TemplateProcessing(
-        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, kept.index(end))]
+        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, vocabulary.index(end))]
     )
     # split_special_tokens: a comment that holds "</s>" has four characters there
     return PreTrainedTokenizerFast(tokenizer_object=inner, split_special_tokens=True, **SPECIAL)
@@ -134,7 +136,7 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder}: is there already; choose another folder")
-    _quiet()
+    _disable_progress_bar()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
     with create_folder(folder) as draft:
         model.module.save_pretrained(draft)
@@ -143,7 +145,7 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     return folder_hash(folder)
 
 
-def sources(
+def encode_texts(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, keep: Keep = "end"
 ) -> dict[str, Tensor]:
     """Token ids and mask [n, ≤ longest] of comments, each followed by its context.
@@ -152,17 +154,19 @@ def sources(
     the comment's. Of an article's content, the context of its title, the start is to be kept: of the two the tokenizer
     cuts the longer one's end, as it does with all that is still too long.
     """
-    told = [context or "" for context in contexts]
+    context_texts = [context or "" for context in contexts]
     if keep == "end":
-        told = [_end(context, longest - len(text) - 2) for text, context in zip(texts, told, strict=True)]
-    found = model.tokenizer(
-        list(texts), told, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
+        context_texts = [
+            _take_end(context, longest - len(text) - 2) for text, context in zip(texts, context_texts, strict=True)
+        ]
+    encoded = model.tokenizer(
+        list(texts), context_texts, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
         return_token_type_ids=False,
     )  # fmt: skip
-    return {key: value.to(model.device) for key, value in found.items()}
+    return {key: value.to(model.device) for key, value in encoded.items()}
 
 
-def _end(text: str, size: int) -> str:
+def _take_end(text: str, size: int) -> str:
     return text[-size:] if size > 0 else ""
 
 
@@ -189,37 +193,41 @@ def generate(
         batch: comments at a time.
         keep: of a long context; as in training.
     """
-    return [text for part in _parts(model, texts, contexts, beams, max_tokens, longest, batch, keep) for text in part]
+    return [
+        text
+        for part in _generate_batches(model, texts, contexts, beams, max_tokens, longest, batch, keep)
+        for text in part
+    ]
 
 
-def _parts(
+def _generate_batches(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int, max_tokens: int, longest: int,
     batch: int, keep: Keep,
 ) -> Iterator[list[str]]:  # fmt: skip
     unknown = model.tokenizer.unk_token_id
-    for at in range(0, len(texts), batch):
-        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest, keep)
+    for start in range(0, len(texts), batch):
+        inputs = encode_texts(model, texts[start : start + batch], contexts[start : start + batch], longest, keep)
         with torch.inference_mode():
-            written = model.module.generate(
-                **read, num_beams=beams, do_sample=False, max_new_tokens=max_tokens,
+            output = model.module.generate(
+                **inputs, num_beams=beams, do_sample=False, max_new_tokens=max_tokens,
                 suppress_tokens=None if unknown is None else [unknown],
             )  # fmt: skip
-        yield _told(model, written)
+        yield _decode_texts(model, output)
 
 
-def _told(model: Seq2Seq, written: Any) -> list[str]:
-    told = model.tokenizer.batch_decode(written, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    return [text.strip() for text in told]
+def _decode_texts(model: Seq2Seq, token_ids: Any) -> list[str]:
+    texts = model.tokenizer.batch_decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return [text.strip() for text in texts]
 
 
-class Written(NamedTuple):
+class GeneratedText(NamedTuple):
     """A text that was written."""
 
     text: str
     log_probability: float  # natural, as the model has it, whatever it was drawn by
 
 
-def candidates(
+def generate_candidates(
     model: Seq2Seq,
     texts: Sequence[str],
     contexts: Sequence[str | None],
@@ -229,7 +237,7 @@ def candidates(
     batch: int = 16,
     keep: Keep = "end",
     first: int = 0,
-) -> list[list[Written]]:
+) -> list[list[GeneratedText]]:
     """Texts written by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
@@ -244,22 +252,25 @@ def candidates(
         keep: of a long context; as in training.
         first: number of the first text, by which chance is drawn, see `decoding.decode`.
     """
-    found: list[list[Candidate]] = []
-    for at in range(0, len(texts), batch):
-        read = sources(model, texts[at : at + batch], contexts[at : at + batch], longest, keep)
-        found += _searched(model, read, decoding, first + at)
-    return [list(map(Written, _told(model, [ids for ids, _ in row]), [value for _, value in row])) for row in found]
+    candidates: list[list[Candidate]] = []
+    for start in range(0, len(texts), batch):
+        inputs = encode_texts(model, texts[start : start + batch], contexts[start : start + batch], longest, keep)
+        candidates += _search(model, inputs, decoding, first + start)
+    return [
+        list(map(GeneratedText, _decode_texts(model, [ids for ids, _ in row]), [value for _, value in row]))
+        for row in candidates
+    ]
 
 
 @torch.inference_mode()
-def _searched(model: Seq2Seq, read: dict[str, Tensor], decoding: Decoding, first: int) -> list[list[Candidate]]:
+def _search(model: Seq2Seq, inputs: dict[str, Tensor], decoding: Decoding, first: int) -> list[list[Candidate]]:
     from transformers import DynamicCache, EncoderDecoderCache
     from transformers.modeling_outputs import BaseModelOutput
 
     module, tokenizer, width = model.module, model.tokenizer, decoding.width
     states, mask = (
         value.repeat_interleave(width, dim=0)
-        for value in (module.get_encoder()(**read).last_hidden_state, read["attention_mask"])
+        for value in (module.get_encoder()(**inputs).last_hidden_state, inputs["attention_mask"])
     )
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     rows = torch.arange(len(states), device=model.device)

@@ -107,7 +107,7 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
     if not data.articles.height or not data.comments.height:
         raise Missing("there is nothing to learn from")
     recipes, module = get_modules(system)
-    recipe = recipes.recipe_of(system, **(changes or {}))
+    recipe = recipes.make_recipe(system, **(changes or {}))
     data_hash = model_registry.hash_rows(data.articles, data.comments)
     state = model_registry.locate_state(data_hash, asdict(recipe))
     done = module.fit(data.articles, data.comments, recipe, state, device=choose_device())

@@ -125,7 +125,7 @@ def fit(
     """A scorer and its numbers; promoted unless it could not be measured."""
     from pipeline.training.commenting import quality
 
-    recipe = quality.recipe_of(profile or _profile(kind), **(changes or {}))
+    recipe = quality.make_recipe(profile or _profile(kind), **(changes or {}))
     if recipe.target != TARGETS[check_kind(kind)]:
         raise BadInput(f"profile {profile!r} learns {recipe.target}, not {TARGETS[kind]}")
     done = quality.fit(rows, recipe, _load_encoder() if recipe.has_embedding else None, settings.scratch("embeddings"))
@@ -164,7 +164,7 @@ def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     if not test.height:
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
-    found = grading.report(test.with_columns(unit, score=pl.Series(quality.scores(scorer, test))))
+    found = grading.report(test.with_columns(unit, score=pl.Series(quality.score_comments(scorer, test))))
     best = (
         _select_best(grading.report_baselines(rows.with_columns(unit), draws=0))
         if (rows["split"] == "train").any()
@@ -254,7 +254,7 @@ def score_frame(
     value = np.full(rows.height, np.nan)
     asked = said.filter(held)
     if asked.height:
-        value[held.to_numpy()] = quality.scores(model.build(_load_scorer), asked)
+        value[held.to_numpy()] = quality.score_comments(model.build(_load_scorer), asked)
     found = pl.Series(kind, value.round(DECIMALS)).fill_nan(None)
     signed = pl.when(held).then(pl.lit(format_signature(kind, model)))
     return rows.drop(kind, "signature", strict=False).hstack([found]).with_columns(signature=signed)

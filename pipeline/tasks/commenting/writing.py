@@ -85,7 +85,7 @@ def _write(
     from pipeline.training.commenting import commenters
 
     by = model.build(commenters.load, choose_device())
-    found = commenters.candidates(by, titles, contents, decoding, first=first)
+    found = commenters.generate_candidates(by, titles, contents, decoding, first=first)
     rows = [
         (row, join_words(one.words, langs[row]), one.words, one.log_probability, None)
         for row, several in enumerate(found) for one in several if one.words
@@ -172,7 +172,7 @@ def make_pretrained_comments(
     model, how = seq2seq.load(Path(folder).expanduser()), decoding or Decoding(best=best)
     facts = json.loads((Path(folder).expanduser() / "facts.json").read_text(encoding="utf-8")).get("recipe", {})
     titles = rows["title"].fill_null("").to_list()
-    found = seq2seq.candidates(
+    found = seq2seq.generate_candidates(
         model, titles, rows["content"].to_list(), how, longest=facts.get("source", seq2seq.SOURCE),
         keep=facts.get("keep", "start"),
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Erasing from models: which of them learnt from what is erased, which of these go, and how each is trained again.
 
-A model goes if its files hold words (`registry.holds`) and it learnt from something erased, or if nothing of what it
-learnt from is left, or if nobody recorded what it learnt from. Of one that holds numbers alone the share is recorded.
+A model goes if its files hold words (`registry.classify_contents`) and it learnt from something erased, or if nothing
+of what it learnt from is left, or if nobody recorded what it learnt from. Of one that holds numbers alone
+the share is recorded.
 """
 
 import json
@@ -88,7 +89,7 @@ def _count_training_rows(gone: Targets) -> pl.DataFrame:
 def _is_removed(folder: Path, config: dict[str, Any], erased: int, count: int) -> bool:
     if folder.name.startswith(_DRAFTS):
         return True
-    if registry.holds(config) == "words":
+    if registry.classify_contents(config) == "words":
         return erased > 0 or not count
     return count > 0 and erased == count
 
@@ -159,7 +160,7 @@ def erase_models(gone: Targets, marked: set[str], erasure_id: str, run_id: str) 
     removed = [trace for trace in traces if trace.action == REMOVED]
     # where the files are on another machine, the model must not be served there either
     unserved = [
-        trace for trace in traces if trace.action == ABSENT and registry.HOLDS.get(trace.kind, "words") == "words"
+        trace for trace in traces if trace.action == ABSENT and registry.CONTENTS.get(trace.kind, "words") == "words"
     ]
     is_meant = is_one_of("model_id", [trace.model_id for trace in removed + unserved]) & pl.col("is_promoted")
     bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")

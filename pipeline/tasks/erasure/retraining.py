@@ -45,16 +45,16 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         if kind == in_force.KIND:
             own = [head["recipe"] for head in config["heads"].values()]
-            base: Any = heads.recipe_of(profile or impscore.PROFILE)
+            base: Any = heads.make_recipe(profile or impscore.PROFILE)
             numbers = max(own, key=lambda one: one.get("tune", "none") != "none")
         elif kind == recogniser.KIND:
-            base = recognisers.recipe_of(profile or recogniser.PROFILE)
+            base = recognisers.make_recipe(profile or recogniser.PROFILE)
         elif kind in ("quality", "upvotes"):
-            base = scorers.recipe_of("upvotes" if kind == "upvotes" else "undertone")
+            base = scorers.make_recipe("upvotes" if kind == "upvotes" else "undertone")
         elif kind.startswith("commenter_"):
-            base = commenters.get_modules(system)[0].recipe_of(system)
+            base = commenters.get_modules(system)[0].make_recipe(system)
         elif kind.startswith("reader_"):
-            base = readers.get_module(profile or "").recipe_of(profile or "")
+            base = readers.get_module(profile or "").make_recipe(profile or "")
         else:
             return None
     except (BadInput, KeyError, AttributeError, ValueError):

@@ -202,8 +202,8 @@ RULES: dict[str, Rule] = {
     ),
     "scores": Rule("by the comment", lambda g: is_among(g.comments) | is_one_of("text_hash", g.hashes)),
     "models": Rule(
-        "a model whose files hold words (`registry.holds`) and that learnt from it, or of which no text is left, or of "
-        "which nobody knows what it learnt from: its files go, its row stays and is no longer promoted"
+        "a model whose files hold words (`registry.classify_contents`) and that learnt from it, or of which no text is "
+        "left, or of which nobody knows what it learnt from: its files go, its row stays and is no longer promoted"
     ),
     "raw_pages": Rule(
         "by the origin; else the record is cut out of the page's body, or the page goes where it cannot be cut",

@@ -179,7 +179,7 @@ def fit_model(
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import evaluation, fit, heads
 
-    recipe = fit.recipe_of(profile, **(changes or {}))
+    recipe = fit.make_recipe(profile, **(changes or {}))
     if (pairs["source"] == "all").any():
         raise BadInput("a source cannot be named all: that names the numbers over all sources")
     groups = groups if recipe.group_sharpness else {}
@@ -204,7 +204,7 @@ def fit_model(
         "heads": {name: head.config for name, head in trained_heads.items()},
     }
     tensors = {f"{name}.{key}": value for name, head in trained_heads.items() for key, value in head.tensors.items()}
-    evaluations = evaluation.evaluations(pairs, list(trained_heads.items()), recipe.seed)
+    evaluations = evaluation.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
     texts = pl.concat([pairs[name].alias("text") for name in ("implicit", "explicit", "negative")])
     return describe_model(tensors, config, evaluations, texts)
 

@@ -217,7 +217,7 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.D
     from pipeline.models.ndd import count_lm
     from pipeline.training import registry
 
-    registry.writable(out)
+    registry.check_writable(out)
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=detect_language())
     text_sentences = [
         words for text, text_lang in rows.iter_rows() for words in tokenize_sentences([text], lang or text_lang)
@@ -251,7 +251,7 @@ def train(
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out}: is there already; choose another folder")
-    recipe = masked_lm.recipe_of(profile, **(changes or {}))
+    recipe = masked_lm.make_recipe(profile, **(changes or {}))
     source = start or settings.encoder()
     state = model_registry.locate_state(asdict(recipe), source, *texts)
     adapted = masked_lm.fit(texts, recipe, source, state, choose_device())

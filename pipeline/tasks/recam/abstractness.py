@@ -57,7 +57,7 @@ def train_file(
     """
     from pipeline.training import registry
 
-    registry.writable(out)
+    registry.check_writable(out)
     trained, split_results = _fit(ratings, vectors, profile, changes, splits)
     model_registry.train_into(out, lambda: trained)
     return split_results
@@ -80,11 +80,11 @@ def _fit(
     """Fit a scorer; return it with its results on each split."""
     from pipeline.training.recam import abstractness
 
-    recipe = abstractness.recipe_of(profile, **(changes or {}))
+    recipe = abstractness.make_recipe(profile, **(changes or {}))
     source = load_source(vectors)
     split_results = pl.DataFrame()
     if splits:
-        split_results = abstractness.repeated_splits(ratings, source, recipe, splits)
+        split_results = abstractness.evaluate_splits(ratings, source, recipe, splits)
     model = abstractness.fit(ratings, source, recipe)
     without_vector = model.dropped.height
     left_out.record_rows("ratings", dict(ratings.dropped["reason"].value_counts().iter_rows()))
@@ -118,11 +118,11 @@ def _make_evaluations(splits: pl.DataFrame) -> pl.DataFrame:
 
 def ensure_default_scorer(vectors: Path | None = None) -> Path:
     """Return the folder of a scorer trained on the shipped ratings; on first use train it, which takes a minute."""
-    from pipeline.training.recam.abstractness import recipe_of
+    from pipeline.training.recam.abstractness import make_recipe
 
     facts = [
         read_ratings().revision,
-        asdict(recipe_of(PROFILE)),
+        asdict(make_recipe(PROFILE)),
         _hash_vectors(vectors) or settings.encoder(),
         settings.precision(),
         __version__,

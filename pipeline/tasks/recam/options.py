@@ -116,7 +116,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOS
     small = {}
     if choosing.is_small:
         small = training.SMALL | ({"drawn": 128} if job["reader"] == "gloss" else {})
-    recipe = training.recipe_of(job["reader"], over="vocabulary", **{**small, **choosing.numbers})
+    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **choosing.numbers})
     fold = choices.folds(open_items, seed=choosing.seed)
     train_items = open_items.filter(fold != job["fold"]).drop("split")
     fold_items = open_items.filter(fold == job["fold"])
@@ -127,7 +127,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOS
     state = model_registry.locate_state(*facts)
     device = readers.choose_device()
     model = training.fit(train_items, recipe, vectors, state, glosses=glosses, candidates=answers, device=device)
-    candidates = training.candidates(training.load(model.tensors, model.config, device), fold_items, DEPTH)
+    candidates = training.rank_candidates(training.load(model.tensors, model.config, device), fold_items, DEPTH)
     proposals = candidates.select("item_id", word="candidates", reader=pl.lit(job["reader"])).explode("word")
     return proposals.with_columns(rank=pl.int_range(1, pl.len() + 1).over("item_id").cast(pl.Int64))
 

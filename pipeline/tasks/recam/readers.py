@@ -117,7 +117,7 @@ def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors
     if path:
         return word_vectors.read(path, only=set(words))
     model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
-    return word_features.kept(settings.scratch("embeddings"), model, words)
+    return word_features.load_or_make_vectors(settings.scratch("embeddings"), model, words)
 
 
 def list_texts(items: pl.DataFrame) -> list[str]:
@@ -170,7 +170,7 @@ def fit(
         subtask: of the reader in the tables.
     """
     module = get_module(profile)
-    recipe = module.recipe_of(profile, **(changes or {}))
+    recipe = module.make_recipe(profile, **(changes or {}))
     glosses = _look_up_option_glosses(items, has_gloss=recipe.has_gloss)
     source, source_name = _load_source(module, items, path)
     data_hash = hash_items(items)

@@ -200,7 +200,7 @@ def load_static_vectors(path: str | None) -> "Vectors":
 def _load_static_vectors(path: Path | None, *_encoder: str) -> "Vectors":
     from pipeline.models.recam import word_features
 
-    return word_features.static(abstractness.load_source(path))
+    return word_features.make_static_lookup(abstractness.load_source(path))
 
 
 def _bind_states(rules: Rules) -> "States":
@@ -208,7 +208,7 @@ def _bind_states(rules: Rules) -> "States":
     from pipeline.models.recam import contextual
 
     model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
-    return partial(contextual.states, model, layer=rules.layer, pooling=rules.pooling)
+    return partial(contextual.embed_tokens, model, layer=rules.layer, pooling=rules.pooling)
 
 
 def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, run_id: str = "cli") -> dict[str, int]:

@@ -72,7 +72,7 @@ def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.Data
     """Train a model into a folder, which is empty or has another model; return its id and its evaluations."""
     from pipeline.training import registry
 
-    registry.writable(out)
+    registry.check_writable(out)
     trained = fit()
     model_id = registry.write(out, trained.tensors, trained.config)
     if trained.texts is not None:
@@ -87,7 +87,7 @@ def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start |
     """
     from pipeline.training import registry
 
-    kind, model_id = trained.kind, registry.keep(settings.models(), trained.tensors, trained.config)
+    kind, model_id = trained.kind, registry.add(settings.models(), trained.tensors, trained.config)
     evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
         record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force without them

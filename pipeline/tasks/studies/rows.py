@@ -87,7 +87,7 @@ def train_cells(
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
     study_rows = []
     for cell in cells:
-        recipe = fit.recipe_of("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
+        recipe = fit.make_recipe("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)
         head = heads.fit(rows, None, recipe, encoder, settings.scratch("embeddings"))
         accuracies = tabulate_figure_3(head.triples.filter(pl.col("split") == "test")).head(2)
         for metric, value, count in accuracies.iter_rows():

@@ -20,7 +20,7 @@ from pipeline.tasks.record import model_registry, runs
 if TYPE_CHECKING:
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
-    from pipeline.training.subtext.recogniser import Trained
+    from pipeline.training.subtext.recogniser import SubtextModel
 
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
@@ -110,7 +110,7 @@ def fit(
             f"all {rows.height} rows are of the split 'train', so the recogniser could not be measured; give some the "
             "split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
         )
-    recipe = recogniser.recipe_of(profile, **(changes or {}))
+    recipe = recogniser.make_recipe(profile, **(changes or {}))
     if recipe.units == "pieces":
         from pipeline.models import encoder as encoders
 
@@ -173,7 +173,7 @@ def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     )
 
 
-def build_recogniser(model: "Model") -> "Trained":
+def build_recogniser(model: "Model") -> "SubtextModel":
     """A recogniser ready to be asked."""
     from pipeline.training.subtext import recogniser
 
@@ -193,7 +193,7 @@ def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     return measure(rows, build_recogniser(model))
 
 
-def measure(rows: pl.DataFrame, by: "Trained") -> pl.DataFrame:
+def measure(rows: pl.DataFrame, by: "SubtextModel") -> pl.DataFrame:
     """Macro precision, recall and F1 (errata E9) with intervals, calibration and the same without the context.
 
     Beside F1 of the test part stand the majority class and a linear SVM on TF-IDF of characters, fitted on the training

@@ -172,7 +172,7 @@ def train(
     recipe = replace(fitting.Recipe(), **{k: v for k, v in (changes or {}).items() if v is not None})
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"{out}: is there already; choose another folder")
-    model = _load_model(start) if start else seq2seq.fresh(_list_texts(rows), width=WIDTH, seed=recipe.seed)
+    model = _load_model(start) if start else seq2seq.make_model(_list_texts(rows), width=WIDTH, seed=recipe.seed)
     fitted = fitting.fit(rows, model, recipe)
     seq2seq.save(fitted.model, out, {"recipe": fitted.recipe, "start": start or "random weights"})
     read = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]

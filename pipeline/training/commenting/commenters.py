@@ -31,19 +31,27 @@ from pipeline.models.commenting.commenters import (
     Network,
     Shape,
     Source,
-    candidates,
     generate,
+    generate_candidates,
     load,
 )
 from pipeline.models.recam.readers import Unit
 from pipeline.training import loop, recipes
-from pipeline.training.batches import by_length, in_order
-from pipeline.training.commenting.relevance import check
-from pipeline.training.loop import Fitted
+from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.commenting.relevance import check_frames
+from pipeline.training.loop import TrainingResult
 
 __all__ = [
-    "PROFILES", "Comment", "Commenter", "Recipe", "candidates", "fit", "generate", "load", "perplexity",
-    "recipe_of",
+    "PROFILES",
+    "Comment",
+    "Commenter",
+    "Recipe",
+    "fit",
+    "generate",
+    "generate_candidates",
+    "load",
+    "make_recipe",
+    "perplexity",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -84,15 +92,15 @@ PROFILES = {
 """The three commenters of section 5."""
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
-    return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+    return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *,
     device: str | None = None,
-) -> Fitted:  # fmt: skip
+) -> TrainingResult:  # fmt: skip
     """Train a commenter and keep the epoch with the least loss on the split `validation`.
 
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
@@ -111,35 +119,37 @@ def fit(
             learn from, the loss is no number, or `state` is of another training.
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    check(articles, comments)
+    check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
-    comments, too_long = _kept(comments.join(articles, on="article_id", how="semi", maintain_order="left"), recipe)
+    comments, too_long = _select_comments(
+        comments.join(articles, on="article_id", how="semi", maintain_order="left"), recipe
+    )
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
     generator = loop.seed_all(recipe.seed)
-    words = _vocabulary(articles, comments, recipe)
+    words = _build_vocabulary(articles, comments, recipe)
     config = {**asdict(recipe), "kind": "commenter", "words": words, "pairs": comments.height, "too_long": too_long}
     shape = Shape(len(words), recipe.embedding, recipe.hidden, recipe.unit, recipe.has_attention, recipe.dropout)
-    model = models.commenter(Network(shape).to(device), config, device)
-    pairs = _pairs(articles, comments, model)
+    model = models.make_commenter(Network(shape).to(device), config, device)
+    pairs = _make_pairs(articles, comments, model)
     optimiser = torch.optim.Adam(model.network.parameters(), lr=recipe.learning_rate)
-    learner = loop.learner_of(model.network, optimiser, generator, recipe.clip)
+    learner = loop.make_learner(model.network, optimiser, generator, recipe.clip)
     is_train = (articles["split"] == "train").to_numpy()[pairs.article]
     train = np.flatnonzero(is_train)
-    held, lengths = train if is_train.all() else np.flatnonzero(~is_train), pairs.lengths()
+    validation, lengths = train if is_train.all() else np.flatnonzero(~is_train), pairs.lengths()
 
     def epoch(number: int) -> tuple[float, float]:
         model.network.train()
-        batches = by_length(lengths, train, recipe.batch, generator)
-        train_loss = _loss(model, pairs, batches, recipe.precision, learner, number)
+        batches = shuffle_batches(lengths, train, recipe.batch, generator)
+        train_loss = _measure_loss(model, pairs, batches, recipe.precision, learner, number)
         model.network.eval()
-        loss = _loss(model, pairs, in_order(lengths, held, recipe.batch), recipe.precision)
+        loss = _measure_loss(model, pairs, sort_batches(lengths, validation, recipe.batch), recipe.precision)
         loop.check_loss(loss, number)
         return train_loss, loss
 
-    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, _made_of(articles, comments, recipe))
-    return Fitted(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
+    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, _fingerprint(articles, comments, recipe))
+    return TrainingResult(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
 
 
 def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> float:
@@ -154,35 +164,35 @@ def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame,
     Raises:
         BadInput: there are no comments, or they are not as `fit` takes them.
     """
-    check(articles, comments)
+    check_frames(articles, comments)
     if not comments.height:
         raise BadInput("comments to judge by: expected at least one, found none")
     model.network.eval()
-    pairs = _pairs(articles, comments, model)
-    return math.exp(_loss(model, pairs, in_order(pairs.lengths(), np.arange(comments.height), batch)))
+    pairs = _make_pairs(articles, comments, model)
+    return math.exp(_measure_loss(model, pairs, sort_batches(pairs.lengths(), np.arange(comments.height), batch)))
 
 
-def _kept(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
+def _select_comments(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
     """The comments to learn from and to choose the epoch by, and how many were too long."""
     is_long = pl.col("words").list.len() > recipe.comment_words
     too_long = comments.filter(is_long).height
     if too_long:
-        of = f"{too_long} of {comments.height}"
-        log.info("%s comments have over %d words: %s", of, recipe.comment_words, recipe.long_comments)
+        share = f"{too_long} of {comments.height}"
+        log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
     return (comments.filter(~is_long) if recipe.long_comments == "discard" else comments), too_long
 
 
-def _vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
+def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
     """The most frequent words of what is read and learnt in the training part."""
     articles = articles.filter(pl.col("split") == "train")
     comments = comments.join(articles, on="article_id", how="semi")
-    read = [(articles, "title", recipe.title_words), (comments, "words", recipe.comment_words)]
-    read += [(articles, "content", recipe.content_words)] if recipe.source == "title_and_content" else []
+    sources = [(articles, "title", recipe.title_words), (comments, "words", recipe.comment_words)]
+    sources += [(articles, "content", recipe.content_words)] if recipe.source == "title_and_content" else []
     counts: Counter[str] = Counter()
-    for rows, name, longest in read:
-        for (words,) in _sliced(rows.select(pl.col(name).list.head(longest))):
+    for rows, name, longest in sources:
+        for (words,) in _iterate_rows(rows.select(pl.col(name).list.head(longest))):
             counts.update(words)
-    return models.vocabulary(counts, recipe.vocabulary)
+    return models.build_vocabulary(counts, recipe.vocabulary)
 
 
 class Ragged(NamedTuple):
@@ -195,12 +205,12 @@ class Ragged(NamedTuple):
         """Of each row: [n]."""
         return np.diff(self.starts)
 
-    def some(self, at: IndexArray) -> Tensor:
+    def pad(self, rows: IndexArray) -> Tensor:
         """Some rows, filled up with <pad>: [len(at), t]."""
-        return models.padded([self.ids[self.starts[i] : self.starts[i + 1]] for i in at])
+        return models.pad_rows([self.ids[self.starts[i] : self.starts[i + 1]] for i in rows])
 
 
-def _ragged(rows: Iterable[Sequence[int]]) -> Ragged:
+def _pack(rows: Iterable[Sequence[int]]) -> Ragged:
     ids, starts = array("i"), array("q", [0])
     for row in rows:
         ids.extend(row)
@@ -220,23 +230,23 @@ class Pairs(NamedTuple):
         return self.sources.lengths()[self.article] + self.comments.lengths()
 
 
-def _pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter) -> Pairs:
+def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter) -> Pairs:
     number = articles.select("article_id").with_row_index("article")
     article = comments.select("article_id").join(number, on="article_id", how="left", maintain_order="left")["article"]
     return Pairs(
-        _ragged(models.source_ids(model, *told) for told in _sliced(articles.select("title", "content"))),
+        _pack(models.encode_article(model, *row) for row in _iterate_rows(articles.select("title", "content"))),
         article.to_numpy().astype(np.int64),
-        _ragged(models.comment_ids(model, *told) for told in _sliced(comments.select("words"))),
+        _pack(models.encode_comment(model, *row) for row in _iterate_rows(comments.select("words"))),
     )
 
 
-def _sliced(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
+def _iterate_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
     """Rows as Python's lists, a few at a time."""
     for part in rows.iter_slices(_SLICE):
         yield from part.iter_rows()
 
 
-def _loss(
+def _measure_loss(
     model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str = "float32",
     learner: loop.Learner | None = None, epoch: int = 0,
 ) -> float:  # fmt: skip
@@ -246,27 +256,27 @@ def _loss(
     """
     total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
     for rows in batches:
-        source, target = pairs.sources.some(pairs.article[rows]), pairs.comments.some(rows)
+        source, target = pairs.sources.pad(pairs.article[rows]), pairs.comments.pad(rows)
         with torch.set_grad_enabled(learner is not None):
-            loss, words = _batch_loss(model, source.to(model.device), target.to(model.device), precision)
+            loss, words = _compute_batch_loss(model, source.to(model.device), target.to(model.device), precision)
         if learner:
             loop.descend(loss / (usual * len(rows)), learner, epoch)
         total, count = total + loss.item(), count + words
     return total / max(count, 1)
 
 
-def _batch_loss(model: Commenter, source: Tensor, target: Tensor, precision: str) -> tuple[Tensor, int]:
+def _compute_batch_loss(model: Commenter, source: Tensor, target: Tensor, precision: str) -> tuple[Tensor, int]:
     """Summed cross entropy of the comments' words, and how many they are; what fills up costs and counts nothing."""
-    written, is_word = target.roll(1, dims=1), target != PAD
-    written[:, 0] = BEGIN
+    inputs, is_word = target.roll(1, dims=1), target != PAD
+    inputs[:, 0] = BEGIN
     with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
-        logits = model.network.out(model.network(source, written)[is_word])
+        logits = model.network.out(model.network(source, inputs)[is_word])
     return cross_entropy(logits.float(), target[is_word], reduction="sum"), int(is_word.sum())
 
 
-def _made_of(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
-    read = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
+def _fingerprint(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
+    columns = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
     return loop.fingerprint(
-        asdict(recipe) | {"epochs": None}, articles.select("article_id", "split", *read),
+        asdict(recipe) | {"epochs": None}, articles.select("article_id", "split", *columns),
         comments.select("article_id", "words"),
     )  # fmt: skip

@@ -27,23 +27,33 @@ from pipeline.models.commenting.quality import (
     ARTICLE,
     KINDS,
     Design,
+    Features,
     Scale,
     Scorer,
-    Seen,
-    checked,
+    check_comments,
+    convert_scores,
     load,
-    ranks,
-    scale_of,
-    scores,
-    seen,
-    valued,
-    weighed,
+    make_features,
+    measure_scale,
+    rank_scores,
+    scale_features,
+    score_comments,
 )
 from pipeline.models.encoder import Encoder, encode
-from pipeline.models.vectors import embedded
+from pipeline.models.vectors import load_or_encode
 from pipeline.training import recipes
 
-__all__ = ["PROFILES", "Fitted", "Recipe", "Scorer", "fit", "load", "ranks", "recipe_of", "scores"]
+__all__ = [
+    "PROFILES",
+    "Recipe",
+    "Scorer",
+    "TrainingResult",
+    "fit",
+    "load",
+    "make_recipe",
+    "rank_scores",
+    "score_comments",
+]
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +97,13 @@ splits), which the few comments of very many likes keep a regression from learni
 """
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     from_zero = {"characters", "words", "seed"}
-    return recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
 
-class Fitted(NamedTuple):
+class TrainingResult(NamedTuple):
     """What training gives: tensors and configuration, which together are the model, and how λ was chosen."""
 
     tensors: dict[str, Tensor]
@@ -101,7 +111,9 @@ class Fitted(NamedTuple):
     history: pl.DataFrame  # penalty, train_loss, validation_loss (null without a validation part)
 
 
-def fit(rows: pl.DataFrame, recipe: Recipe, encoder: Encoder | None = None, state: Path | None = None) -> Fitted:
+def fit(
+    rows: pl.DataFrame, recipe: Recipe, encoder: Encoder | None = None, state: Path | None = None
+) -> TrainingResult:
     """Train on the split `train`; the split `validation`, if there is one, chooses how much is learnt.
 
     About 20 KB a comment are in memory, of at most `most` of a part. The same rows, recipe and encoder give the same
@@ -118,148 +130,156 @@ def fit(rows: pl.DataFrame, recipe: Recipe, encoder: Encoder | None = None, stat
         BadInput: a column is missing, a row has no text or no number as its target, likes below 0, nothing to learn
             from (fewer than two comments, one grade for all, or no article with two grades where order is learnt).
     """
-    parts = _parts(rows, recipe)
+    parts = _split_rows(rows, recipe)
     has_article = any(
         part in rows.columns and (rows[part].cast(pl.String).fill_null("") != "").any() for part in ARTICLE
     )
     if recipe.has_relation and not has_article:
         log.info("no comment has an article: the scorer looks at comments alone")
-    known = encoder if recipe.has_embedding else None
+    used_encoder = encoder if recipe.has_embedding else None
     design = Design(
         recipe.characters, recipe.words, recipe.buckets, recipe.tokenizer, recipe.has_surface,
-        recipe.has_relation and has_article, known.dim if known else 0,
+        recipe.has_relation and has_article, used_encoder.dim if used_encoder else 0,
     )  # fmt: skip
     if not design.grams() and not design.families():
         raise BadInput("the recipe leaves no features to learn from; expected n-grams, surface, embedding or relation")
-    embed = (partial(embedded, state, known) if state else partial(encode, known)) if known else None
-    features = {name: seen(part, design, embed) for name, part in parts.items()}
-    scale = scale_of(features["train"])
+    embed = (
+        (partial(load_or_encode, state, used_encoder) if state else partial(encode, used_encoder))
+        if used_encoder
+        else None
+    )
+    features = {name: make_features(part, design, embed) for name, part in parts.items()}
+    scale = measure_scale(features["train"])
     data = {name: _Data(features[name], parts[name], scale, design, recipe) for name in parts}
-    return _fitted(data, scale, design, recipe, known)
+    return _train(data, scale, design, recipe, used_encoder)
 
 
-def _parts(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
+def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     """The training and validation rows with their target as it is learnt."""
     if absent := sorted({"text", "article_id", "target", "split"} - set(rows.columns)):
         raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
     is_learnt = rows["split"].is_in(["train", "validation"])
-    learnt, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
-    checked(learnt, numbers)
+    used_rows, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
+    check_comments(used_rows, numbers)
     is_likes = recipe.target == "upvotes"
     value = pl.col("target").cast(pl.Float64)
     fits = (value.is_finite() & (value >= 0 if is_likes else pl.lit(value=True))).fill_null(value=False)
-    wrong = learnt.select(wrong=~fits)["wrong"].arg_true()
-    if len(wrong):
-        found, wanted = learnt["target"][int(wrong[0])], "likes, 0 or more" if is_likes else "a number"
-        raise BadInput(f"row {numbers[int(wrong[0])]}: field 'target' is {found!r}; expected {wanted}")
-    learnt = learnt.with_columns(target=value.log1p() if is_likes else value)
-    parts = {name: learnt.filter(pl.col("split") == name) for name in ("train", "validation")}
+    invalid = used_rows.select(wrong=~fits)["wrong"].arg_true()
+    if len(invalid):
+        target, expected = used_rows["target"][int(invalid[0])], "likes, 0 or more" if is_likes else "a number"
+        raise BadInput(f"row {numbers[int(invalid[0])]}: field 'target' is {target!r}; expected {expected}")
+    used_rows = used_rows.with_columns(target=value.log1p() if is_likes else value)
+    parts = {name: used_rows.filter(pl.col("split") == name) for name in ("train", "validation")}
     if parts["train"]["target"].n_unique() < 2:
         raise BadInput(f"{parts['train'].height} comments to train on have fewer than two targets; nothing is learnt")
-    return {name: _some(part, name, recipe) for name, part in parts.items() if part.height}
+    return {name: _sample_rows(part, name, recipe) for name, part in parts.items() if part.height}
 
 
-def _some(part: pl.DataFrame, name: str, recipe: Recipe) -> pl.DataFrame:
+def _sample_rows(part: pl.DataFrame, name: str, recipe: Recipe) -> pl.DataFrame:
     """As many rows as the recipe takes, in their order."""
     if part.height <= recipe.most:
         return part
     log.info("%d of %d comments of the %s part are drawn", recipe.most, part.height, name)
-    drawn = np.random.default_rng(recipe.seed).permutation(part.height)[: recipe.most]
-    return part[np.sort(drawn)]
+    order = np.random.default_rng(recipe.seed).permutation(part.height)[: recipe.most]
+    return part[np.sort(order)]
 
 
 class _Data:
     """A part as the optimiser sees it."""
 
-    def __init__(self, features: Seen, rows: pl.DataFrame, scale: Scale, design: Design, recipe: Recipe) -> None:
-        self.grams, self.numbers = weighed(features, scale, design)
+    def __init__(self, features: Features, rows: pl.DataFrame, scale: Scale, design: Design, recipe: Recipe) -> None:
+        self.grams, self.numbers = scale_features(features, scale, design)
         self.target = rows["target"].to_numpy()
         self.is_grade = recipe.target == "grade"
-        self.better, self.worse = _pairs(rows, recipe)
+        self.better, self.worse = _draw_pairs(rows, recipe)
 
-    def unit(self) -> tuple[float, float]:
+    def measure_unit(self) -> tuple[float, float]:
         """Where the target has 0 and how far from there 1 is, on the scale it is learnt on."""
         if self.is_grade:
             return float(self.target.min()), float(np.ptp(self.target))
         return float(self.target.mean()), float(self.target.std())
 
-    def target_on(self, train: "_Data") -> Floats:
+    def scale_target(self, train: "_Data") -> Floats:
         """The target on the scale of the training part; no grade is outside of that part's."""
-        zero, one = train.unit()
-        found: Floats = (self.target - zero) / one
-        return found.clip(0, 1) if self.is_grade else found
+        origin, size = train.measure_unit()
+        scaled: Floats = (self.target - origin) / size
+        return scaled.clip(0, 1) if self.is_grade else scaled
 
-    def scores(self, weights: Floats) -> Floats:
+    def compute_scores(self, weights: Floats) -> Floats:
         """Scores [n] by weights of n-grams, of numbers and the bias in one row."""
         width = self.grams.shape[1]
-        found: Floats = self.grams @ weights[:width] + self.numbers @ weights[width:-1] + weights[-1]
-        return found
+        scores: Floats = self.grams @ weights[:width] + self.numbers @ weights[width:-1] + weights[-1]
+        return scores
 
     def gradient(self, slopes: Floats) -> Floats:
         """What slopes by the scores [n] are by the weights."""
         return np.concatenate([self.grams.T @ slopes, self.numbers.T @ slopes, [slopes.sum()]])
 
-    def loss(self, scores: Floats, wanted: Floats, rank: float) -> tuple[float, Floats]:
+    def loss(self, scores: Floats, target: Floats, rank: float) -> tuple[float, Floats]:
         """The loss without its penalty, and its slopes by the scores [n]."""
         from scipy.special import expit
 
-        count = len(wanted)
+        count = len(target)
         if self.is_grade:
-            value, slopes = float(np.mean(np.logaddexp(0, scores) - wanted * scores)), expit(scores) - wanted
+            value, slopes = float(np.mean(np.logaddexp(0, scores) - target * scores)), expit(scores) - target
         else:
-            value, slopes = float(np.mean((scores - wanted) ** 2)) / 2, scores - wanted
+            value, slopes = float(np.mean((scores - target) ** 2)) / 2, scores - target
         value, slopes = (1 - rank) * value, (1 - rank) * slopes / count
         if rank and len(self.better):
-            apart = scores[self.worse] - scores[self.better]
-            value += rank * float(np.logaddexp(0, apart).mean())
-            push = rank * expit(apart) / len(apart)
+            differences = scores[self.worse] - scores[self.better]
+            value += rank * float(np.logaddexp(0, differences).mean())
+            push = rank * expit(differences) / len(differences)
             slopes += np.bincount(self.worse, push, count) - np.bincount(self.better, push, count)
         return value, slopes
 
 
-def _pairs(rows: pl.DataFrame, recipe: Recipe) -> tuple[IndexArray, IndexArray]:
+def _draw_pairs(rows: pl.DataFrame, recipe: Recipe) -> tuple[IndexArray, IndexArray]:
     """Rows of comments of one article, the first with the higher target: each comment meets some drawn at random."""
     nothing = np.empty(0, np.int64)
     if not _RANK[recipe.objective]:
         return nothing, nothing
-    place = rows.select("article_id", "target").with_row_index("at").filter(pl.col("article_id").is_not_null())
-    place = place.sort("article_id", "at", maintain_order=True)
-    at, target = place["at"].to_numpy().astype(np.int64), place["target"].to_numpy()
-    if not len(at):
+    rated = rows.select("article_id", "target").with_row_index("at").filter(pl.col("article_id").is_not_null())
+    rated = rated.sort("article_id", "at", maintain_order=True)
+    row_ids, target = rated["at"].to_numpy().astype(np.int64), rated["target"].to_numpy()
+    if not len(row_ids):
         return nothing, nothing
     _, start, group, size = np.unique(
-        place["article_id"].rank("dense").to_numpy(), return_index=True, return_inverse=True, return_counts=True
+        rated["article_id"].rank("dense").to_numpy(), return_index=True, return_inverse=True, return_counts=True
     )
-    drawn = np.random.default_rng(recipe.seed).random((len(at), recipe.pairs))
-    other = (start[group][:, None] + (drawn * size[group][:, None]).astype(np.int64)).ravel()
-    one = np.repeat(np.arange(len(at)), recipe.pairs)
-    rises = target[one] != target[other]
-    one, other = one[rises], other[rises]
-    is_better = target[one] > target[other]
-    return at[np.where(is_better, one, other)], at[np.where(is_better, other, one)]
+    random_values = np.random.default_rng(recipe.seed).random((len(row_ids), recipe.pairs))
+    second = (start[group][:, None] + (random_values * size[group][:, None]).astype(np.int64)).ravel()
+    first = np.repeat(np.arange(len(row_ids)), recipe.pairs)
+    rises = target[first] != target[second]
+    first, second = first[rises], second[rises]
+    is_better = target[first] > target[second]
+    return row_ids[np.where(is_better, first, second)], row_ids[np.where(is_better, second, first)]
 
 
-def _fitted(data: dict[str, _Data], scale: Scale, design: Design, recipe: Recipe, encoder: Encoder | None) -> Fitted:
+def _train(
+    data: dict[str, _Data], scale: Scale, design: Design, recipe: Recipe, encoder: Encoder | None
+) -> TrainingResult:
     train = data["train"]
     if _RANK[recipe.objective] and not len(train.better):
         raise BadInput(
             f"no article has two comments of different {recipe.target}: their order "
             "cannot be learnt; give article_id, or learn by objective regression"
         )
-    weights, penalty, history = _chosen(data, recipe)
-    judge = data.get("validation", train)
-    judge = judge if len(judge.target) >= _ENOUGH and np.ptp(judge.target) else train
-    zero, one = (0.0, 1.0) if recipe.target == "grade" else train.unit()
+    weights, penalty, history = _choose_penalty(data, recipe)
+    evaluation = data.get("validation", train)
+    evaluation = evaluation if len(evaluation.target) >= _ENOUGH and np.ptp(evaluation.target) else train
+    origin, size = (0.0, 1.0) if recipe.target == "grade" else train.measure_unit()
     slope, offset = 1.0, 0.0
-    if judge is not train or recipe.objective == "ranking":  # what is regressed is in place in its own part
-        slope, offset = _line(judge, judge.scores(weights), judge.target_on(train))
-    weights = weights * slope * one
-    weights[-1] += offset * one + zero
+    if evaluation is not train or recipe.objective == "ranking":  # what is regressed is in place in its own part
+        slope, offset = _fit_line(evaluation, evaluation.compute_scores(weights), evaluation.scale_target(train))
+    weights = weights * slope * size
+    weights[-1] += offset * size + origin
     low, high = float(train.target.min()), float(train.target.max())
     width = len(design.grams()) * design.buckets
     tensors = {
         "weights.numbers": weights[width:-1],
-        "quantiles": np.quantile(valued(judge.scores(weights), recipe.target, (low, high)), np.linspace(0, 1, 1001)),
+        "quantiles": np.quantile(
+            convert_scores(evaluation.compute_scores(weights), recipe.target, (low, high)), np.linspace(0, 1, 1001)
+        ),
         "mean": scale.mean,
         "spread": scale.spread,
     }
@@ -275,70 +295,72 @@ def _fitted(data: dict[str, _Data], scale: Scale, design: Design, recipe: Recipe
         "high": high,
         "bias": float(weights[-1]),
         "penalty": penalty,
-        "features": {**{f"ngrams of {kind}": design.buckets for kind in design.grams()}, **_names(design)},
+        "features": {**{f"ngrams of {kind}": design.buckets for kind in design.grams()}, **_describe_features(design)},
         "row_counts": {name: len(part.target) for name, part in data.items()},
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
         "encoder_pooling": encoder.pooling if encoder else None,
     }
-    return Fitted({name: torch.from_numpy(np.asarray(value, np.float32)) for name, value in tensors.items()}, config,
-                  history)  # fmt: skip
+    arrays = {name: torch.from_numpy(np.asarray(value, np.float32)) for name, value in tensors.items()}
+    return TrainingResult(arrays, config, history)
 
 
-def _names(design: Design) -> dict[str, Any]:
+def _describe_features(design: Design) -> dict[str, Any]:
     """The names of each family, of an embedding how many there are."""
-    found = design.families()
-    return {family: len(names) if family == "embedding" else names for family, names in found.items()}
+    families = design.families()
+    return {family: len(names) if family == "embedding" else names for family, names in families.items()}
 
 
-def _chosen(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, float, pl.DataFrame]:
+def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, float, pl.DataFrame]:
     """Weights under the best penalty, that penalty, and the losses under each. Each one starts where the last ended."""
     train, rank = data["train"], _RANK[recipe.objective]
-    wanted = {name: part.target_on(train) for name, part in data.items()}
+    targets = {name: part.scale_target(train) for name, part in data.items()}
     is_common = np.ones(train.grams.shape[1] + train.numbers.shape[1] + 1, bool)
     is_common[: train.grams.shape[1]] = train.grams.getnnz(axis=0) >= recipe.least
-    now, best, tried = np.zeros(len(is_common)), None, []
+    weights, best, results = np.zeros(len(is_common)), None, []
     can_choose = "validation" in data and (rank < 1 or len(data["validation"].better) > 0)
     for penalty in PENALTIES if can_choose else (recipe.penalty,):
-        now = _descended(train, wanted["train"], rank, penalty, now, is_common)
-        losses = {name: part.loss(part.scores(now), wanted[name], rank)[0] for name, part in data.items()}
-        tried.append((penalty, losses["train"], losses.get("validation")))
-        log.info("penalty %.2g: loss %.4f of training, %s of validation", *tried[-1])
+        weights = _minimise(train, targets["train"], rank, penalty, weights, is_common)
+        losses = {name: part.loss(part.compute_scores(weights), targets[name], rank)[0] for name, part in data.items()}
+        results.append((penalty, losses["train"], losses.get("validation")))
+        log.info("penalty %.2g: loss %.4f of training, %s of validation", *results[-1])
         if best is None or losses["validation"] < best[0]:
-            best = (losses.get("validation", math.inf), now, penalty)
+            best = (losses.get("validation", math.inf), weights, penalty)
         elif penalty < best[2] / 150:
             break  # likes have a long tail, so that the loss may rise for a while; and what is weak takes long
     assert best is not None
     schema = {"penalty": pl.Float64, "train_loss": pl.Float64, "validation_loss": pl.Float64}
-    return best[1], best[2], pl.DataFrame(tried, schema=schema, orient="row")
+    return best[1], best[2], pl.DataFrame(results, schema=schema, orient="row")
 
 
-def _descended(
-    train: _Data, wanted: Floats, rank: float, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]
+def _minimise(
+    train: _Data, target: Floats, rank: float, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]
 ) -> Floats:
     """The weights of least loss; those of rare n-grams stay 0."""
     from scipy.optimize import minimize
 
     def objective(weights: Floats) -> tuple[float, Floats]:
-        whole = np.zeros(len(is_common))
-        whole[is_common] = weights
-        value, slopes = train.loss(train.scores(whole), wanted, rank)
-        shrunk = np.append(weights[:-1], 0.0) * penalty  # the bias is free
-        return value + float(shrunk @ weights) / 2, train.gradient(slopes)[is_common] + shrunk
+        all_weights = np.zeros(len(is_common))
+        all_weights[is_common] = weights
+        value, slopes = train.loss(train.compute_scores(all_weights), target, rank)
+        decay = np.append(weights[:-1], 0.0) * penalty  # the bias is free
+        return value + float(decay @ weights) / 2, train.gradient(slopes)[is_common] + decay
 
-    found = minimize(objective, start[is_common], jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-7})
+    solution = minimize(
+        objective, start[is_common], jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-7}
+    )
     out = np.zeros(len(is_common))
-    out[is_common] = found.x
+    out[is_common] = solution.x
     return out
 
 
-def _line(part: _Data, scores: Floats, wanted: Floats) -> tuple[float, float]:
+def _fit_line(part: _Data, scores: Floats, target: Floats) -> tuple[float, float]:
     """Slope and offset that put scores on the scale of the target: those of least loss, and a slope that rises."""
     from scipy.optimize import minimize
 
     def objective(line: Floats) -> tuple[float, Floats]:
-        value, slopes = part.loss(line[0] * scores + line[1], wanted, 0.0)
+        value, slopes = part.loss(line[0] * scores + line[1], target, 0.0)
         return value, np.array([slopes @ scores, slopes.sum()])
 
-    found = minimize(objective, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(1e-3, 1e3), (None, None)])
-    return float(found.x[0]), float(found.x[1])
+    solution = minimize(objective, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(1e-3, 1e3), (None, None)])
+    return float(solution.x[0]), float(solution.x[1])

@@ -26,17 +26,17 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, numbered
+from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, number_words
 from pipeline.training.commenting import relevance
-from pipeline.training.commenting.relevance import PROFILES, Recipe, recipe_of
-from pipeline.training.loop import Fitted
+from pipeline.training.commenting.relevance import PROFILES, Recipe, make_recipe
+from pipeline.training.loop import TrainingResult
 
-__all__ = ["PROFILES", "Commenter", "Recipe", "comment", "fit", "load", "recipe_of"]
+__all__ = ["PROFILES", "Commenter", "Recipe", "comment", "fit", "load", "make_recipe"]
 
 log = logging.getLogger(__name__)
 
 _ROWS = 512  # candidates encoded at a time
-FOUND = {"row": pl.Int64, "rank": pl.Int64, "comment_id": pl.String, "text": pl.String, "relevance": pl.Float64,
+RESULT_SCHEMA = {"row": pl.Int64, "rank": pl.Int64, "comment_id": pl.String, "text": pl.String, "relevance": pl.Float64,
          "article_id": pl.String, "cosine": pl.Float64}  # fmt: skip
 """What `comment` gives."""
 
@@ -48,12 +48,12 @@ class Commenter(NamedTuple):
     words: list[str]  # of the relevance model
     model: Relevance
     articles: similar_articles.Index
-    bank: dict[str, Tensor]  # see `_bank`
+    bank: dict[str, Tensor]  # see `_make_bank`
 
 
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
-) -> Fitted:
+) -> TrainingResult:
     """Fit a commenter: index the training articles, train the relevance model, keep the training comments.
 
     Args:
@@ -69,17 +69,20 @@ def fit(
     Raises:
         BadInput: as `relevance.fit`, or a comment without id or text.
     """
-    relevance.check(articles, comments, "comment_id", "text")
-    found = relevance.fit(articles, comments, recipe, state, device=device)
-    learnt = articles.filter(pl.col("split") == "train").join(
+    relevance.check_frames(articles, comments, "comment_id", "text")
+    relevance_result = relevance.fit(articles, comments, recipe, state, device=device)
+    train = articles.filter(pl.col("split") == "train").join(
         comments, on="article_id", how="semi", maintain_order="left"
     )
-    index = similar_articles.index(relevance.whole(learnt, recipe))
-    tensors = {f"relevance.{name}": value for name, value in found.tensors.items()}
+    index = similar_articles.build_index(relevance.list_words(train, recipe))
+    tensors = {f"relevance.{name}": value for name, value in relevance_result.tensors.items()}
     tensors |= {f"index.{name}": value for name, value in index.tensors.items()}
-    tensors |= {f"bank.{name}": value for name, value in _bank(learnt, comments, recipe, found.config["words"]).items()}
-    config = found.config | {"kind": "retrieval", "index_words": index.words}
-    return Fitted(tensors, config, found.history)
+    tensors |= {
+        f"bank.{name}": value
+        for name, value in _make_bank(train, comments, recipe, relevance_result.config["words"]).items()
+    }
+    config = relevance_result.config | {"kind": "retrieval", "index_words": index.words}
+    return TrainingResult(tensors, config, relevance_result.history)
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
@@ -93,48 +96,52 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
     recipe = Recipe(
         **{field.name: config[field.name] for field in fields(Recipe)} | {"widths": tuple(config["widths"])}
     )
-    model = Relevance(relevance.shape(recipe, len(config["words"])))
+    model = Relevance(relevance.make_shape(recipe, len(config["words"])))
     parts: dict[str, dict[str, Tensor]] = {"relevance": {}, "index": {}, "bank": {}}
     for key, value in tensors.items():
         part, _, name = key.partition(".")
         parts[part][name] = value
     model.load_state_dict(parts["relevance"])
-    index = similar_articles.of_tensors(config["index_words"], parts["index"])
+    index = similar_articles.load_index(config["index_words"], parts["index"])
     return Commenter(recipe, config["words"], model.to(device).eval(), index, parts["bank"])
 
 
-def _bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
+def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
     """The comments on the articles, in their order, as tensors: those of article a begin at of_article[a].
 
     Strings are UTF-8 bytes with offsets; `rows` are the words of each distinct text as the relevance model reads them.
     """
-    placed = articles.select("article_id").with_row_index("article")
-    own = comments.join(placed, on="article_id", how="inner", maintain_order="left").sort(
+    numbered_articles = articles.select("article_id").with_row_index("article")
+    bank_comments = comments.join(numbered_articles, on="article_id", how="inner", maintain_order="left").sort(
         "article", maintain_order=True
     )
-    distinct = own.select("text", "words").unique("text", keep="first", maintain_order=True).with_row_index("number")
-    number = own.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")["number"]
-    rows = numbered(distinct["words"], words, recipe.comment)
-    starts = np.searchsorted(own["article"].to_numpy(), np.arange(articles.height + 1))
-    found = {"rows": rows.rows, "rows_at": rows.starts, "text_of": number.to_numpy().astype(np.int32)}
+    distinct = (
+        bank_comments.select("text", "words").unique("text", keep="first", maintain_order=True).with_row_index("number")
+    )
+    number = bank_comments.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")[
+        "number"
+    ]
+    rows = number_words(distinct["words"], words, recipe.comment)
+    starts = np.searchsorted(bank_comments["article"].to_numpy(), np.arange(articles.height + 1))
+    arrays = {"rows": rows.rows, "rows_at": rows.starts, "text_of": number.to_numpy().astype(np.int32)}
     for name, strings in (
         ("text", distinct["text"]),
-        ("comment", own["comment_id"]),
-        ("article", placed["article_id"]),
+        ("comment", bank_comments["comment_id"]),
+        ("article", numbered_articles["article_id"]),
     ):
-        found |= _packed(name, strings.cast(pl.String))
-    return {name: torch.from_numpy(value) for name, value in (found | {"of_article": starts.astype(np.int64)}).items()}
+        arrays |= _pack_strings(name, strings.cast(pl.String))
+    return {name: torch.from_numpy(value) for name, value in (arrays | {"of_article": starts.astype(np.int64)}).items()}
 
 
-def _packed(name: str, strings: pl.Series) -> dict[str, npt.NDArray[Any]]:
+def _pack_strings(name: str, strings: pl.Series) -> dict[str, npt.NDArray[Any]]:
     ends = strings.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-    found = np.frombuffer(bytearray("".join(strings).encode()), np.uint8)
-    return {name: found, f"{name}_at": np.concatenate([[0], ends])}
+    data = np.frombuffer(bytearray("".join(strings).encode()), np.uint8)
+    return {name: data, f"{name}_at": np.concatenate([[0], ends])}
 
 
-def _strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> list[str]:
-    found, at = bank[name].numpy(), bank[f"{name}_at"].numpy()
-    return [found[at[place] : at[place + 1]].tobytes().decode() for place in places]
+def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> list[str]:
+    data, offsets = bank[name].numpy(), bank[f"{name}_at"].numpy()
+    return [data[offsets[place] : offsets[place + 1]].tobytes().decode() for place in places]
 
 
 def comment(
@@ -170,30 +177,33 @@ def comment(
     """
     recipe, bank = commenter.recipe, commenter.bank
     if (contents is None and recipe.reads == "both") or (contents is not None and len(contents) != len(titles)):
-        found = "none" if contents is None else len(contents)
-        raise BadInput(f"articles to comment on: expected the contents of {len(titles)}, found {found}")
-    kind = pl.List(pl.String)
-    asked = pl.DataFrame(
-        {"title": titles, "content": titles if contents is None else contents}, schema={"title": kind, "content": kind}
+        content_count = "none" if contents is None else len(contents)
+        raise BadInput(f"articles to comment on: expected the contents of {len(titles)}, found {content_count}")
+    words_type = pl.List(pl.String)
+    articles = pl.DataFrame(
+        {"title": titles, "content": titles if contents is None else contents},
+        schema={"title": words_type, "content": words_type},
     )
-    texts = relevance.read(asked, recipe)
-    itself = _places(bank, article_ids) if article_ids is not None else None
-    near = similar_articles.nearest(commenter.articles, relevance.whole(asked, recipe), k, but=itself, batch=batch)
-    if missing := int((near.places[:, 0] < 0).sum()):
+    texts = relevance.list_first_words(articles, recipe)
+    own_places = _find_places(bank, article_ids) if article_ids is not None else None
+    neighbours = similar_articles.find_nearest(
+        commenter.articles, relevance.list_words(articles, recipe), k, excluded=own_places, batch=batch
+    )
+    if missing := int((neighbours.places[:, 0] < 0).sum()):
         log.warning("%d of %d articles share no word with a training article and get no comment", missing, len(titles))
-    frames = [pl.DataFrame(schema=FOUND)]
-    for at in range(0, len(texts), batch):
-        some = _candidates(bank, near.places[at : at + batch])
-        scores = _scores(commenter, texts[at : at + batch], some)
-        chosen = _best(some, scores, best)
-        frames.append(_told(bank, chosen.with_columns(pl.col("row") + at), near))
+    frames = [pl.DataFrame(schema=RESULT_SCHEMA)]
+    for start in range(0, len(texts), batch):
+        candidates = _list_candidates(bank, neighbours.places[start : start + batch])
+        scores = _score_candidates(commenter, texts[start : start + batch], candidates)
+        best_rows = _rank_candidates(candidates, scores, best)
+        frames.append(_make_rows(bank, best_rows.with_columns(pl.col("row") + start), neighbours))
     return pl.concat(frames)
 
 
-def _places(bank: dict[str, Tensor], article_ids: Sequence[str]) -> list[int]:
-    every = _strings(bank, "article", range(len(bank["article_at"]) - 1))
-    known = {one: place for place, one in enumerate(every)}
-    return [known.get(one, -1) for one in article_ids]
+def _find_places(bank: dict[str, Tensor], article_ids: Sequence[str]) -> list[int]:
+    bank_ids = _read_strings(bank, "article", range(len(bank["article_at"]) - 1))
+    place_of = {article_id: place for place, article_id in enumerate(bank_ids)}
+    return [place_of.get(article_id, -1) for article_id in article_ids]
 
 
 class _Candidates(NamedTuple):
@@ -205,46 +215,48 @@ class _Candidates(NamedTuple):
     text: IndexArray
 
 
-def _candidates(bank: dict[str, Tensor], places: IndexArray) -> _Candidates:
+def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> _Candidates:
     row, neighbour = np.nonzero(places >= 0)
     starts = bank["of_article"].numpy()
     first, count = starts[places[row, neighbour]], np.diff(starts)[places[row, neighbour]]
     before = np.repeat(np.cumsum(count) - count, count)
     comments = np.repeat(first, count) + np.arange(count.sum()) - before
-    every = _Candidates(np.repeat(row, count), np.repeat(neighbour, count), comments, bank["text_of"].numpy()[comments])
-    keys = every.row * len(bank["text_at"]) + every.text
-    once = np.sort(np.unique(keys, return_index=True)[1])  # the first of each key
-    return _Candidates(*(part[once].astype(np.int64) for part in every))
+    candidates = _Candidates(
+        np.repeat(row, count), np.repeat(neighbour, count), comments, bank["text_of"].numpy()[comments]
+    )
+    keys = candidates.row * len(bank["text_at"]) + candidates.text
+    first_rows = np.sort(np.unique(keys, return_index=True)[1])  # the first of each key
+    return _Candidates(*(part[first_rows].astype(np.int64) for part in candidates))
 
 
 @torch.inference_mode()
-def _scores(commenter: Commenter, texts: pl.Series, some: _Candidates) -> npt.NDArray[np.float32]:
+def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: _Candidates) -> npt.NDArray[np.float32]:
     """conv(x, c) of each candidate; distinct texts are encoded a block at a time, and let go."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
     device = model.bias.device
-    read = numbered(texts, commenter.words, recipe.title + recipe.content)
-    looked_for = model.articles(read.padded(np.arange(len(texts)), device))
-    known = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
-    lengths = np.diff(known.starts)[some.text]
-    order = np.lexsort((some.text, lengths))  # texts of about one length together: little is padded
-    distinct, starts = _runs(some.text[order])
+    article_texts = number_words(texts, commenter.words, recipe.title + recipe.content)
+    queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
+    bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
+    lengths = np.diff(bank_texts.starts)[candidates.text]
+    order = np.lexsort((candidates.text, lengths))  # texts of about one length together: little is padded
+    distinct, starts = _find_runs(candidates.text[order])
     out = np.empty(len(order), np.float32)
-    for at in range(0, len(distinct), _ROWS):
-        ends = starts[at : at + _ROWS + 1]
+    for start in range(0, len(distinct), _ROWS):
+        ends = starts[start : start + _ROWS + 1]
         part = order[ends[0] : ends[-1]]
-        vectors = model.comments(known.padded(distinct[at : at + _ROWS], device))
-        which = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        out[part] = model.scores(looked_for[torch.from_numpy(some.row[part])], vectors[which]).cpu().numpy()
+        vectors = model.encode_comments(bank_texts.pad(distinct[start : start + _ROWS], device))
+        candidate_rows = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
+        out[part] = model.score(queries[torch.from_numpy(candidates.row[part])], vectors[candidate_rows]).cpu().numpy()
     return out
 
 
-def _runs(values: IndexArray) -> tuple[IndexArray, IndexArray]:
+def _find_runs(values: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Values of runs of equal ones, and where each begins, and the last ends."""
     starts = np.flatnonzero(np.diff(values, prepend=-1))
     return values[starts], np.append(starts, len(values))
 
 
-def _best(some: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
+def _rank_candidates(candidates: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
     """row, rank, neighbour, comment, text, relevance of the best candidates of each row; equal ones in their order.
 
     They are ordered by four decimals: what differs by less does so by how it was batched.
@@ -252,7 +264,7 @@ def _best(some: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.D
     score = pl.col("score")
     total = (score - score.max()).exp().sum().log() + score.max()
     return (
-        pl.DataFrame(some._asdict() | {"score": scores.astype(np.float64)})
+        pl.DataFrame(candidates._asdict() | {"score": scores.astype(np.float64)})
         .with_columns(relevance=score - total.over("row"))
         .sort("row", pl.col("relevance").round(4), descending=[False, True], maintain_order=True)
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("row"))
@@ -260,14 +272,14 @@ def _best(some: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.D
     )
 
 
-def _told(bank: dict[str, Tensor], chosen: pl.DataFrame, near: similar_articles.Nearest) -> pl.DataFrame:
-    spot = (chosen["row"].to_numpy(), chosen["neighbour"].to_numpy())
+def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
+    index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
     return pl.DataFrame(
         {
-            "row": chosen["row"], "rank": chosen["rank"],
-            "comment_id": _strings(bank, "comment", chosen["comment"]),
-            "text": _strings(bank, "text", chosen["text"]), "relevance": chosen["relevance"],
-            "article_id": _strings(bank, "article", near.places[spot].tolist()),
-            "cosine": near.cosines[spot].astype(np.float64),
-        }, schema=FOUND
+            "row": best_rows["row"], "rank": best_rows["rank"],
+            "comment_id": _read_strings(bank, "comment", best_rows["comment"]),
+            "text": _read_strings(bank, "text", best_rows["text"]), "relevance": best_rows["relevance"],
+            "article_id": _read_strings(bank, "article", neighbours.places[index].tolist()),
+            "cosine": neighbours.cosines[index].astype(np.float64),
+        }, schema=RESULT_SCHEMA
     )  # fmt: skip

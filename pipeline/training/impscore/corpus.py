@@ -21,17 +21,17 @@ class Corpus:
     groups: pl.DataFrame  # group, level, text, split
     graded: Tensor  # [sentences of groups]: their rows
 
-    def of(self, split: str) -> Tensor:
+    def select_triples(self, split: str) -> Tensor:
         """Triples of a split: [n, 3]."""
         return self.triples[torch.from_numpy((self.pairs["split"] == split).to_numpy())]
 
-    def groups_of(self, split: str) -> list[Tensor]:
+    def select_groups(self, split: str) -> list[Tensor]:
         """Rows of each group of a split, from its most explicit sentence to its most implicit."""
         numbered = self.groups.with_columns(row=pl.Series(self.graded.numpy())).filter(pl.col("split") == split)
         parts = numbered.sort("group", "level").partition_by("group", maintain_order=True)
         return [torch.from_numpy(part["row"].to_numpy().copy()) for part in parts]
 
-    def with_train(self, train: pl.DataFrame) -> "Corpus":
+    def replace_train(self, train: pl.DataFrame) -> "Corpus":
         """The same with another training part, whose sentences are among the texts."""
         pairs = pl.concat([train, self.pairs.filter(pl.col("split") != "train")])
         row_of = {text: row for row, text in enumerate(self.texts)}
@@ -39,7 +39,7 @@ class Corpus:
         return replace(self, pairs=pairs, triples=torch.tensor(rows, dtype=torch.int64).reshape(-1, len(SIDES)))
 
 
-def corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
+def make_corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
     """Number the distinct texts of pairs and groups.
 
     Args:

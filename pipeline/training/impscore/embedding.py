@@ -71,13 +71,13 @@ class Frozen:
 class Tuned:
     """Embeddings through an encoder that is trained. The given encoder is left as it is."""
 
-    def __init__(self, encoder: Encoder, texts: Sequence[str], how: str, generator: torch.Generator) -> None:
+    def __init__(self, encoder: Encoder, texts: Sequence[str], mode: str, generator: torch.Generator) -> None:
         """Copy the encoder and make its weights trainable.
 
         Args:
             encoder: a loaded encoder.
             texts: the texts that rows refer to.
-            how: `adapter` or `full`.
+            mode: `adapter` or `full`.
             generator: source of randomness of the adapters.
         """
         if encoder.module is None:
@@ -86,8 +86,8 @@ class Tuned:
         self.dim, self.last, self.device = encoder.dim, encoder.last, encoder.device
         self.texts = list(texts)
         self._inner: nn.Module = self.encoder.module[0].model
-        self._inner.requires_grad_(how == "full")
-        self._trained = dict(self._inner.named_parameters()) if how == "full" else adapt(self._inner, generator)
+        self._inner.requires_grad_(mode == "full")
+        self._trained = dict(self._inner.named_parameters()) if mode == "full" else adapt(self._inner, generator)
         tokenizer = encoder.module.tokenizer
         self._ids = tokenizer(self.texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
         if encoder.device == "cuda":  # memory for the activations of one layer instead of all, at a third more time

@@ -10,8 +10,6 @@ from pipeline.examples.impscore.pairs import balanced
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.implicitness import tabulate_figure_3
-from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 
@@ -23,8 +21,8 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Rows of `evaluations` without their keys: every number of figure 3 by split and source.
+def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Rows of `evaluate_heads` without their keys: every number of figure 3 by split and source.
 
     Beside the implicitness accuracy of the test part stands the best artefact baseline (`metrics.impscore.artefacts`),
     with its name; each of the baselines has rows of its own as well (`words_baseline`, …). `matched` subsets hold pairs
@@ -32,36 +30,36 @@ def evaluate(pairs: pl.DataFrame, measured: pl.DataFrame, seed: int) -> pl.DataF
 
     Args:
         pairs: rows of the table `pairs`.
-        measured: `Head.triples` of all heads.
+        triples: `Head.triples` of all heads.
         seed: of the length matching.
     """
-    found = []
-    for prefix, rows in (("", pairs), ("matched", _matched(pairs, seed))):
-        mine = measured.join(rows.select("pair_id"), on="pair_id", how="semi")
+    parts = []
+    for prefix, rows in (("", pairs), ("matched", _match_lengths(pairs, seed))):
+        part_triples = triples.join(rows.select("pair_id"), on="pair_id", how="semi")
         numbers = pl.concat(
             [
-                tabulate_figure_3(mine, "split").with_columns(subset=pl.lit("all")),
-                tabulate_figure_3(mine, "split", "source").rename({"source": "subset"}),
+                tabulate_figure_3(part_triples, "split").with_columns(subset=pl.lit("all")),
+                tabulate_figure_3(part_triples, "split", "source").rename({"source": "subset"}),
             ],
             how="diagonal",
         )
-        beside = artefacts.audit(rows).with_columns(split=pl.lit(_measured_on(rows))) if rows.height else None
-        found.append(_named(_beside(numbers, beside), prefix))
-    return pl.concat(found).select(list(COLUMNS)).with_columns(pl.col("value", "baseline").round(6))
+        baselines = artefacts.audit(rows).with_columns(split=pl.lit(_choose_split(rows))) if rows.height else None
+        parts.append(_label_subsets(_join_baselines(numbers, baselines), prefix))
+    return pl.concat(parts).select(list(COLUMNS)).with_columns(pl.col("value", "baseline").round(6))
 
 
-def _measured_on(pairs: pl.DataFrame) -> str:
+def _choose_split(pairs: pl.DataFrame) -> str:
     """The split whose numbers the baselines stand beside: test, else the largest."""
     counts = pairs["split"].value_counts(sort=True)
     return "test" if "test" in counts["split"] else str(counts["split"][0])
 
 
-def _matched(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:
+def _match_lengths(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:
     """The length-matched pairs of each split."""
     return pl.concat([balanced(part, seed) for part in pairs.partition_by("split", maintain_order=True)] or [pairs])
 
 
-def _beside(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:
+def _join_baselines(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:
     """Numbers with the best baseline next to the implicitness accuracy, and the baselines as rows."""
     if audit is None:
         return numbers.with_columns(baseline=pl.lit(None, pl.Float64), baseline_name=pl.lit(None, pl.String))
@@ -72,18 +70,18 @@ def _beside(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:
         "split", "subset", "pair_count", metric=pl.format("{}_baseline", "baseline"), value="accuracy",
         baseline=pl.lit(None, pl.Float64), baseline_name=pl.lit(None, pl.String),
     )  # fmt: skip
-    joined = numbers.join(best, on=["subset", "split", "metric"], how="left")
-    return pl.concat([joined, rows.select(joined.columns)])
+    compared = numbers.join(best, on=["subset", "split", "metric"], how="left")
+    return pl.concat([compared, rows.select(compared.columns)])
 
 
-def _named(numbers: pl.DataFrame, prefix: str) -> pl.DataFrame:
+def _label_subsets(numbers: pl.DataFrame, prefix: str) -> pl.DataFrame:
     subset = pl.concat_str(pl.lit(f"{prefix}:"), "subset") if prefix else pl.col("subset")
     return numbers.with_columns(subset=subset, epoch=pl.lit(0, pl.Int64))
 
 
-def of_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
-    """The validation accuracy of each epoch, as rows of `evaluations`."""
-    return _rows(
+def list_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
+    """The validation accuracy of each epoch, as rows of `evaluate_heads`."""
+    return _fill_columns(
         history.select(
             "epoch", pl.col("value").round(6), metric=pl.lit("implicitness_accuracy"), split=pl.lit("validation"),
             subset=pl.lit(subset), pair_count="count",
@@ -91,7 +89,7 @@ def of_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def of_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
+def evaluate_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
     """Rank correlations and choice accuracy on graded groups by split; beside the first a bag of words, fitted on the
     groups of the other splits.
 
@@ -101,43 +99,43 @@ def of_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "eu
         seed: of the options drawn for the choice questions.
         metric: of the pragmatic distance that answers them.
     """
-    found = []
+    rows = []
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():
-        others = graded.filter(pl.col("split") != split)
-        words = audit_groups(part, others).filter(pl.col("baseline") == "words")["kendall_tau"][0]
+        other_groups = graded.filter(pl.col("split") != split)
+        words = audit_groups(part, other_groups).filter(pl.col("baseline") == "words")["kendall_tau"][0]
         tau, rho, count = average_correlations(part)
         row = {"split": split, "subset": subset, "epoch": 0, "pair_count": count}
-        found.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})
-        found.append({**row, "metric": "spearman_rho", "value": rho})
+        rows.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})
+        rows.append({**row, "metric": "spearman_rho", "value": rho})
         if count >= OPTIONS:
-            found.append({**row, "metric": "choice_accuracy", "value": _choices(part, seed, metric)})
-    return _rows(pl.DataFrame(found, schema_overrides=COLUMNS, infer_schema_length=None))
+            rows.append({**row, "metric": "choice_accuracy", "value": _measure_choices(part, seed, metric)})
+    return _fill_columns(pl.DataFrame(rows, schema_overrides=COLUMNS, infer_schema_length=None))
 
 
-def _choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
+def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
     """Share of questions made of the groups whose right option is the nearest (IMP-33)."""
     row_of = {text: row for row, text in enumerate(graded["text"])}
     features = torch.from_numpy(graded["pragmatic"].to_numpy().copy())
-    right = []
-    for asked in from_groups(graded, OPTIONS, seed).iter_rows(named=True):
-        options = features[[row_of[text] for text in asked["options"]]]
-        reference = features[row_of[asked["reference"]]].expand_as(options)
-        right.append(int(distance(reference, options, metric).argmin()) == asked["answer"])
-    return float(np.mean(right).round(6))
+    is_right = []
+    for question in from_groups(graded, OPTIONS, seed).iter_rows(named=True):
+        options = features[[row_of[text] for text in question["options"]]]
+        reference = features[row_of[question["reference"]]].expand_as(options)
+        is_right.append(int(distance(reference, options, metric).argmin()) == question["answer"])
+    return float(np.mean(is_right).round(6))
 
 
-def _rows(frame: pl.DataFrame) -> pl.DataFrame:
+def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """All columns, absent ones null."""
     absent = [pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in frame.columns]
     return frame.with_columns(absent).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
-def evaluations(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:
+def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:
     """All numbers of a model's heads."""
-    found = [evaluate(pairs, pl.concat([head.triples for _, head in heads]), seed)]
+    parts = [evaluate(pairs, pl.concat([head.triples for _, head in heads]), seed)]
     for name, head in heads:
-        found.append(of_epochs(head.history, "all" if len(heads) == 1 else f"head:{name}"))
+        parts.append(list_epochs(head.history, "all" if len(heads) == 1 else f"head:{name}"))
         if head.graded.height:
             metric = head.config["recipe"]["pragmatics"]
-            found.append(of_groups(head.graded, f"groups:{name}", seed, metric))
-    return pl.concat(found)
+            parts.append(evaluate_groups(head.graded, f"groups:{name}", seed, metric))
+    return pl.concat(parts)

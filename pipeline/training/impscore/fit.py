@@ -88,13 +88,13 @@ PROFILES = {
 """The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
-    return recipes.changed(PROFILES, profile, changes, from_zero={"hidden", "seed"})
+    return recipes.change_profile(PROFILES, profile, changes, from_zero={"hidden", "seed"})
 
 
 @dataclass(slots=True)
-class Fitted:
+class TrainingResult:
     """A trained model: its tensors (those of a trained encoder among them), its recipe, and the epochs' numbers."""
 
     model: ImpScore
@@ -103,7 +103,7 @@ class Fitted:
     history: pl.DataFrame  # epoch, value, count
 
 
-def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> Fitted:
+def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
 
     That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the pairs of their
@@ -121,10 +121,10 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         embedding.dim, recipe.features, generator, recipe.design, recipe.hidden, recipe.dropout, embedding.last
     ).to(embedding.device)
     if recipe.hidden:
-        seen = torch.unique(torch.cat([corpus.of("train").flatten(), *corpus.groups_of("train")]))
-        some = seen[_shuffled(len(seen), generator)[:ROWS].sort().values]
+        train_rows = torch.unique(torch.cat([corpus.select_triples("train").flatten(), *corpus.select_groups("train")]))
+        sample = train_rows[_shuffle(len(train_rows), generator)[:ROWS].sort().values]
         with torch.no_grad():
-            model.look_at(embedding(some))
+            model.initialise(embedding(sample))
     optimiser = torch.optim.Adam(
         [
             {"params": list(model.parameters()), "lr": recipe.learning_rate},
@@ -133,102 +133,103 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         weight_decay=recipe.weight_decay,
     )
     learner = loop.Learner(
-        optimiser=optimiser, generator=generator, weights=lambda: _weights(model, embedding),
+        optimiser=optimiser, generator=generator, weights=lambda: _collect_weights(model, embedding),
         restore=lambda weights: _restore(weights, model, embedding),
     )  # fmt: skip
 
     def epoch(number: int) -> tuple[float, int]:
         embedding.training(mode=True)
         model.train()
-        for step in _steps(corpus, recipe, generator):
-            loop.descend(_loss(step, model, embedding, recipe), learner, number)
+        for step in _draw_steps(corpus, recipe, generator):
+            loop.descend(_compute_loss(step, model, embedding, recipe), learner, number)
         embedding.training(mode=False)
         model.eval()
-        return _accuracy(corpus, model, embedding, recipe)
+        return _measure_accuracy(corpus, model, embedding, recipe)
 
-    outcome = loop.run(epoch, learner, loop.Judge(("value", "count"), by="value"), recipe.epochs, state)
+    outcome = loop.run(epoch, learner, loop.Criterion(("value", "count"), best_by="value"), recipe.epochs, state)
     _restore(outcome.weights, model, embedding)
     facts = {**asdict(recipe), "best_epoch": outcome.best_epoch}
-    return Fitted(model.eval(), outcome.weights, facts, outcome.history)
+    return TrainingResult(model.eval(), outcome.weights, facts, outcome.history)
 
 
 Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
 
 
-def _steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
+def _draw_steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
     """The batches of one epoch, newly shuffled: triples, and groups where they are learnt from, in mixed order."""
     size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
-    triples = corpus.of("train")
-    steps: list[Step] = list(torch.split(triples[_shuffled(len(triples), generator)], size)) if len(triples) else []
+    triples = corpus.select_triples("train")
+    steps: list[Step] = list(torch.split(triples[_shuffle(len(triples), generator)], size)) if len(triples) else []
     if recipe.group_sharpness:
-        groups = corpus.groups_of("train")
+        groups = corpus.select_groups("train")
         size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
-        order = _shuffled(len(groups), generator).tolist()
-        steps += [[groups[i] for i in order[at : at + size]] for at in range(0, len(order), size)]
-        steps = [steps[i] for i in _shuffled(len(steps), generator).tolist()]
+        order = _shuffle(len(groups), generator).tolist()
+        steps += [[groups[i] for i in order[start : start + size]] for start in range(0, len(order), size)]
+        steps = [steps[i] for i in _shuffle(len(steps), generator).tolist()]
     yield from steps
 
 
-def _shuffled(count: int, generator: torch.Generator) -> Tensor:
+def _shuffle(count: int, generator: torch.Generator) -> Tensor:
     return torch.randperm(count, generator=generator)
 
 
-def _loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
+def _compute_loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
     """Each distinct sentence of a step is embedded and projected once."""
     rows = torch.cat(step) if isinstance(step, list) else step
-    distinct, at = torch.unique(rows, return_inverse=True)
+    distinct, positions = torch.unique(rows, return_inverse=True)
     meanings: Meaning = model(embedding(distinct))
-    at = at.to(meanings.implicitness.device)
+    positions = positions.to(meanings.implicitness.device)
     if isinstance(step, list):
-        return _group_loss(meanings.at(at), [len(group) for group in step], recipe)
-    s1, s2, s3 = (meanings.at(at[:, side]) for side in range(3))
+        return _compute_group_loss(meanings.select(positions), [len(group) for group in step], recipe)
+    s1, s2, s3 = (meanings.select(positions[:, side]) for side in range(3))
     return loss(
         s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha,
         pragmatics=recipe.pragmatics, reduction=recipe.reduction,
     )  # fmt: skip
 
 
-def _group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
+def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
     """Order within groups by step, and sentences of a group nearer to each other than to those of the next group."""
-    comparisons, near, far, start = [], [], [], 0
+    comparisons, near_rows, far_rows, start = [], [], [], 0
     for number, size in enumerate(sizes):
         after = (start + size) % sum(sizes)
         comparisons += [(start + high, start + low, high - low) for low, high in combinations(range(size), 2)]
-        near += [start + (level + 1) % size for level in range(size)]
-        far += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
+        near_rows += [start + (level + 1) % size for level in range(size)]
+        far_rows += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
         start += size
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
     total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
     if len(sizes) > 1:
         distances = [
-            pragmatic_distance(meanings, meanings.at(torch.tensor(to)), recipe.pragmatics) for to in (near, far)
+            pragmatic_distance(meanings, meanings.select(torch.tensor(rows)), recipe.pragmatics)
+            for rows in (near_rows, far_rows)
         ]
         total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (distances[1] - distances[0])).mean()
     return total
 
 
 @torch.no_grad()
-def meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
+def compute_meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
     """Meanings of texts by row, a bounded number of embeddings at a time."""
     parts = [model(embedding(part)) for part in torch.split(rows, ROWS)] if len(rows) else [model(embedding(rows))]
     return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
-def _accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
+def _measure_accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
     """The accuracy that chooses the epoch, and on how many triples and groups."""
-    split = "validation" if len(corpus.of("validation")) or corpus.groups_of("validation") else "train"
-    triples, groups = corpus.of(split), corpus.groups_of(split) if recipe.group_sharpness else []
-    distinct, at = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
-    values = meanings(distinct, model, embedding).implicitness.cpu()[at]
+    split = "validation" if len(corpus.select_triples("validation")) or corpus.select_groups("validation") else "train"
+    triples, groups = corpus.select_triples(split), corpus.select_groups(split) if recipe.group_sharpness else []
+    distinct, positions = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
+    values = compute_meanings(distinct, model, embedding).implicitness.cpu()[positions]
     i = values[: triples.numel()].reshape(-1, 3)
-    right, asked = int((i[:, :1] > i[:, 1:]).sum()), 2 * len(triples)
+    correct_count, comparison_count = int((i[:, :1] > i[:, 1:]).sum()), 2 * len(triples)
     for part in torch.split(values[triples.numel() :], [len(group) for group in groups]) if groups else ():
-        right += int((part.unsqueeze(0) > part.unsqueeze(1)).triu(1).sum())
-        asked += len(part) * (len(part) - 1) // 2
-    return right / max(asked, 1), len(triples) + len(groups)
+        correct_count += int((part.unsqueeze(0) > part.unsqueeze(1)).triu(1).sum())
+        comparison_count += len(part) * (len(part) - 1) // 2
+    return correct_count / max(comparison_count, 1), len(triples) + len(groups)
 
 
-def _weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
+def _collect_weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
     return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
 
 

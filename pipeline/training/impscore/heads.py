@@ -14,9 +14,9 @@ from pipeline.examples.impscore.negatives import with_negatives
 from pipeline.examples.impscore.pairs import balanced
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import Meaning, pragmatic_distance
-from pipeline.models.vectors import embedded
+from pipeline.models.vectors import load_or_encode
 from pipeline.training.impscore import fit as impscore
-from pipeline.training.impscore.corpus import corpus
+from pipeline.training.impscore.corpus import make_corpus
 from pipeline.training.impscore.embedding import Embedding, Frozen, Tuned
 from pipeline.training.impscore.fit import Recipe
 
@@ -40,7 +40,7 @@ def fit(
     encoder: Encoder,
     embeddings: Path,
     state: Path | None = None,
-    done: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Head:
     """Fit one head.
 
@@ -51,52 +51,58 @@ def fit(
         encoder: a loaded encoder, with the recipe's pooling.
         embeddings: folder of the embedding files.
         state: file from which an interrupted training goes on.
-        done: told how many sentences each batch encoded.
+        on_progress: told how many sentences each batch encoded.
     """
-    whole = corpus(pairs, groups)
+    full_corpus = make_corpus(pairs, groups)
     embedding: Embedding
     if recipe.tune == "none":
-        embedding = Frozen(embedded(embeddings, encoder, whole.texts, done), encoder.last)
+        embedding = Frozen(load_or_encode(embeddings, encoder, full_corpus.texts, on_progress), encoder.last)
     else:
-        embedding = Tuned(encoder, whole.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
-    learnt = whole
+        embedding = Tuned(encoder, full_corpus.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
+    train_corpus = full_corpus
     if recipe.is_balanced or recipe.has_hard_negatives:
         train = pairs.filter(pl.col("split") == "train")
         if recipe.is_balanced:
             train = balanced(train, recipe.seed)
-            log.info("learning from %d of %d length-matched pairs", len(train), len(whole.of("train")))
+            log.info(
+                "learning from %d of %d length-matched pairs", len(train), len(full_corpus.select_triples("train"))
+            )
         if recipe.has_hard_negatives:
-            train = _with_hard_negatives(train, recipe.seed, encoder, embeddings)
-        learnt = whole.with_train(train)
-    if not len(learnt.of("train")) and not (recipe.group_sharpness and learnt.groups_of("train")):
-        why = "; none is left once lengths are matched (is_balanced)" if len(whole.of("train")) else ""
-        raise BadInput(f"there is nothing to train on: no pair has the split train{why}")
-    fitted = impscore.fit(learnt, embedding, recipe, state)
-    every = impscore.meanings(torch.arange(len(whole.texts)), fitted.model, embedding)
-    every = Meaning(*(field.cpu() for field in every))
-    about = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": fitted.recipe}
-    graded = whole.groups.with_columns(
-        value=pl.Series(every.implicitness[whole.graded].double().numpy()),
-        pragmatic=pl.Series(every.pragmatic[whole.graded].numpy()),
+            train = _add_hard_negatives(train, recipe.seed, encoder, embeddings)
+        train_corpus = full_corpus.replace_train(train)
+    if not len(train_corpus.select_triples("train")) and not (
+        recipe.group_sharpness and train_corpus.select_groups("train")
+    ):
+        reason = (
+            "; none is left once lengths are matched (is_balanced)" if len(full_corpus.select_triples("train")) else ""
+        )
+        raise BadInput(f"there is nothing to train on: no pair has the split train{reason}")
+    result = impscore.fit(train_corpus, embedding, recipe, state)
+    meanings = impscore.compute_meanings(torch.arange(len(full_corpus.texts)), result.model, embedding)
+    meanings = Meaning(*(field.cpu() for field in meanings))
+    config = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": result.recipe}
+    graded = full_corpus.groups.with_columns(
+        value=pl.Series(meanings.implicitness[full_corpus.graded].double().numpy()),
+        pragmatic=pl.Series(meanings.pragmatic[full_corpus.graded].numpy()),
     )
     return Head(
-        fitted.tensors,
-        about,
-        fitted.history,
-        _triples(pairs, whole.triples, every, fitted.model.design.pragmatics),
+        result.tensors,
+        config,
+        result.history,
+        _measure_triples(pairs, full_corpus.triples, meanings, result.model.design.pragmatics),
         graded,
     )
 
 
-def _with_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
+def _add_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
     """Pairs with negatives that are near to their own explicit sentences, by the encoder as it comes."""
-    vectors = embedded(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
-    found, _ = with_negatives(train.drop("negative"), seed, vectors)
-    return found.select(train.columns)
+    vectors = load_or_encode(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
+    hard_pairs, _ = with_negatives(train.drop("negative"), seed, vectors)
+    return hard_pairs.select(train.columns)
 
 
-def _triples(pairs: pl.DataFrame, rows: Tensor, every: Meaning, metric: Any) -> pl.DataFrame:
-    s1, s2, s3 = (every.at(rows[:, side]) for side in range(3))
+def _measure_triples(pairs: pl.DataFrame, rows: Tensor, meanings: Meaning, metric: Any) -> pl.DataFrame:
+    s1, s2, s3 = (meanings.select(rows[:, side]) for side in range(3))
     numbers = {f"i{n}": s.implicitness.double().numpy() for n, s in enumerate((s1, s2, s3), 1)}
     near, far = (pragmatic_distance(s1, s, metric).double().numpy() for s in (s2, s3))
     return pairs.select("pair_id", "source", "split").with_columns(**numbers, near=near, far=far)

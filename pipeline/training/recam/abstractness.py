@@ -16,8 +16,8 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, Vectors
-from pipeline.models.recam.abstractness import Abstractness, Shape, scores
-from pipeline.models.recam.word_features import Source, word_features
+from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
+from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text.concreteness import Ratings
 from pipeline.training import recipes
@@ -52,12 +52,12 @@ PROFILES = {
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
-    return recipes.changed(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
+    return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
 
 
-class Fitted(NamedTuple):
+class TrainingResult(NamedTuple):
     """What training gives: tensors and configuration, which together are the model, and what was left out."""
 
     tensors: dict[str, Tensor]
@@ -66,7 +66,7 @@ class Fitted(NamedTuple):
     dropped: pl.DataFrame  # word, reason (no_vector)
 
 
-def fit(ratings: Ratings, source: Source, recipe: Recipe) -> Fitted:
+def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
 
     Args:
@@ -77,9 +77,9 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> Fitted:
     Raises:
         BadInput: fewer than two of the words have a vector, or the loss is no number.
     """
-    rows, vectors, dropped = _rated(ratings, source)
+    rows, vectors, dropped = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
-    model, losses = _learnt(vectors, truth, recipe)
+    model, losses = _train(vectors, truth, recipe)
     encoder = source if isinstance(source, Encoder) else None
     config = {
         **asdict(recipe),
@@ -89,65 +89,67 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> Fitted:
         "low": ratings.low,
         "high": ratings.high,
         "word_count": rows.height,
-        "pearson_train": round(pearson(truth, scores(model, vectors)).r, 6),
+        "pearson_train": round(pearson(truth, score_vectors(model, vectors)).r, 6),
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
         "encoder_pooling": encoder.pooling if encoder else None,
     }
     history = pl.DataFrame({"epoch": range(1, len(losses) + 1), "loss": losses})
-    return Fitted(
+    return TrainingResult(
         {name: value.detach().clone() for name, value in model.state_dict().items()}, config, history, dropped
     )
 
 
-def _rated(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
+def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
     """The rows whose words have vectors, these vectors [n, d], and the words that have none, with the reason."""
-    found = word_features(ratings.rows["word"].to_list(), source)
-    known = pl.Series(found.known)
-    rows, unknown = ratings.rows.filter(known), ratings.rows.filter(~known)
+    features = make_features(ratings.rows["word"].to_list(), source)
+    is_known = pl.Series(features.is_known)
+    rows, unknown = ratings.rows.filter(is_known), ratings.rows.filter(~is_known)
     if rows.height < 2:
-        raise BadInput(f"{rows.height} of the {len(known)} words of {ratings.name} have a vector; expected two or more")
-    return rows, found.vectors[found.known], unknown.select("word", reason=pl.lit("no_vector"))
+        raise BadInput(
+            f"{rows.height} of the {len(is_known)} words of {ratings.name} have a vector; expected two or more"
+        )
+    return rows, features.vectors[features.is_known], unknown.select("word", reason=pl.lit("no_vector"))
 
 
-def _learnt(vectors: Vectors, truth: Floats, recipe: Recipe) -> tuple[Abstractness, list[float]]:
+def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> tuple[Abstractness, list[float]]:
     """A scorer after training, and the loss of each epoch. The global source of chance is left as it was."""
-    inputs, wanted = torch.from_numpy(vectors), torch.tensor(truth, dtype=torch.float32).unsqueeze(1)
+    inputs, targets = torch.from_numpy(vectors), torch.tensor(truth, dtype=torch.float32).unsqueeze(1)
     generator = torch.Generator().manual_seed(recipe.seed)
     losses = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
-        model = Abstractness(_shape(vectors.shape[1], recipe))
+        model = Abstractness(_make_shape(vectors.shape[1], recipe))
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
         model.train()
         for epoch in range(1, recipe.epochs + 1):
-            total = 0.0
-            for at in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
+            loss_sum = 0.0
+            for rows in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
                 # the members' errors are summed, so that each learns as if it were alone
-                loss = (model(inputs[at]) - wanted[at]).square().mean(dim=0).sum()
+                loss = (model(inputs[rows]) - targets[rows]).square().mean(dim=0).sum()
                 if not torch.isfinite(loss):
                     raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                total += loss.item() * len(at) / recipe.members
-            losses.append(total / len(inputs))
+                loss_sum += loss.item() * len(rows) / recipe.members
+            losses.append(loss_sum / len(inputs))
     return model.eval(), losses
 
 
-def _shape(dim: int, recipe: Recipe) -> Shape:
+def _make_shape(dim: int, recipe: Recipe) -> Shape:
     return Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout)
 
 
-class Trained(NamedTuple):
+class Scorer(NamedTuple):
     """A scorer that can be asked."""
 
     model: Abstractness
     source: Source
 
 
-def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Trained:
+def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Scorer:
     """A scorer of what `fit` gave or `registry.read` read.
 
     Args:
@@ -161,28 +163,28 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
     if config.get("kind") != "abstractness":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'abstractness'")
     encoder = source if isinstance(source, Encoder) else None
-    given = (encoder.revision, encoder.pooling) if encoder else (None, None)
-    if (config["encoder_revision"], config["encoder_pooling"]) != given:
+    source_encoder = (encoder.revision, encoder.pooling) if encoder else (None, None)
+    if (config["encoder_revision"], config["encoder_pooling"]) != source_encoder:
         raise BadInput(f"the scorer was trained with {config['encoder'] or 'word vectors'}; give the same")
     if isinstance(source, WordVectors) and source.vectors.shape[1] != config["dim"]:
         raise BadInput(
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
-    known = {field.name: config[field.name] for field in fields(Recipe)}
-    recipe = Recipe(**known | {"hidden": tuple(known["hidden"])})  # a list, where it comes from JSON
-    model = Abstractness(_shape(config["dim"], recipe))
+    numbers = {field.name: config[field.name] for field in fields(Recipe)}
+    recipe = Recipe(**numbers | {"hidden": tuple(numbers["hidden"])})  # a list, where it comes from JSON
+    model = Abstractness(_make_shape(config["dim"], recipe))
     model.load_state_dict(tensors)
-    return Trained(model.eval(), source)
+    return Scorer(model.eval(), source)
 
 
-def predict(trained: Trained, words: Sequence[str]) -> Floats:
+def predict(scorer: Scorer, words: Sequence[str]) -> Floats:
     """Concreteness of words in lower case, 0 highly abstract to 1 highly concrete: [n]; NaN where one has no vector."""
     distinct, inverse = np.unique(np.asarray([word.lower() for word in words], dtype=object), return_inverse=True)
     out = np.empty(len(distinct), np.float64)
     for start in range(0, len(distinct), _ROWS):
         part = slice(start, start + _ROWS)
-        found = word_features(distinct[part].tolist(), trained.source)
-        out[part] = np.where(found.known, scores(trained.model, found.vectors), np.nan)
+        features = make_features(distinct[part].tolist(), scorer.source)
+        out[part] = np.where(features.is_known, score_vectors(scorer.model, features.vectors), np.nan)
     return out[inverse]
 
 
@@ -193,17 +195,17 @@ class Correlation(NamedTuple):
     p_value: float
 
 
-def pearson(gold: Floats, found: Floats) -> Correlation:
+def pearson(gold: Floats, predicted: Floats) -> Correlation:
     """Pearson's correlation; 0 with p 1 where one side is constant."""
     from scipy import stats
 
-    if np.ptp(gold) == 0 or np.ptp(found) == 0:
+    if np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return Correlation(0.0, 1.0)
-    result = stats.pearsonr(gold, found)
+    result = stats.pearsonr(gold, predicted)
     return Correlation(float(result.statistic), float(result.pvalue))
 
 
-def repeated_splits(ratings: Ratings, source: Source, recipe: Recipe, n: int = 10) -> pl.DataFrame:
+def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
     """Table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
 
     A list with fewer words than the paper's 4,025 is split in the same proportion. Words without a vector are in no
@@ -213,7 +215,7 @@ def repeated_splits(ratings: Ratings, source: Source, recipe: Recipe, n: int = 1
         ratings: a list.
         source: an encoder or word vectors.
         recipe: hyperparameters; its seed gives the splits as well.
-        n: how many splits.
+        split_count: how many splits.
 
     Returns:
         split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same): a row a split.
@@ -222,19 +224,19 @@ def repeated_splits(ratings: Ratings, source: Source, recipe: Recipe, n: int = 1
     Raises:
         BadInput: fewer than four words have a vector.
     """
-    rows, vectors, _ = _rated(ratings, source)
+    rows, vectors, _ = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
-    whole = min(len(truth), TRAIN + TEST)
-    learnt = round(whole * TRAIN / (TRAIN + TEST))
-    if whole - learnt < 2 or learnt < 2:
+    word_count = min(len(truth), TRAIN + TEST)
+    train_count = round(word_count * TRAIN / (TRAIN + TEST))
+    if word_count - train_count < 2 or train_count < 2:
         raise BadInput(f"{len(truth)} words are too few to be split; expected four or more")
-    found = []
-    for split in range(n):
+    split_rows = []
+    for split in range(split_count):
         order = np.random.default_rng([recipe.seed, split]).permutation(len(truth))
-        train, test = order[:learnt], order[learnt:whole]
-        model, _ = _learnt(vectors[train], truth[train], recipe)
-        inside, outside = (pearson(truth[at], scores(model, vectors[at])) for at in (train, test))
-        log.info("split %d of %d: r %.4f", split + 1, n, outside.r)
-        found.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
+        train, test = order[:train_count], order[train_count:word_count]
+        model, _ = _train(vectors[train], truth[train], recipe)
+        inside, outside = (pearson(truth[words], score_vectors(model, vectors[words])) for words in (train, test))
+        log.info("split %d of %d: r %.4f", split + 1, split_count, outside.r)
+        split_rows.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
     names = ["split", "train_count", "test_count", "pearson_train", "pearson", "p_value"]
-    return pl.DataFrame(found, schema=names, orient="row")
+    return pl.DataFrame(split_rows, schema=names, orient="row")

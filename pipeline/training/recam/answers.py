@@ -39,31 +39,31 @@ class Answerer(nn.Module):
         self.answers = nn.Parameter(answers)
         self.glosses = None if glosses is None else nn.Parameter(glosses)
 
-    def summarised(self, inputs: Inputs, at: IndexArray) -> Tensor:
+    def summarise(self, inputs: Inputs, rows: IndexArray) -> Tensor:
         """The vectors v of some items."""
-        passage = self._padded([inputs.articles[row] for row in inputs.article_of[at]], self.table)
-        question = self._padded([inputs.questions[row] for row in at], self.table)
-        return self.reader.summarised(passage, question, inputs.place[at].to(self.table.device))
+        passage = self._pad([inputs.articles[row] for row in inputs.article_of[rows]], self.table)
+        question = self._pad([inputs.questions[row] for row in rows], self.table)
+        return self.reader.summarise(passage, question, inputs.place[rows].to(self.table.device))
 
-    def scores(self, v: Tensor, candidates: Candidates) -> Tensor:
+    def score(self, v: Tensor, candidates: Candidates) -> Tensor:
         """[n, m]"""
-        glosses = None if self.glosses is None else self._padded(candidates.glosses, self.glosses)
-        return self.reader.scores(v, candidates.vectors, glosses)
+        glosses = None if self.glosses is None else self._pad(candidates.glosses, self.glosses)
+        return self.reader.score(v, candidates.vectors, glosses)
 
-    def _padded(self, rows: list[Tensor], table: Tensor) -> Padded:
+    def _pad(self, rows: list[Tensor], table: Tensor) -> Padded:
         lengths = torch.tensor([len(row) for row in rows]).to(table.device)
         return embedding(pad_sequence(rows, batch_first=True).to(table.device), table, padding_idx=0), lengths
 
     @torch.no_grad()
-    def all_scores(self, v: Tensor, candidates: Candidates) -> Floats:
+    def score_all(self, v: Tensor, candidates: Candidates) -> Floats:
         """The same when nothing is learnt, glosses a few at a time."""
-        every = torch.arange(len(candidates.vectors))
-        parts = every.chunk(1 if self.glosses is None else -(-len(every) // _GLOSSES))
-        return torch.cat([self.scores(v, candidates.some(at)) for at in parts], dim=1).double().cpu().numpy()
+        numbers = torch.arange(len(candidates.vectors))
+        parts = numbers.chunk(1 if self.glosses is None else -(-len(numbers) // _GLOSSES))
+        return torch.cat([self.score(v, candidates.select(chunk)) for chunk in parts], dim=1).double().cpu().numpy()
 
 
 @torch.no_grad()
-def asked(
+def score_items(
     model: Answerer, inputs: Inputs, candidates: Candidates, rows: IndexArray, size: int
 ) -> Iterator[tuple[IndexArray, Floats]]:
     """Some rows and their scores, of their options [n, 5] or of all candidates [n, m], until each row had its turn.
@@ -77,19 +77,19 @@ def asked(
     """
     model.eval()
     order = rows[np.argsort(inputs.lengths()[rows], kind="stable")]
-    many = size if inputs.options.shape[1] else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
-    for start in range(0, len(order), many):
-        at = order[start : start + many]
-        v = torch.cat([model.summarised(inputs, at[i : i + size]) for i in range(0, len(at), size)])
+    chunk_size = size if inputs.options.shape[1] else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
+    for start in range(0, len(order), chunk_size):
+        chunk = order[start : start + chunk_size]
+        v = torch.cat([model.summarise(inputs, chunk[i : i + size]) for i in range(0, len(chunk), size)])
         if inputs.options.shape[1]:
-            pool, among = np.unique(inputs.options[at], return_inverse=True)
-            scores = model.all_scores(v, candidates.some(torch.from_numpy(pool)))
-            yield at, np.take_along_axis(scores, among.reshape(len(at), -1), axis=1)
+            distinct, positions = np.unique(inputs.options[chunk], return_inverse=True)
+            scores = model.score_all(v, candidates.select(torch.from_numpy(distinct)))
+            yield chunk, np.take_along_axis(scores, positions.reshape(len(chunk), -1), axis=1)
         else:
-            yield at, model.all_scores(v, candidates)
+            yield chunk, model.score_all(v, candidates)
 
 
-class Trained(NamedTuple):
+class TrainedReader(NamedTuple):
     """A reader that can be asked."""
 
     model: Answerer
@@ -100,7 +100,7 @@ class Trained(NamedTuple):
     glosses: dict[str, list[str]]
 
 
-def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Trained:
+def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """A reader of what `readers.fit` gave or `registry.read` read.
 
     Raises:
@@ -112,48 +112,50 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
     model = Answerer(recipe, tensors["table"], tensors["answers"], tensors.get("glosses"))
     model.load_state_dict(tensors)
     lexicons = Lexicon(config["words"], 3), Lexicon(config["gloss_words"], 2)
-    return Trained(model.eval().to(device), recipe, *lexicons, config["candidates"], config["glosses"])
+    return TrainedReader(model.eval().to(device), recipe, *lexicons, config["candidates"], config["glosses"])
 
 
-def answer(trained: Trained, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
+def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
     """Probabilities of the five options of each item: [n, 5]; what the reader was not trained on it takes as it reads.
 
     Args:
-        trained: the reader, whatever its softmax was over.
+        reader: the reader, whatever its softmax was over.
         items: item_id, article, question, options.
         glosses: of options that are new to the reader.
     """
     out = np.empty((len(items), cloze.OPTIONS), np.float64)
     for start in range(0, len(items), ROWS):
         part = items[start : start + ROWS]
-        said = reading.said(part, "options")
-        words, candidates = _known(trained, {word for row in said for word in row}, glosses or {})
-        options = np.array([[words[word] for word in row] for row in said], np.int64)
-        texts = reading.cut(part, trained.recipe)
-        inputs = reading.inputs(part, texts, trained.lexicon, options, np.zeros(len(part), np.int64))
-        for at, scores in asked(trained.model, inputs, candidates, np.arange(len(part)), trained.recipe.batch):
-            out[start + at] = torch.from_numpy(scores).softmax(dim=1).numpy()
+        options_of = reading.list_options(part, "options")
+        words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
+        options = np.array([[words[word] for word in row] for row in options_of], np.int64)
+        texts = reading.tokenize(part, reader.recipe)
+        inputs = reading.make_inputs(part, texts, reader.lexicon, options, np.zeros(len(part), np.int64))
+        for chunk, scores in score_items(reader.model, inputs, candidates, np.arange(len(part)), reader.recipe.batch):
+            out[start + chunk] = torch.from_numpy(scores).softmax(dim=1).numpy()
     return out
 
 
-def _known(trained: Trained, said: set[str], glosses: Mapping[str, Sequence[str]]) -> tuple[dict[str, int], Candidates]:
+def _collect_candidates(
+    reader: TrainedReader, options: set[str], glosses: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, int], Candidates]:
     """Numbers of candidates by word, and the candidates: those that were learnt, then those asked for."""
-    learnt = set(trained.words)
-    new = sorted(said - learnt)
-    vectors: Tensor = trained.model.answers
-    if new:
-        vectors = torch.cat([vectors, trained.model.table[trained.lexicon.rows(new)]])
-    told = trained.glosses | reading.told(new, glosses, trained.recipe)
-    every = [*trained.words, *new]
-    rows = [trained.gloss_lexicon.rows(told[word]) for word in every] if told else []
-    return {word: row for row, word in enumerate(every)}, Candidates(vectors, rows)
+    trained_words = set(reader.words)
+    new_words = sorted(options - trained_words)
+    vectors: Tensor = reader.model.answers
+    if new_words:
+        vectors = torch.cat([vectors, reader.model.table[reader.lexicon.rows(new_words)]])
+    gloss_of = reader.glosses | reading.select_glosses(new_words, glosses, reader.recipe)
+    words = [*reader.words, *new_words]
+    rows = [reader.gloss_lexicon.rows(gloss_of[word]) for word in words] if gloss_of else []
+    return {word: row for row, word in enumerate(words)}, Candidates(vectors, rows)
 
 
-def candidates(trained: Trained, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
+def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """The words a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
     Args:
-        trained: the reader.
+        reader: the reader.
         items: item_id, article, question.
         top: so many, or all there are.
 
@@ -161,21 +163,21 @@ def candidates(trained: Trained, items: pl.DataFrame, top: int = 10) -> pl.DataF
         A row an item, in the items' order: item_id, candidates (best first; of equal ones the first by alphabet),
         probabilities (of all the vocabulary's).
     """
-    words, known = _known(trained, set(), {})
+    words, candidates = _collect_candidates(reader, set(), {})
     names = np.array(list(words), dtype=object)
-    found: list[tuple[list[str], list[float]]] = []
+    results: list[tuple[list[str], list[float]]] = []
     for start in range(0, len(items), ROWS):
         part = items[start : start + ROWS]
-        nothing = np.zeros((len(part), 0), np.int64)
-        texts = reading.cut(part, trained.recipe)
-        inputs = reading.inputs(part, texts, trained.lexicon, nothing, np.zeros(len(part), np.int64))
+        no_options = np.zeros((len(part), 0), np.int64)
+        texts = reading.tokenize(part, reader.recipe)
+        inputs = reading.make_inputs(part, texts, reader.lexicon, no_options, np.zeros(len(part), np.int64))
         rows: list[tuple[list[str], list[float]]] = [([], [])] * len(part)
-        for at, scores in asked(trained.model, inputs, known, np.arange(len(part)), trained.recipe.batch):
-            share = torch.from_numpy(scores).softmax(dim=1).numpy()
+        for chunk, scores in score_items(reader.model, inputs, candidates, np.arange(len(part)), reader.recipe.batch):
+            probabilities = torch.from_numpy(scores).softmax(dim=1).numpy()
             order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-            for row, best, shares in zip(at, order, share, strict=True):
-                rows[row] = names[best].tolist(), shares[best].tolist()
-        found += rows
-    columns = {"candidates": [one for one, _ in found], "probabilities": [one for _, one in found]}
+            for row, positions, item_probabilities in zip(chunk, order, probabilities, strict=True):
+                rows[row] = names[positions].tolist(), item_probabilities[positions].tolist()
+        results += rows
+    columns = {"candidates": [result for result, _ in results], "probabilities": [result for _, result in results]}
     schema = {"candidates": pl.List(pl.String), "probabilities": pl.List(pl.Float64)}
     return items.select("item_id").hstack(pl.DataFrame(columns, schema=schema))

@@ -18,7 +18,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 @lru_cache(1 << 16)
-def hypernym(word: str) -> str | None:
+def find_hypernym(word: str) -> str | None:
     """The first lemma of a noun's first sense's hypernym, by alphabet the first; None for what is no noun, or a root.
 
     A word counts as a noun if no other part of speech is as frequent in WordNet's counts.
@@ -27,16 +27,16 @@ def hypernym(word: str) -> str | None:
     senses = wordnet.list_synsets(lemma, "n")
     if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.list_synsets(lemma, pos)):
         return None
-    above = sorted(senses[0].hypernyms(), key=lambda synset: synset.name())  # nltk's order is not always the same
-    return str(above[0].lemma_names()[0]).replace("_", " ") if above else None
+    hypernyms = sorted(senses[0].hypernyms(), key=lambda synset: synset.name())  # nltk's order is not always the same
+    return str(hypernyms[0].lemma_names()[0]).replace("_", " ") if hypernyms else None
 
 
 def _count(lemma: str, pos: str) -> int:
-    found = (each for synset in wordnet.list_synsets(lemma, pos) for each in synset.lemmas())
-    return sum(each.count() for each in found if each.name().lower() == lemma.replace(" ", "_"))
+    lemmas = (item for synset in wordnet.list_synsets(lemma, pos) for item in synset.lemmas())
+    return sum(item.count() for item in lemmas if item.name().lower() == lemma.replace(" ", "_"))
 
 
-def augmented(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
+def augment(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
     """A copy of each item in which something was replaced, its id marked; the items themselves are not among them.
 
     Capitalised words, most of them names, stay, and so does an option that would come to equal another.
@@ -49,18 +49,18 @@ def augmented(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     rows = []
     for row in items.iter_rows(named=True):
-        article = _WORD.sub(lambda found: _general(found[0], share, rng), row["article"])
+        article = _WORD.sub(lambda match: _generalise(match[0], share, rng), row["article"])
         options = list(row["options"])
-        for place, option in enumerate(options):
-            new = _general(option, share, rng)
-            if new.lower() not in {other.strip().lower() for other in options}:
-                options[place] = new
+        for position, option in enumerate(options):
+            hypernym = _generalise(option, share, rng)
+            if hypernym.lower() not in {existing.strip().lower() for existing in options}:
+                options[position] = hypernym
         if (article, options) != (row["article"], row["options"]):
             rows.append(row | {"item_id": row["item_id"] + MARK, "article": article, "options": options})
     return pl.DataFrame(rows, schema=items.schema)
 
 
-def _general(word: str, share: float, rng: np.random.Generator) -> str:
+def _generalise(word: str, share: float, rng: np.random.Generator) -> str:
     """A word or, by chance, its hypernym. Chance is asked for each word, so that it does not depend on WordNet."""
-    drawn = rng.random() < share
-    return (drawn and word.islower() and hypernym(word)) or word
+    is_drawn = rng.random() < share
+    return (is_drawn and word.islower() and find_hypernym(word)) or word

@@ -28,8 +28,8 @@ from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.private import make_draft
 from pipeline.training import loop, recipes
-from pipeline.training.batches import by_length, in_order
-from pipeline.training.loop import Fitted
+from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.loop import TrainingResult
 
 FACTS = "undertone.json"  # beside the weights: how they came about
 _TEXTS = 1024  # texts cut in one go
@@ -65,10 +65,10 @@ PROFILES = {
 """For the embedded encoder on a CPU; for a pretrained model of masked words on a GPU."""
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     above_zero, from_zero = {"masked", "held", "learning_rate", "clip"}, {"seed", "tuned_layers"}
-    recipe = recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
     for name in ("masked", "held", "warmup"):
         if getattr(recipe, name) >= 1:
             raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
@@ -77,7 +77,7 @@ def recipe_of(profile: str, **changes: Any) -> Recipe:
 
 def fit(
     texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
-) -> Fitted:
+) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
 
     On a CPU the same texts, recipe and encoder give the same bits.
@@ -85,7 +85,7 @@ def fit(
     Args:
         texts: each counts once, and one without any piece not at all.
         recipe: hyperparameters.
-        source: the encoder, as `models.recam.pretrained_reader.opened` names it.
+        source: the encoder, as `models.recam.pretrained_reader.load_transformer` names it.
         state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
             same model on a CPU.
         device: cpu or cuda.
@@ -95,62 +95,64 @@ def fit(
             another training.
     """
     generator = loop.seed_all(recipe.seed)
-    found = models.opened(source, is_masked=True)
-    pieces = models.pieces(models.pieces_of(found))
-    rows, is_held = _sequences(list(dict.fromkeys(texts)), pieces, recipe)
-    module = found.module
-    if not found.is_headed:
-        _begin_at_unigrams(module, [row for row, held in zip(rows, is_held, strict=True) if not held])
+    transformer = models.load_transformer(source, is_masked=True)
+    pieces = models.make_pieces(models.describe_tokenizer(transformer))
+    rows, is_held = _make_sequences(list(dict.fromkeys(texts)), pieces, recipe)
+    module = transformer.module
+    if not transformer.is_headed:
+        _set_unigram_bias(module, [row for row, is_row_held in zip(rows, is_held, strict=True) if not is_row_held])
     models.freeze(module.base_model, recipe.tuned_layers, recipe.is_embedding_tuned)
     if recipe.is_checkpointed:
         module.activation_checkpointing_enable({"use_reentrant": False})
     training = _Training(module.to(device), recipe, pieces, rows, is_held, generator)
-    judge = loop.Judge(("loss", "cross_entropy", "accuracy", "count"), by="cross_entropy", is_loss=True)
-    made_of = loop.fingerprint((asdict(recipe), found.revision), pl.DataFrame({"text": texts}))
-    outcome = loop.run(training.epoch, training.learner, judge, recipe.epochs, state, made_of)
-    models.into(module, outcome.weights)
+    criterion = loop.Criterion(("loss", "cross_entropy", "accuracy", "count"), best_by="cross_entropy", is_loss=True)
+    training_id = loop.fingerprint((asdict(recipe), transformer.revision), pl.DataFrame({"text": texts}))
+    outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
+    models.load_weights(module, outcome.weights)
     config = {
         **asdict(recipe),
         "kind": "masked_lm",
-        "encoder": found.name,
-        "encoder_revision": found.revision,
-        "architecture": models.architecture(module),
-        "tokenizer": _files(found.tokenizer),
+        "encoder": transformer.name,
+        "encoder_revision": transformer.revision,
+        "architecture": models.describe_architecture(module),
+        "tokenizer": _read_tokenizer_files(transformer.tokenizer),
         "texts": len(set(texts)),
         "pieces": int(sum(map(len, rows))),
         "best_epoch": outcome.best_epoch,
     }
-    return Fitted(models.weights(module), config, outcome.history)
+    return TrainingResult(models.copy_weights(module), config, outcome.history)
 
 
-def _sequences(texts: list[str], pieces: models.Pieces, recipe: Recipe) -> tuple[list[Tensor], npt.NDArray[np.bool_]]:
+def _make_sequences(
+    texts: list[str], pieces: models.Pieces, recipe: Recipe
+) -> tuple[list[Tensor], npt.NDArray[np.bool_]]:
     """Pieces of all texts, in sequences that are about equally long, and whether each is of a text held out."""
-    around = len(pieces.before) + len(pieces.after)
-    if not around < recipe.longest <= pieces.longest:
-        raise BadInput(f"longest should be from {around + 1} to {pieces.longest}; found {recipe.longest}")
-    every = [ids for at in range(0, len(texts), _TEXTS) for ids in pieces.cut(texts[at : at + _TEXTS]) if ids]
-    if len(every) < 2:
-        raise BadInput(f"texts to train on: expected two that are not empty at least, found {len(every)}")
-    drawn = np.random.default_rng(recipe.seed).permutation(len(every))
-    held = set(drawn[: max(1, round(len(every) * recipe.held))].tolist())
-    rows, is_held, room = [], [], recipe.longest - around
-    for at, ids in enumerate(every):
+    special_count = len(pieces.before) + len(pieces.after)
+    if not special_count < recipe.longest <= pieces.longest:
+        raise BadInput(f"longest should be from {special_count + 1} to {pieces.longest}; found {recipe.longest}")
+    texts_ids = [ids for i in range(0, len(texts), _TEXTS) for ids in pieces.tokenize(texts[i : i + _TEXTS]) if ids]
+    if len(texts_ids) < 2:
+        raise BadInput(f"texts to train on: expected two that are not empty at least, found {len(texts_ids)}")
+    order = np.random.default_rng(recipe.seed).permutation(len(texts_ids))
+    held_texts = set(order[: max(1, round(len(texts_ids) * recipe.held))].tolist())
+    rows, is_held, room = [], [], recipe.longest - special_count
+    for i, ids in enumerate(texts_ids):
         for part in np.array_split(np.array(ids, np.int32), math.ceil(len(ids) / room)):
             rows.append(torch.tensor([*pieces.before, *part.tolist(), *pieces.after], dtype=torch.int32))
-            is_held.append(at in held)
+            is_held.append(i in held_texts)
     return rows, np.array(is_held)
 
 
 @torch.no_grad()
-def _begin_at_unigrams(module: Any, rows: list[Tensor]) -> None:
+def _set_unigram_bias(module: Any, rows: list[Tensor]) -> None:
     """The bias of a new head: log probabilities of the pieces, each counted once more."""
     bias = module.get_output_embeddings().bias
     counts = torch.bincount(torch.cat(rows).long(), minlength=len(bias)).double() + 1
     bias.copy_((counts / counts.sum()).log())
 
 
-def masked(
-    ids: Tensor, may_be: Tensor, share: float, mask: int, vocabulary: int, generator: torch.Generator
+def mask_pieces(
+    ids: Tensor, is_allowed: Tensor, share: float, mask: int, vocabulary: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Sequences with pieces to be guessed, and where those are: [n, t] each.
 
@@ -158,39 +160,43 @@ def masked(
 
     Args:
         ids: [n, t].
-        may_be: places that may be drawn, [n, t].
+        is_allowed: places that may be drawn, [n, t].
         share: of them.
         mask: id of the mask.
         vocabulary: number of pieces.
         generator: source of chance.
     """
     chance, kind = (torch.rand(ids.shape, generator=generator) for _ in range(2))
-    drawn = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
-    is_asked = (chance < share) & may_be
-    shown = torch.where(is_asked & (kind < 0.8), torch.full_like(ids, mask), ids)
-    return torch.where(is_asked & (kind >= 0.8) & (kind < 0.9), drawn, shown), is_asked
+    random_ids = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
+    is_target = (chance < share) & is_allowed
+    masked_ids = torch.where(is_target & (kind < 0.8), torch.full_like(ids, mask), ids)
+    return torch.where(is_target & (kind >= 0.8) & (kind < 0.9), random_ids, masked_ids), is_target
 
 
-def optimiser_of(
+def make_optimiser(
     module: nn.Module, learning_rate: float, weight_decay: float, faster: float = 1.0, slow: Any = None
 ) -> torch.optim.Optimizer:
     """AdamW over what learns; biases and norms do not decay, and what is not in `slow` learns so many times faster."""
-    behind = {id(value) for value in slow.parameters()} if slow is not None else set()
+    slow_ids = {id(value) for value in slow.parameters()} if slow is not None else set()
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for value in module.parameters():
         if value.requires_grad:
-            rate = learning_rate * (1.0 if slow is None or id(value) in behind else faster)
+            rate = learning_rate * (1.0 if slow is None or id(value) in slow_ids else faster)
             groups.setdefault((rate, weight_decay if value.ndim > 1 else 0.0), []).append(value)
-    told = [{"params": some, "lr": rate, "full": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
-    return torch.optim.AdamW(told)
+    param_groups = [
+        {"params": params, "lr": rate, "full": rate, "weight_decay": decay} for (rate, decay), params in groups.items()
+    ]
+    return torch.optim.AdamW(param_groups)
 
 
-def paced(optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float, is_falling: bool = True) -> None:
+def set_learning_rate(
+    optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float, is_falling: bool = True
+) -> None:
     """Set the learning rates of a step, from 0: they rise in the first share of all steps, then fall or stay."""
-    rising = max(1, round(steps * warmup))
-    share = (step + 1) / rising if step < rising else 1.0
-    if is_falling and step >= rising:
-        share = (steps - step) / max(1, steps - rising)
+    warmup_steps = max(1, round(steps * warmup))
+    share = (step + 1) / warmup_steps if step < warmup_steps else 1.0
+    if is_falling and step >= warmup_steps:
+        share = (steps - step) / max(1, steps - warmup_steps)
     for group in optimiser.param_groups:
         group["lr"] = group["full"] * share
 
@@ -206,60 +212,63 @@ class _Training:
         self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
         self.learner = loop.Learner(
-            optimiser=optimiser_of(module, recipe.learning_rate, recipe.weight_decay), generator=generator,
-            weights=partial(learnt, module), restore=partial(models.into, module), modules=[module], clip=recipe.clip,
+            optimiser=make_optimiser(module, recipe.learning_rate, recipe.weight_decay), generator=generator,
+            weights=partial(copy_trained_weights, module), restore=partial(models.load_weights, module),
+            modules=[module], clip=recipe.clip,
         )  # fmt: skip
 
     def epoch(self, number: int) -> tuple[float, float, float, int]:
         """Learn from all sequences and be judged: the numbers of the history."""
-        return self._pass(number), *self._judged()
+        return self._run_epoch(number), *self._evaluate()
 
-    def _pass(self, epoch: int) -> float:
+    def _run_epoch(self, epoch: int) -> float:
         """One pass over the training part; the mean cross entropy of a piece."""
         self.module.train()
         total, count = 0.0, 0
-        batches = list(by_length(self.lengths, self.train, self.recipe.batch, self.generator))
-        for number, at in enumerate(batches, (epoch - 1) * len(batches)):
-            said, truth = self._asked(at, self.generator)
+        batches = list(shuffle_batches(self.lengths, self.train, self.recipe.batch, self.generator))
+        for number, rows in enumerate(batches, (epoch - 1) * len(batches)):
+            predicted, truth = self._predict_masked(rows, self.generator)
             if not len(truth):
                 continue
-            paced(self.learner.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
-            loss = loop.descend(cross_entropy(said, truth), self.learner, epoch)
+            set_learning_rate(self.learner.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
+            loss = loop.descend(cross_entropy(predicted, truth), self.learner, epoch)
             total, count = total + loss * len(truth), count + len(truth)
         return total / max(count, 1)
 
-    def _asked(self, at: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _predict_masked(self, rows: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """What the model says of some sequences' masked places, and the pieces that stood there: [m, vocabulary], [m].
 
         What is drawn is drawn on the CPU, so that it is the same on any device.
         """
-        ids = pad_sequence([self.rows[row].long() for row in at], batch_first=True, padding_value=self.pieces.pad)
-        lengths = torch.from_numpy(self.lengths[at]).unsqueeze(1)
+        ids = pad_sequence([self.rows[row].long() for row in rows], batch_first=True, padding_value=self.pieces.pad)
+        lengths = torch.from_numpy(self.lengths[rows]).unsqueeze(1)
         place = torch.arange(ids.shape[1])
-        may_be = (place >= len(self.pieces.before)) & (place < lengths - len(self.pieces.after))
+        is_allowed = (place >= len(self.pieces.before)) & (place < lengths - len(self.pieces.after))
         vocabulary = self.module.config.vocab_size
-        shown, is_asked = masked(ids, may_be, self.recipe.masked, self.pieces.mask, vocabulary, generator)
+        masked_ids, is_target = mask_pieces(
+            ids, is_allowed, self.recipe.masked, self.pieces.mask, vocabulary, generator
+        )
         device = self.module.device
-        is_asked = is_asked.to(device)
+        is_target = is_target.to(device)
         with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=self.recipe.precision == "bfloat16"):
-            is_there = (place < lengths).long().to(device)
-            states = self.module.base_model(input_ids=shown.to(device), attention_mask=is_there).last_hidden_state
-            said = models.logits(self.module, states[is_asked])
-        return said.float(), ids.to(device)[is_asked]
+            is_piece = (place < lengths).long().to(device)
+            states = self.module.base_model(input_ids=masked_ids.to(device), attention_mask=is_piece).last_hidden_state
+            predicted = models.compute_logits(self.module, states[is_target])
+        return predicted.float(), ids.to(device)[is_target]
 
     @torch.no_grad()
-    def _judged(self) -> tuple[float, float, int]:
+    def _evaluate(self) -> tuple[float, float, int]:
         """Cross entropy and accuracy of held-out texts, masked each time in the same places, and their number."""
         self.module.eval()
-        generator, entropy, right, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
-        for rows in in_order(self.lengths, self.held, self.recipe.batch):
-            said, truth = self._asked(rows, generator)
-            entropy += cross_entropy(said, truth, reduction="sum").item()
-            right, count = right + int((said.argmax(dim=1) == truth).sum()), count + len(truth)
-        return entropy / max(count, 1), right / max(count, 1), count
+        generator, entropy, right_count, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
+        for rows in sort_batches(self.lengths, self.held, self.recipe.batch):
+            predicted, truth = self._predict_masked(rows, generator)
+            entropy += cross_entropy(predicted, truth, reduction="sum").item()
+            right_count, count = right_count + int((predicted.argmax(dim=1) == truth).sum()), count + len(truth)
+        return entropy / max(count, 1), right_count / max(count, 1), count
 
 
-def learnt(module: nn.Module) -> dict[str, Tensor]:
+def copy_trained_weights(module: nn.Module) -> dict[str, Tensor]:
     """The weights that learn."""
     return {
         name: value.detach().clone().cpu().contiguous()
@@ -268,14 +277,14 @@ def learnt(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _files(tokenizer: Any) -> dict[str, str]:
+def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:
     """A tokenizer as the files that it is loaded from, all of them JSON or text."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
         return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
 
 
-def write(path: Path, fitted: Fitted) -> None:
+def write(path: Path, result: TrainingResult) -> None:
     """Write a model as a folder that transformers loads (`AutoModelForMaskedLM`), complete or not at all.
 
     Raises:
@@ -283,24 +292,24 @@ def write(path: Path, fitted: Fitted) -> None:
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise BadInput(f"{path}: is there already; choose another folder")
-    module = models.built(fitted.config["architecture"], is_masked=True)
-    models.into(module, fitted.tensors)
+    module = models.build_transformer(result.config["architecture"], is_masked=True)
+    models.load_weights(module, result.tensors)
     draft = make_draft(path.parent)
     try:
         module.save_pretrained(draft)
-        for name, text in fitted.config["tokenizer"].items():
+        for name, text in result.config["tokenizer"].items():
             (draft / name).write_text(text, encoding="utf-8")
-        told = {name: value for name, value in fitted.config.items() if name not in {"tokenizer", "architecture"}}
-        told["history"] = fitted.history.to_dicts()
-        (draft / FACTS).write_text(json.dumps(told, sort_keys=True, indent=1) + "\n", encoding="utf-8")
+        facts = {name: value for name, value in result.config.items() if name not in {"tokenizer", "architecture"}}
+        facts["history"] = result.history.to_dicts()
+        (draft / FACTS).write_text(json.dumps(facts, sort_keys=True, indent=1) + "\n", encoding="utf-8")
         draft.replace(path)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def load(path: Path, device: str = "cpu") -> models.Opened:
+def load(path: Path, device: str = "cpu") -> models.LoadedTransformer:
     """The model of a folder that `write` wrote, with its head, ready to be asked."""
-    found = models.opened(path, is_masked=True)
-    found.module.to(device).eval()
-    return found
+    transformer = models.load_transformer(path, is_masked=True)
+    transformer.module.to(device).eval()
+    return transformer

@@ -5,7 +5,7 @@
     sliding window                `window`, `stride`, `windows`, `windows_by` (Xie et al., 2021a)
     label smoothing               `smoothing` (Xie et al., 2021a)
     weight averaging              `averaged` last epochs (Izmailov et al., 2018)
-    wrong-answer ensemble         `wrong` (Kim and Fung, 2020), see `models.recam.pretrained_reader.ensembled`
+    wrong-answer ensemble         `wrong` (Kim and Fung, 2020), see `models.recam.pretrained_reader.ensemble`
     glosses                       `has_gloss` (Jiang et al., 2021)
     hypernyms                     `hypernyms` (section 4.2), see `training.recam.hypernyms`
 
@@ -33,13 +33,13 @@ from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Pieces, PretrainedReader, Shape
 from pipeline.training import loop, recipes
-from pipeline.training.batches import by_length, in_order
-from pipeline.training.loop import Fitted
+from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import hypernyms, pretrained_reading, readers
-from pipeline.training.recam.masked_lm import learnt, optimiser_of, paced
+from pipeline.training.recam.masked_lm import copy_trained_weights, make_optimiser, set_learning_rate
 from pipeline.training.recam.pretrained_reading import IndexArray, Inputs, Recipe
 
-__all__ = ["PROFILES", "Recipe", "Trained", "answer", "fit", "load", "loss_of", "recipe_of"]
+__all__ = ["PROFILES", "Recipe", "TrainedReader", "answer", "compute_loss", "fit", "load", "make_recipe"]
 
 KIND = "pretrained_reader"
 ROWS = 1024  # items prepared in one go when nothing is learnt
@@ -75,11 +75,11 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 """
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     from_zero = {"averaged", "tuned_layers", "epochs", "seed"}
     above_zero = {"learning_rate", "faster", "clip"}
-    recipe = recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
     for name in ("smoothing", "hypernyms", "warmup"):
         if getattr(recipe, name) >= 1:
             raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
@@ -101,7 +101,7 @@ def fit(
     *,
     glosses: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
-) -> Fitted:
+) -> TrainingResult:
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
 
     On a CPU the same items, recipe and encoder give the same bits.
@@ -111,8 +111,8 @@ def fit(
             only train and validation are read. Without validation items a tenth of the articles is kept for it, all
             items of an article together.
         recipe: hyperparameters; without epochs the encoder is asked as it is.
-        encoder: as `models.recam.pretrained_reader.opened` names it; a folder of `training.recam.masked_lm` is one
-            adapted to the task.
+        encoder: named as for `models.recam.pretrained_reader.load_transformer`; a folder of `training.recam.masked_lm`
+            holds an encoder adapted to the task.
         state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
             same model on a CPU.
         glosses: the words of each option's gloss, the option in small letters; a word without is its own gloss.
@@ -124,41 +124,41 @@ def fit(
         Missing: hypernyms are asked for, and WordNet is not here.
     """
     # the same parts as those of the other readers, so that both can be compared
-    items = readers.parted(items, readers.Recipe(seed=recipe.seed))
+    items = readers.split_items(items, readers.Recipe(seed=recipe.seed))
     if recipe.hypernyms:
-        more = hypernyms.augmented(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
-        items = pl.concat([items, more])
+        augmented = hypernyms.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
+        items = pl.concat([items, augmented])
     generator = loop.seed_all(recipe.seed)
-    opened = models.opened(encoder, is_masked=recipe.style == "masked")
-    pieces_config = models.pieces_of(opened)
-    pieces = models.pieces(pieces_config)
+    transformer = models.load_transformer(encoder, is_masked=recipe.style == "masked")
+    pieces_config = models.describe_tokenizer(transformer)
+    pieces = models.make_pieces(pieces_config)
     pretrained_reading.check_length(recipe, pieces)
     option_glosses = pretrained_reading.gloss_options(items, glosses or {}, recipe)
-    model = _model(opened.module, recipe).to(device)
+    model = _make_model(transformer.module, recipe).to(device)
     if recipe.is_checkpointed:
         model.transformer.activation_checkpointing_enable({"use_reentrant": False})
     is_held = (items["split"] == "validation").to_numpy()
     inputs = pretrained_reading.read(items, recipe, pieces, option_glosses)
     training = _Training(model, recipe, inputs, pieces, np.flatnonzero(~is_held), np.flatnonzero(is_held), generator)
     # the learning rate falls over all epochs, so that their number is part of what the training is made of
-    made_of = loop.fingerprint((asdict(recipe), opened.revision, option_glosses), items)
-    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, made_of)
-    models.into(model, training.mean if recipe.averaged else outcome.weights)
+    training_id = loop.fingerprint((asdict(recipe), transformer.revision, option_glosses), items)
+    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
+    models.load_weights(model, training.mean if recipe.averaged else outcome.weights)
     config = {
         **asdict(recipe),
         "kind": KIND,
-        "encoder": opened.name,
-        "encoder_revision": opened.revision,
-        "architecture": models.architecture(opened.module),
+        "encoder": transformer.name,
+        "encoder_revision": transformer.revision,
+        "architecture": models.describe_architecture(transformer.module),
         "pieces": pieces_config,
         "glosses": option_glosses,
         "best_epoch": None if recipe.averaged else outcome.best_epoch,  # none where several are averaged
-        "averaged_value": training.accuracy() if recipe.averaged else None,
+        "averaged_value": training.measure_accuracy() if recipe.averaged else None,
     }
-    return Fitted(models.weights(model), config, outcome.history)
+    return TrainingResult(models.copy_weights(model), config, outcome.history)
 
 
-def _model(transformer: Any, recipe: Recipe) -> PretrainedReader:
+def _make_model(transformer: Any, recipe: Recipe) -> PretrainedReader:
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         if hasattr(transformer.config, name):
             setattr(transformer.config, name, recipe.dropout)
@@ -182,67 +182,67 @@ class _Training:
         self.train, self.held, self.generator = train, held, generator
         self.mean: dict[str, Tensor] = {}
         self.learner = loop.Learner(
-            optimiser=optimiser_of(
+            optimiser=make_optimiser(
                 model, recipe.learning_rate, recipe.weight_decay, recipe.faster, slow=model.transformer
             ),
-            generator=generator, weights=partial(learnt, model), restore=self._restore,
+            generator=generator, weights=partial(copy_trained_weights, model), restore=self._restore,
             extra=lambda: {f"mean.{name}": value for name, value in self.mean.items()},
         )  # fmt: skip
 
     def epoch(self, number: int) -> tuple[float, float, int]:
         """Learn from all items and be judged: the numbers of the history."""
-        loss, value = self._pass(number), self.accuracy()
+        loss, value = self._run_epoch(number), self.measure_accuracy()
         self._average(number - (self.recipe.epochs - self.recipe.averaged) - 1)
         return value, loss, len(self.held)
 
     def _restore(self, weights: dict[str, Tensor]) -> None:
         self.mean = {name[5:]: weights.pop(name) for name in list(weights) if name.startswith("mean.")}
-        models.into(self.model, weights)
+        models.load_weights(self.model, weights)
 
     @torch.no_grad()
-    def _average(self, seen: int) -> None:
+    def _average(self, epoch_count: int) -> None:
         """Take this epoch's weights into the mean; so many epochs are in it."""
-        if seen == 0 and self.recipe.averaged:
-            self.mean = learnt(self.model)
-        elif seen > 0:
-            now = learnt(self.model)
-            mean = [self.mean[name] for name in now]
+        if epoch_count == 0 and self.recipe.averaged:
+            self.mean = copy_trained_weights(self.model)
+        elif epoch_count > 0:
+            weights = copy_trained_weights(self.model)
+            mean = [self.mean[name] for name in weights]
             average = get_swa_multi_avg_fn()  # type: ignore[no-untyped-call]
-            average(mean, list(now.values()), seen)  # in place
+            average(mean, list(weights.values()), epoch_count)  # in place
 
-    def _pass(self, epoch: int) -> float:
+    def _run_epoch(self, epoch: int) -> float:
         """One pass over the training part; the mean loss of an item."""
         self.model.train()
         total = 0.0
-        batches = list(by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator))
-        for number, at in enumerate(batches, (epoch - 1) * len(batches)):
+        batches = list(shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator))
+        for number, rows in enumerate(batches, (epoch - 1) * len(batches)):
             self.learner.optimiser.zero_grad()
-            for part in np.array_split(at, min(self.recipe.parts, len(at))):
-                loss = self._loss(part) * (len(part) / len(at))
+            for part in np.array_split(rows, min(self.recipe.parts, len(rows))):
+                loss = self._loss(part) * (len(part) / len(rows))
                 loop.check_loss(loss.item(), epoch)
                 loss.backward()  # type: ignore[no-untyped-call]
-                total += loss.item() * len(at)
+                total += loss.item() * len(rows)
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
             steps = len(batches) * self.recipe.epochs
-            paced(self.learner.optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
+            set_learning_rate(self.learner.optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
             self.learner.optimiser.step()
         return total / len(self.train)
 
-    def _loss(self, at: IndexArray) -> Tensor:
-        right, wrong = _scores(self.model, self.inputs, at, self.recipe, self.pieces)
-        truth = self.inputs.truth[torch.from_numpy(at)].to(right.device)
-        return loss_of(right, wrong, truth, self.recipe)
+    def _loss(self, rows: IndexArray) -> Tensor:
+        right, wrong = _score_options(self.model, self.inputs, rows, self.recipe, self.pieces)
+        truth = self.inputs.truth[torch.from_numpy(rows)].to(right.device)
+        return compute_loss(right, wrong, truth, self.recipe)
 
-    def accuracy(self) -> float:
+    def measure_accuracy(self) -> float:
         """The share of right answers on the validation part."""
         is_right = [
-            said.argmax(dim=1) == self.inputs.truth[torch.from_numpy(at)]
-            for at, said in _asked(self.model, self.inputs, self.held, self.recipe, self.pieces)
+            scores.argmax(dim=1) == self.inputs.truth[torch.from_numpy(rows)]
+            for rows, scores in _predict(self.model, self.inputs, self.held, self.recipe, self.pieces)
         ]
         return float(torch.cat(is_right).float().mean())
 
 
-def loss_of(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
+def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
     """What is learnt from: the cross entropy of the right option, and of each option's being wrong.
 
     With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others.
@@ -260,27 +260,27 @@ def loss_of(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) 
     return loss + recipe.wrong * binary_cross_entropy_with_logits(wrong, is_wrong)
 
 
-def _scores(
-    model: PretrainedReader, inputs: Inputs, at: IndexArray, recipe: Recipe, pieces: Pieces
+def _score_options(
+    model: PretrainedReader, inputs: Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
 ) -> tuple[Tensor, Tensor | None]:
     device = next(model.parameters()).device
-    batch = pretrained_reading.make_batch(inputs, at.tolist(), recipe, pieces)
+    batch = pretrained_reading.make_batch(inputs, rows.tolist(), recipe, pieces)
     with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=recipe.precision == "bfloat16"):
-        found: tuple[Tensor, Tensor | None] = model(batch.to(str(device)))
-    return found
+        scores: tuple[Tensor, Tensor | None] = model(batch.to(str(device)))
+    return scores
 
 
 @torch.no_grad()
-def _asked(
+def _predict(
     model: PretrainedReader, inputs: Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
 ) -> Iterator[tuple[IndexArray, Tensor]]:
     """Some rows and the log probabilities of their options [n, 5], until each row had its turn."""
     model.eval()
-    for at in in_order(inputs.lengths(), rows, max(1, recipe.batch // recipe.parts)):
-        yield at, models.ensembled(*_scores(model, inputs, at, recipe, pieces), recipe.wrong).cpu()
+    for batch in sort_batches(inputs.lengths(), rows, max(1, recipe.batch // recipe.parts)):
+        yield batch, models.ensemble(*_score_options(model, inputs, batch, recipe, pieces), recipe.wrong).cpu()
 
 
-class Trained(NamedTuple):
+class TrainedReader(NamedTuple):
     """A reader that can be asked."""
 
     model: PretrainedReader
@@ -289,7 +289,7 @@ class Trained(NamedTuple):
     glosses: dict[str, str]  # of the options it learnt of
 
 
-def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Trained:
+def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """A reader of what `fit` gave or `registry.read` read; the encoder that it was made of is not needed.
 
     Raises:
@@ -298,26 +298,26 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
     if config.get("kind") != KIND:
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not {KIND!r}")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
-    model = _model(models.built(config["architecture"], is_masked=recipe.style == "masked"), recipe)
-    if missing := sorted(set(models.weights(model)) - set(tensors)):
+    model = _make_model(models.build_transformer(config["architecture"], is_masked=recipe.style == "masked"), recipe)
+    if missing := sorted(set(models.copy_weights(model)) - set(tensors)):
         raise BadInput(f"the model lacks the weight {missing[0]!r} and {len(missing) - 1} others")
-    models.into(model, tensors)
-    return Trained(model.eval().to(device), recipe, models.pieces(config["pieces"]), config["glosses"])
+    models.load_weights(model, tensors)
+    return TrainedReader(model.eval().to(device), recipe, models.make_pieces(config["pieces"]), config["glosses"])
 
 
-def answer(trained: Trained, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
+def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
     """Probabilities of the five options of each item: [n, 5].
 
     Args:
-        trained: the reader.
+        reader: the reader.
         items: item_id, article, question, options.
         glosses: of options that are new to the reader.
     """
     out = np.empty((len(items), cloze.OPTIONS), np.float64)
     for start in range(0, len(items), ROWS):
         part = items[start : start + ROWS]
-        told = pretrained_reading.gloss_options(part, glosses or {}, trained.recipe) | trained.glosses
-        inputs = pretrained_reading.read(part, trained.recipe, trained.pieces, told)
-        for at, said in _asked(trained.model, inputs, np.arange(len(part)), trained.recipe, trained.pieces):
-            out[start + at] = said.double().softmax(dim=1).numpy()
+        gloss_of = pretrained_reading.gloss_options(part, glosses or {}, reader.recipe) | reader.glosses
+        inputs = pretrained_reading.read(part, reader.recipe, reader.pieces, gloss_of)
+        for batch, scores in _predict(reader.model, inputs, np.arange(len(part)), reader.recipe, reader.pieces):
+            out[start + batch] = scores.double().softmax(dim=1).numpy()
     return out

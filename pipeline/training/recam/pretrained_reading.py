@@ -34,7 +34,7 @@ class Recipe:
     style: Style = "filled"
     pool: Pool = "option"  # of a filled question, the states that are scored
     masks: Literal["one", "each"] = "one"  # for a placeholder, or for each piece of an option
-    passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `relevant`
+    passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `select_sentences`
     window: int = 160  # pieces of the passage in a sequence
     stride: int = 80  # pieces from a window's beginning to the next one's
     windows: int = 1  # of a passage, at most
@@ -67,7 +67,7 @@ def gloss_options(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], rec
     """The gloss of each option, which is itself where there is none; none at all for a reader that reads none."""
     if not recipe.has_gloss:
         return {}
-    words = sorted({_form(option) for options in items["options"] for option in options})
+    words = sorted({_normalise(option) for options in items["options"] for option in options})
     texts = {word: glosses.get(word) or [word] for word in words}
     return {word: gloss if isinstance(gloss, str) else " ".join(gloss) for word, gloss in texts.items()}
 
@@ -113,47 +113,50 @@ def read(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, glosses: Mapping[s
             raise BadInput(f"item {item}: field 'question' should hold {cloze.PLACEHOLDER}, found {question!r:.60}")
         halves.append((before, after))
     # a blank before an option belongs to it where blanks are parts of pieces
-    before = [ids[-recipe.longest_question :] for ids in pieces.cut([half.rstrip() for half, _ in halves])]
-    after = [ids[: recipe.longest_question] for ids in pieces.cut([half for _, half in halves])]
+    before = [ids[-recipe.longest_question :] for ids in pieces.tokenize([half.rstrip() for half, _ in halves])]
+    after = [ids[: recipe.longest_question] for ids in pieces.tokenize([half for _, half in halves])]
     forms = [
         [(" " if half[-1:].isspace() else "") + option.strip() for option in row]
         for (half, _), row in zip(halves, items["options"], strict=True)
     ]
-    options = _cut({form for row in forms for form in row}, pieces, _OPTION)
-    gloss_pieces = _cut(set(glosses.values()), pieces, recipe.longest_gloss) if recipe.has_gloss else {}
-    sentences = _cut_articles(items["article"].unique().to_list(), pieces)
+    options = _tokenize_texts({form for row in forms for form in row}, pieces, _OPTION)
+    gloss_pieces = _tokenize_texts(set(glosses.values()), pieces, recipe.longest_gloss) if recipe.has_gloss else {}
+    sentences = _tokenize_articles(items["article"].unique().to_list(), pieces)
     room = recipe.window + (recipe.windows - 1) * recipe.stride
     passages = [
-        relevant(sentences[article], left + right, room)
+        select_sentences(sentences[article], question_start + question_end, room)
         if recipe.passage == "relevant"
         else [piece for sentence in sentences[article] for piece in sentence][:room]
-        for article, left, right in zip(items["article"], before, after, strict=True)
+        for article, question_start, question_end in zip(items["article"], before, after, strict=True)
     ]
-    return Inputs(
-        passages, before, after, [[options[form] for form in row] for row in forms],
-        [[gloss_pieces[glosses[_form(option)]] for option in row] for row in items["options"]] if gloss_pieces else [],
-        torch.from_numpy(items["label"].to_numpy().copy()) if "label" in items.columns else torch.zeros(len(items)),
-    )  # fmt: skip
+    option_pieces = [[options[form] for form in row] for row in forms]
+    option_glosses = []
+    if gloss_pieces:
+        option_glosses = [
+            [gloss_pieces[glosses[_normalise(option)]] for option in row] for row in items["options"].to_list()
+        ]
+    truth = torch.from_numpy(items["label"].to_numpy().copy()) if "label" in items.columns else torch.zeros(len(items))
+    return Inputs(passages, before, after, option_pieces, option_glosses, truth)
 
 
-def _form(word: str) -> str:
+def _normalise(word: str) -> str:
     return word.strip().lower()
 
 
-def _cut(texts: set[str], pieces: Pieces, longest: int) -> dict[str, list[int]]:
+def _tokenize_texts(texts: set[str], pieces: Pieces, longest: int) -> dict[str, list[int]]:
     """The first pieces of each text; a text without any is one mask."""
-    every = sorted(texts)
-    return {text: ids[:longest] or [pieces.mask] for text, ids in zip(every, pieces.cut(every), strict=True)}
+    ordered = sorted(texts)
+    return {text: ids[:longest] or [pieces.mask] for text, ids in zip(ordered, pieces.tokenize(ordered), strict=True)}
 
 
-def _cut_articles(articles: list[str], pieces: Pieces) -> dict[str, list[list[int]]]:
+def _tokenize_articles(articles: list[str], pieces: Pieces) -> dict[str, list[list[int]]]:
     """The pieces of each article by sentence."""
-    split = [[part for part in _SENTENCE.split(article) if part.strip()] for article in articles]
-    ids = iter(pieces.cut([part for parts in split for part in parts]))
-    return {article: [next(ids) for _ in parts] for article, parts in zip(articles, split, strict=True)}
+    sentences = [[part for part in _SENTENCE.split(article) if part.strip()] for article in articles]
+    ids = iter(pieces.tokenize([part for parts in sentences for part in parts]))
+    return {article: [next(ids) for _ in parts] for article, parts in zip(articles, sentences, strict=True)}
 
 
-def relevant(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:
+def select_sentences(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:
     """The sentences of a passage that share most with a question, in their order, as many as there is room for.
 
     A sentence counts Σ log(1 + n / df) over the distinct pieces it shares with the question, divided by the square root
@@ -161,70 +164,70 @@ def relevant(sentences: Sequence[Sequence[int]], question: Sequence[int], room: 
     """
     if sum(map(len, sentences)) <= room:
         return [piece for sentence in sentences for piece in sentence]
-    asked = set(question)
-    held = [asked.intersection(sentence) for sentence in sentences]
-    df = Counter(piece for some in held for piece in some)
-    worth = [
-        sum(math.log1p(len(sentences) / df[piece]) for piece in sorted(some)) / math.sqrt(max(len(sentence), 1))
-        for some, sentence in zip(held, sentences, strict=True)
+    question_pieces = set(question)
+    shared = [question_pieces.intersection(sentence) for sentence in sentences]
+    df = Counter(piece for common in shared for piece in common)
+    weights = [
+        sum(math.log1p(len(sentences) / df[piece]) for piece in sorted(common)) / math.sqrt(max(len(sentence), 1))
+        for common, sentence in zip(shared, sentences, strict=True)
     ]
-    chosen: dict[int, int] = {}
-    for at in sorted(range(len(sentences)), key=lambda at: (-worth[at], at)):
+    lengths: dict[int, int] = {}
+    for i in sorted(range(len(sentences)), key=lambda at: (-weights[at], at)):
         if room <= 0:
             break
-        chosen[at] = min(len(sentences[at]), room)
-        room -= chosen[at]
-    return [piece for at in sorted(chosen) for piece in sentences[at][: chosen[at]]]
+        lengths[i] = min(len(sentences[i]), room)
+        room -= lengths[i]
+    return [piece for i in sorted(lengths) for piece in sentences[i][: lengths[i]]]
 
 
-def windows(length: int, recipe: Recipe) -> list[tuple[int, int]]:
+def list_windows(length: int, recipe: Recipe) -> list[tuple[int, int]]:
     """Where the windows of a passage begin and end; the last one ends where it does. Every piece is in one.
 
-    The passage has been cut to what `windows` of them hold.
+    The passage has been cut to what `list_windows` of them hold.
     """
     last = max(length - recipe.window, 0)
     starts = [*range(0, last, recipe.stride), last]
     return [(start, min(start + recipe.window, length)) for start in starts]
 
 
-def make_batch(inputs: Inputs, at: Sequence[int], recipe: Recipe, pieces: Pieces) -> Batch:
+def make_batch(inputs: Inputs, item_rows: Sequence[int], recipe: Recipe, pieces: Pieces) -> Batch:
     """The sequences of some items."""
     rows: list[tuple[list[int], int, int, int, int, list[bool]]] = []
-    for item, row in enumerate(at):
-        for start, end in windows(len(inputs.passages[row]), recipe):
+    for item, row in enumerate(item_rows):
+        for start, end in list_windows(len(inputs.passages[row]), recipe):
             passage = inputs.passages[row][start:end]
-            for stands, gloss, serves in _fillings(inputs, row, recipe, pieces):
-                first = [*pieces.before, *inputs.before[row]]
-                head = [*first, *stands, *inputs.after[row], *gloss, *pieces.between]
-                whole = [*head, *passage, *pieces.after]
-                rows.append((whole, len(head), len(first), len(stands), item, serves))
-    longest = max(len(whole) for whole, *_ in rows)
+            for filling, gloss, is_served in _list_fillings(inputs, row, recipe, pieces):
+                head_start = [*pieces.before, *inputs.before[row]]
+                head = [*head_start, *filling, *inputs.after[row], *gloss, *pieces.between]
+                sequence = [*head, *passage, *pieces.after]
+                rows.append((sequence, len(head), len(head_start), len(filling), item, is_served))
+    longest = max(len(sequence) for sequence, *_ in rows)
     ids = torch.full((len(rows), longest), pieces.pad)
     types = torch.full((len(rows), longest), pieces.types[1])
-    is_there = torch.zeros(len(rows), longest, dtype=torch.bool)
-    for number, (whole, length, *_) in enumerate(rows):
-        ids[number, : len(whole)] = torch.tensor(whole)
+    is_piece = torch.zeros(len(rows), longest, dtype=torch.bool)
+    for number, (sequence, length, *_) in enumerate(rows):
+        ids[number, : len(sequence)] = torch.tensor(sequence)
         types[number, :length] = pieces.types[0]
-        is_there[number, : len(whole)] = True
-    _, _, starts, widths, items, serve = zip(*rows, strict=True)
+        is_piece[number, : len(sequence)] = True
+    _, _, starts, widths, items, served = zip(*rows, strict=True)
     is_masked = recipe.style == "masked"
-    options = [inputs.options[row] for row in at] if is_masked else []
-    glosses = [inputs.glosses[row] for row in at] if is_masked and inputs.glosses else []
+    options = [inputs.options[row] for row in item_rows] if is_masked else []
+    glosses = [inputs.glosses[row] for row in item_rows] if is_masked and inputs.glosses else []
     return Batch(
-        ids, is_there, types, torch.tensor(starts), torch.tensor(widths), torch.tensor(items),
-        torch.tensor(serve), _padded(options), _padded(glosses),
+        ids, is_piece, types, torch.tensor(starts), torch.tensor(widths), torch.tensor(items),
+        torch.tensor(served), _pad_pieces(options), _pad_pieces(glosses),
     )  # fmt: skip
 
 
-def _fillings(
+def _list_fillings(
     inputs: Inputs, row: int, recipe: Recipe, pieces: Pieces
 ) -> Iterator[tuple[list[int], list[int], list[bool]]]:
     """What stands in the placeholder, the gloss behind the question, and the options that it is for."""
     options = inputs.options[row]
     if recipe.style == "filled":
-        for place, option in enumerate(options):
-            gloss = [*pieces.between, *inputs.glosses[row][place]] if inputs.glosses else []
-            yield option, gloss, [other == place for other in range(len(options))]
+        for position, option in enumerate(options):
+            gloss = [*pieces.between, *inputs.glosses[row][position]] if inputs.glosses else []
+            yield option, gloss, [i == position for i in range(len(options))]
     elif recipe.masks == "one":
         yield [pieces.mask], [], [True] * len(options)
     else:
@@ -232,8 +235,8 @@ def _fillings(
             yield [pieces.mask] * count, [], [len(option) == count for option in options]
 
 
-def _padded(rows: list[list[list[int]]]) -> Tensor:
+def _pad_pieces(rows: list[list[list[int]]]) -> Tensor:
     """[n, 5, k], padded with -1."""
-    longest = max((len(one) for row in rows for one in row), default=0)
-    filled = [[one + [-1] * (longest - len(one)) for one in row] for row in rows]
+    longest = max((len(ids) for row in rows for ids in row), default=0)
+    filled = [[ids + [-1] * (longest - len(ids)) for ids in row] for row in rows]
     return torch.tensor(filled, dtype=torch.int64).reshape(len(rows), cloze.OPTIONS if rows else 0, longest)

@@ -22,13 +22,13 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import loop, recipes
-from pipeline.training.batches import by_length
-from pipeline.training.loop import Fitted
+from pipeline.training.batches import shuffle_batches
+from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import reading
-from pipeline.training.recam.answers import Answerer, Floats, Trained, answer, asked, candidates, load
+from pipeline.training.recam.answers import Answerer, Floats, TrainedReader, answer, load, rank_candidates, score_items
 from pipeline.training.recam.reading import Candidates, IndexArray, Inputs, Recipe
 
-__all__ = ["PROFILES", "SMALL", "Recipe", "Trained", "answer", "candidates", "fit", "load", "recipe_of"]
+__all__ = ["PROFILES", "SMALL", "Recipe", "TrainedReader", "answer", "fit", "load", "make_recipe", "rank_candidates"]
 
 PROFILES = {
     "gated": Recipe(),
@@ -45,7 +45,7 @@ side to five scores, which a permutation of the options changes, and its last ve
 SMALL: dict[str, Any] = {
     "dim": 100, "hidden": 48, "longest": 50, "longest_gloss": 20, "learning_rate": 2e-3, "epochs": 6,
 }  # fmt: skip
-"""Changes to a profile for a few thousand items and a CPU: `recipe_of("gated", **SMALL)`.
+"""Changes to a profile for a few thousand items and a CPU: `make_recipe("gated", **SMALL)`.
 
 With glosses `drawn=128` as well: over a vocabulary all of them are read for each batch. Measured over the 1,836 words
 of 6,432 imperceptible targets, of ReCAM's trial and dev pairs and 1,000 of XSum, with vectors of the embedded encoder:
@@ -54,10 +54,12 @@ are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 """
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
+def make_recipe(profile: str, **changes: Any) -> Recipe:
     """A profile with some numbers changed; those that are None stay."""
     above_zero = {"clip", "learning_rate"}
-    return recipes.changed(PROFILES, profile, changes, from_zero={"drawn", "vocabulary", "seed"}, above_zero=above_zero)
+    return recipes.change_profile(
+        PROFILES, profile, changes, from_zero={"drawn", "vocabulary", "seed"}, above_zero=above_zero
+    )
 
 
 def fit(
@@ -69,7 +71,7 @@ def fit(
     glosses: Mapping[str, Sequence[str]] | None = None,
     candidates: Collection[str] = (),
     device: str = "cpu",
-) -> Fitted:
+) -> TrainingResult:
     """Train a reader and keep the epoch with the best accuracy on the validation part.
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
@@ -91,60 +93,64 @@ def fit(
         BadInput: nothing to learn or to choose by, a column or a placeholder is missing, the loss is no number, or
             `state` is of another training.
     """
-    items = parted(items, recipe)
+    items = split_items(items, recipe)
     generator = loop.seed_all(recipe.seed)
-    said = reading.said(items, recipe.over)
-    known = sorted({*map(reading.form, candidates), *(word for row in said for word in row)})
-    number = {word: row for row, word in enumerate(known)}
-    texts = reading.cut(items, recipe)
-    lexicon, table = reading.table([*texts.words, *known], vectors, recipe.dim, 3, generator, recipe.vocabulary)
-    answers = table[lexicon.rows(known)]
-    told = reading.told(known, glosses or {}, recipe)
-    gloss_lexicon, gloss_table = reading.table(
-        {word for gloss in told.values() for word in gloss}, vectors, recipe.dim, 2, generator
+    item_options = reading.list_options(items, recipe.over)
+    words = sorted({*map(reading.normalise, candidates), *(word for row in item_options for word in row)})
+    number_of = {word: row for row, word in enumerate(words)}
+    texts = reading.tokenize(items, recipe)
+    lexicon, table = reading.make_table([*texts.words, *words], vectors, recipe.dim, 3, generator, recipe.vocabulary)
+    answers = table[lexicon.rows(words)]
+    gloss_of = reading.select_glosses(words, glosses or {}, recipe)
+    gloss_lexicon, gloss_table = reading.make_table(
+        {word for gloss in gloss_of.values() for word in gloss}, vectors, recipe.dim, 2, generator
     )
-    of_gloss = [gloss_lexicon.rows(told[word]) for word in known] if told else []
+    gloss_rows = [gloss_lexicon.rows(gloss_of[word]) for word in words] if gloss_of else []
 
-    places = np.array([[number[word] for word in row] for row in said], np.int64)
+    places = np.array([[number_of[word] for word in row] for row in item_options], np.int64)
     is_open = recipe.over == "vocabulary"
     options, truth = (places[:, :0], places[:, 0]) if is_open else (places, items["label"].to_numpy())
-    inputs = reading.inputs(items, texts, lexicon, options, truth)
+    inputs = reading.make_inputs(items, texts, lexicon, options, truth)
     model = Answerer(recipe, table, answers, gloss_table if recipe.has_gloss else None).to(device)
     is_held = (items["split"] == "validation").to_numpy()
-    training = _Training(model, recipe, inputs, np.flatnonzero(~is_held), np.flatnonzero(is_held), of_gloss, generator)
-    facts = (asdict(recipe) | {"epochs": None}, known, told, vectors.words)
-    made_of = loop.fingerprint(facts, vectors.vectors, items)
-    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, made_of)
+    training = _Training(
+        model, recipe, inputs, np.flatnonzero(~is_held), np.flatnonzero(is_held), gloss_rows, generator
+    )
+    facts = (asdict(recipe) | {"epochs": None}, words, gloss_of, vectors.words)
+    training_id = loop.fingerprint(facts, vectors.vectors, items)
+    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
     config = {
         **asdict(recipe),
         "kind": "reader",
         "words": lexicon.words,
-        "candidates": known,
-        "glosses": told,
+        "candidates": words,
+        "glosses": gloss_of,
         "gloss_words": gloss_lexicon.words,
         "best_epoch": outcome.best_epoch,
     }
     frozen = {name: value.detach().cpu() for name, value in model.named_parameters() if not value.requires_grad}
-    return Fitted(outcome.weights | frozen, config, outcome.history)
+    return TrainingResult(outcome.weights | frozen, config, outcome.history)
 
 
-def parted(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
+def split_items(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
     """The items to learn from and to choose the epoch by, split said."""
-    needed = {"item_id", "article", "question"}
-    needed |= {"options", "label"} if recipe.over == "options" or "answer" not in items.columns else {"answer"}
-    if missing := sorted(needed - set(items.columns)):
+    columns = {"item_id", "article", "question"}
+    columns |= {"options", "label"} if recipe.over == "options" or "answer" not in items.columns else {"answer"}
+    if missing := sorted(columns - set(items.columns)):
         raise BadInput(f"items to train on: there is no column {', '.join(missing)}")
-    for name in sorted(needed):
+    for name in sorted(columns):
         if items[name].null_count():
             raise BadInput(f"items to train on: field {name!r} is null in {items[name].null_count()} of {len(items)}")
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))
     if "split" not in items.columns or not (items["split"] == "validation").any():
         groups = items.select(cloze.normalised()).to_series()
-        every = groups.unique().sort()
-        drawn = np.random.default_rng(recipe.seed).permutation(len(every))[: max(1, round(len(every) / 10))]
-        held = groups.is_in(every.gather(drawn).implode())
-        items = items.with_columns(split=pl.when(held).then(pl.lit("validation")).otherwise(pl.lit("train")))
+        articles = groups.unique().sort()
+        validation_rows = np.random.default_rng(recipe.seed).permutation(len(articles))[
+            : max(1, round(len(articles) / 10))
+        ]
+        is_held = groups.is_in(articles.gather(validation_rows).implode())
+        items = items.with_columns(split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")))
     if not (items["split"] == "train").any():
         raise BadInput(f"items to train on: expected two articles at least, found {len(items)} items without")
     return items
@@ -159,9 +165,9 @@ class _Training:
     ) -> None:  # fmt: skip
         self.model, self.recipe, self.inputs, self.generator = model, recipe, inputs, generator
         self.train, self.held, self.glosses = train, held, glosses
-        learnt = [value for value in model.parameters() if value.requires_grad]
-        optimiser = torch.optim.Adam(learnt, lr=recipe.learning_rate)
-        self.learner = loop.learner_of(model, optimiser, generator, recipe.clip)
+        parameters = [value for value in model.parameters() if value.requires_grad]
+        optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate)
+        self.learner = loop.make_learner(model, optimiser, generator, recipe.clip)
 
     @property
     def candidates(self) -> Candidates:
@@ -169,51 +175,51 @@ class _Training:
 
     def epoch(self, number: int) -> tuple[float, float, int]:
         """Learn from all items and be judged: the numbers of the history."""
-        loss, value = self._pass(number), self._accuracy()
+        loss, value = self._run_epoch(number), self._measure_accuracy()
         return value, loss, len(self.held)
 
-    def _pass(self, epoch: int) -> float:
+    def _run_epoch(self, epoch: int) -> float:
         """One pass over the training part; the mean loss of an item, its negative log-likelihood (appendix D)."""
         self.model.train()
         total = 0.0
-        for rows in by_length(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
+        for rows in shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
             total += loop.descend(self._loss(rows), self.learner, epoch) * len(rows)
         return total / len(self.train)
 
-    def _loss(self, at: IndexArray) -> Tensor:
+    def _loss(self, rows: IndexArray) -> Tensor:
         """Of a batch, over each item's options, or over a vocabulary or what is drawn of it."""
-        truth, v = self.inputs.truth[at], self.model.summarised(self.inputs, at)
+        truth, v = self.inputs.truth[rows], self.model.summarise(self.inputs, rows)
         if self.inputs.options.shape[1]:
-            pool, among = np.unique(self.inputs.options[at], return_inverse=True)
-            scores = self._scores(v, pool)
-            scores = scores.gather(1, torch.from_numpy(among).reshape(len(at), -1).to(scores.device))
+            pool, positions = np.unique(self.inputs.options[rows], return_inverse=True)
+            scores = self._score_pool(v, pool)
+            scores = scores.gather(1, torch.from_numpy(positions).reshape(len(rows), -1).to(scores.device))
             return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
         pool = np.arange(len(self.model.answers))
         if self.recipe.drawn:
-            drawn = torch.randperm(len(pool), generator=self.generator)[: self.recipe.drawn].numpy()
-            pool = np.union1d(truth, drawn)
-        scores, right = self._scores(v, pool), torch.from_numpy(np.searchsorted(pool, truth))
+            sample = torch.randperm(len(pool), generator=self.generator)[: self.recipe.drawn].numpy()
+            pool = np.union1d(truth, sample)
+        scores, truth_positions = self._score_pool(v, pool), torch.from_numpy(np.searchsorted(pool, truth))
         # what is in the pool stands for what is not: an answer that comes with many batches is no likelier
-        others = scores - torch.from_numpy(self._chances()[pool]).log().to(scores)
-        is_right = nn.functional.one_hot(right, len(pool)).bool().to(scores.device)
-        return cross_entropy(torch.where(is_right, scores, others), right.to(scores.device))
+        corrected = scores - torch.from_numpy(self._estimate_chances()[pool]).log().to(scores)
+        is_right = nn.functional.one_hot(truth_positions, len(pool)).bool().to(scores.device)
+        return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
 
-    def _scores(self, v: Tensor, pool: IndexArray) -> Tensor:
-        return self.model.scores(v, self.candidates.some(torch.from_numpy(pool)))
+    def _score_pool(self, v: Tensor, pool: IndexArray) -> Tensor:
+        return self.model.score(v, self.candidates.select(torch.from_numpy(pool)))
 
-    def _chances(self) -> Floats:
+    def _estimate_chances(self) -> Floats:
         """Of each candidate, to be scored with an item whose answer it is not: as drawn, or as the answer of another.
 
         With these the sum over the pool is that over the vocabulary, on the mean (Bengio and Senécal, 2008).
         """
         count = len(self.model.answers)
-        drawn = min(self.recipe.drawn or count, count) / count
+        sampled_share = min(self.recipe.drawn or count, count) / count
         share = np.bincount(self.inputs.truth[self.train], minlength=count) / max(len(self.train), 1)
-        return 1 - (1 - drawn) * (1 - share) ** (self.recipe.batch - 1)
+        return 1 - (1 - sampled_share) * (1 - share) ** (self.recipe.batch - 1)
 
-    def _accuracy(self) -> float:
-        found = [
-            scores.argmax(axis=1) == self.inputs.truth[at]
-            for at, scores in asked(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
+    def _measure_accuracy(self) -> float:
+        is_right = [
+            scores.argmax(axis=1) == self.inputs.truth[rows]
+            for rows, scores in score_items(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
         ]
-        return float(np.concatenate(found).mean())
+        return float(np.concatenate(is_right).mean())

@@ -59,29 +59,29 @@ class Texts(NamedTuple):
     words: list[str]
 
 
-def cut(items: pl.DataFrame, recipe: Recipe) -> Texts:
+def tokenize(items: pl.DataFrame, recipe: Recipe) -> Texts:
     """The words of articles and questions, as many as the recipe reads.
 
     Raises:
         BadInput: naming the item whose question has no placeholder.
     """
-    number: dict[str, int] = {}
+    id_of: dict[str, int] = {}
     cut_text = segment.load_tokenizer(recipe.tokenizer).cut
 
     def read(text: str) -> list[int]:
-        return [number.setdefault(word, len(number)) for word in segment.split_words(text, cut_text)]
+        return [id_of.setdefault(word, len(id_of)) for word in segment.split_words(text, cut_text)]
 
     row_of: dict[str, int] = {}
     article_of = [row_of.setdefault(article, len(row_of)) for article in items["article"]]
     articles = [np.array(read(article)[: recipe.longest], np.int32) for article in row_of]
     questions = []
     for item, question in items.select("item_id", "question").iter_rows():
-        before, found, after = question.partition(cloze.PLACEHOLDER)
-        if not found:
+        before, placeholder, after = question.partition(cloze.PLACEHOLDER)
+        if not placeholder:
             raise BadInput(f"item {item}: field 'question' should hold {cloze.PLACEHOLDER}, found {question!r:.60}")
         question_ids = [*read(before)[-recipe.longest :], -1, *read(after)[: recipe.longest]]
         questions.append(np.array(question_ids, np.int32))
-    return Texts(articles, np.array(article_of, np.int64), questions, list(number))
+    return Texts(articles, np.array(article_of, np.int64), questions, list(id_of))
 
 
 class Lexicon:
@@ -99,33 +99,33 @@ class Lexicon:
         return self.place.get(word) or self.place.get(word.lower()) or _UNKNOWN
 
 
-def table(
-    needed: Collection[str], vectors: WordVectors, dim: int, first: int, generator: torch.Generator, commonest: int = 0
+def make_table(
+    words: Collection[str], vectors: WordVectors, dim: int, first: int, generator: torch.Generator, commonest: int = 0
 ) -> tuple[Lexicon, Tensor]:
     """Words that are kept and their vectors, sized so that numbers are about 1.
 
     Before them stand `first` rows: zeros for padding, and drawn ones for what has no vector: unknown words share one.
 
     Args:
-        needed: words that are kept where they have a vector, as they are or in small letters.
+        words: words that are kept where they have a vector, as they are or in small letters.
         vectors: of words.
         dim: numbers of a vector, at most; longer ones keep their principal components.
         first: 3 where a placeholder may stand, else 2.
         generator: source of chance.
         commonest: keep so many of the first vectors as well.
     """
-    forms = {form for word in needed for form in (word, word.lower())}
-    kept = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
-    chosen = torch.from_numpy(vectors.vectors[kept])
-    if dim < chosen.shape[1]:
-        chosen = _principal(chosen, dim)
-    scale = chosen.square().mean().sqrt().clamp(min=1e-12) if kept else torch.tensor(1.0)
-    special = torch.randn(first, chosen.shape[1], generator=generator)
+    forms = {normalise for word in words for normalise in (word, word.lower())}
+    rows = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
+    matrix = torch.from_numpy(vectors.vectors[rows])
+    if dim < matrix.shape[1]:
+        matrix = _reduce(matrix, dim)
+    scale = matrix.square().mean().sqrt().clamp(min=1e-12) if rows else torch.tensor(1.0)
+    special = torch.randn(first, matrix.shape[1], generator=generator)
     special[_PADDING] = 0
-    return Lexicon([vectors.words[row] for row in kept], first), torch.cat([special, chosen / scale])
+    return Lexicon([vectors.words[row] for row in rows], first), torch.cat([special, matrix / scale])
 
 
-def _principal(rows: Tensor, dim: int) -> Tensor:
+def _reduce(rows: Tensor, dim: int) -> Tensor:
     """The first principal components of rows [n, d]: [n, dim]."""
     if not len(rows):
         return rows[:, :dim]
@@ -146,11 +146,11 @@ class Inputs(NamedTuple):
 
     def lengths(self) -> IndexArray:
         """Words of each item's article."""
-        every = np.fromiter(map(len, self.articles), np.int64, len(self.articles))
-        return every[self.article_of]
+        article_lengths = np.fromiter(map(len, self.articles), np.int64, len(self.articles))
+        return article_lengths[self.article_of]
 
 
-def inputs(items: pl.DataFrame, texts: Texts, lexicon: Lexicon, options: IndexArray, truth: IndexArray) -> Inputs:
+def make_inputs(items: pl.DataFrame, texts: Texts, lexicon: Lexicon, options: IndexArray, truth: IndexArray) -> Inputs:
     """What batches of some items are made of; options [n, 5] or [n, 0] and truth [n] as of `Inputs`."""
     rows = torch.cat([lexicon.rows(texts.words), torch.tensor([_PLACEHOLDER])]).int()  # -1 is the last
     empty = torch.tensor([_UNKNOWN], dtype=torch.int32)
@@ -166,24 +166,24 @@ class Candidates(NamedTuple):
     vectors: Tensor  # [m, d]
     glosses: list[Tensor]  # [m] of ids; empty for a reader without
 
-    def some(self, at: Tensor) -> "Candidates":
-        return Candidates(self.vectors[at], [self.glosses[row] for row in at.tolist()] if self.glosses else [])
+    def select(self, rows: Tensor) -> "Candidates":
+        return Candidates(self.vectors[rows], [self.glosses[row] for row in rows.tolist()] if self.glosses else [])
 
 
-def form(word: str) -> str:
+def normalise(word: str) -> str:
     """A candidate as it is known by, whatever its capitals."""
     return word.strip().lower()
 
 
-def said(items: pl.DataFrame, over: Over) -> list[list[str]]:
+def list_options(items: pl.DataFrame, over: Over) -> list[list[str]]:
     """The options of each item, or its answer alone; in small letters."""
     if over == "options":
-        return [[form(option) for option in options] for options in items["options"]]
-    found = items["answer"] if "answer" in items.columns else items.select(cloze.answers()).to_series()
-    return [[form(word)] for word in found]
+        return [[normalise(option) for option in options] for options in items["options"]]
+    answers = items["answer"] if "answer" in items.columns else items.select(cloze.answers()).to_series()
+    return [[normalise(word)] for word in answers]
 
 
-def told(words: Sequence[str], glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, list[str]]:
+def select_glosses(words: Sequence[str], glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, list[str]]:
     """The gloss of each word, which is itself where there is none; none at all for a reader that reads none."""
     if not recipe.has_gloss:
         return {}

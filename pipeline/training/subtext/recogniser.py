@@ -1,8 +1,8 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
 
-Tokens have vectors read from a file, trained on comments at hand (`training.word_vectors`), or of a transformer's last
-layer, frozen. The paper states no hyperparameter; those of the profile `paper` are common ones. Ours begins where a
-linear classifier of n-grams ends (`models.ngrams`): the LSTMs learn what that leaves.
+Token vectors come from a file, from training on the corpus (`training.word_vectors`), or from the frozen last layer of
+a transformer. The paper states no hyperparameters; the profile `paper` has common ones. The profile `undertone` adds
+the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
 """
 
 import math
@@ -24,26 +24,26 @@ from pipeline.models.encoder import Encoder
 from pipeline.models.subtext.recogniser import Shape, Subtext
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import loop, recipes
-from pipeline.training.batches import by_length, in_order
-from pipeline.training.loop import Fitted
+from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext.reading import Floats, IndexArray, Inputs, Reader, Recipe
 
 __all__ = [
     "POSITIVE",
     "PROFILES",
     "Recipe",
-    "Trained",
+    "SubtextModel",
     "decide",
     "fit",
     "load",
+    "make_recipe",
     "predict",
     "probabilities",
-    "recipe_of",
 ]
 
-POSITIVE = "1"  # the class of what contains subtext
-ROWS = 4096  # texts prepared in one go when nothing is learnt
-_CLIP = 5.0  # longest gradient of a member
+POSITIVE = "1"  # the class of texts with subtext
+ROWS = 4096  # texts prepared at a time for prediction
+_CLIP = 5.0  # largest norm of a member's gradient
 _LINEAR = ("rarity", "weights", "bias")
 
 
@@ -64,44 +64,44 @@ PROFILES = {
         epochs=8,
     ),
 }
-"""Algorithm 1 over words, read to the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
+"""Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
 
-def recipe_of(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+def make_recipe(profile: str, **changes: Any) -> Recipe:
+    """Return a profile with the given fields changed; None changes nothing."""
     from_zero = {"vocabulary", "ngrams", "seed"}
-    return recipes.changed(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
-    """Members that see the same vectors, and the vectors of the words."""
+    """The members and the word vectors that they share."""
 
     def __init__(self, shape: Shape, members: int, table: Tensor | None, encoder: Encoder | None, tuned: bool) -> None:
         super().__init__()
         self.classes = shape.classes
         self.members = nn.ModuleList(Subtext(shape) for _ in range(members))
         self.table = None if table is None else nn.Parameter(table, requires_grad=tuned)
-        self._encoder = None if encoder is None else [encoder]  # in a list: it is no part of what is trained or kept
+        self._encoder = None if encoder is None else [encoder]  # a list hides it: it is neither trained nor saved
 
-    def forward(self, inputs: Inputs, at: IndexArray) -> Tensor:
-        """Logits [members, n, classes] of some of the sentences."""
+    def forward(self, inputs: Inputs, positions: IndexArray) -> Tensor:
+        """Return logits [members, n, classes] of the sentences at some positions."""
         pairs = []
-        for rows in (inputs.texts[at], inputs.contexts[at]):
+        for rows in (inputs.texts[positions], inputs.contexts[positions]):
             distinct, inverse = np.unique(rows, return_inverse=True)
-            ids, lengths = inputs.padded(distinct)
+            ids, lengths = inputs.pad(distinct)
             pairs.append((self._vectors(ids, inputs.extra)[inverse], lengths[inverse]))
         logits = torch.stack([member(*pairs) for member in self.members])
-        return logits if inputs.said is None else logits + inputs.said[at]
+        return logits if inputs.logits is None else logits + inputs.logits[positions]
 
     def _vectors(self, ids: Tensor, extra: Tensor | None) -> Tensor:
         if self.table is None:
             return self._states(ids)
-        known = len(self.table)
-        found = embedding(ids.clamp(max=known - 1), self.table, padding_idx=0)
-        if extra is not None and (strange := ids >= known).any():
-            means = embedding_bag(extra[ids[strange] - known], self.table, mode="mean", padding_idx=0)
-            found = found.index_put((strange,), means)
-        return found.flatten(2)
+        word_count = len(self.table)
+        vectors = embedding(ids.clamp(max=word_count - 1), self.table, padding_idx=0)
+        if extra is not None and (is_unknown := ids >= word_count).any():
+            means = embedding_bag(extra[ids[is_unknown] - word_count], self.table, mode="mean", padding_idx=0)
+            vectors = vectors.index_put((is_unknown,), means)
+        return vectors.flatten(2)
 
     @torch.no_grad()
     def _states(self, ids: Tensor) -> Tensor:
@@ -113,45 +113,49 @@ class Recogniser(nn.Module):
         return states.float().cpu()
 
 
-def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None) -> Fitted:
+def fit(
+    rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None
+) -> TrainingResult:
     """Train on the `train` split, on a CPU, and keep the epoch with the best macro F1 on `validation` (errata E9).
 
-    Without a validation part the training part decides, and probabilities stay as they come; with one they are
-    calibrated on it by a temperature (Guo et al., 2017). The same rows, recipe and vectors give the same bits on a CPU.
+    The validation part calibrates the probabilities by a temperature (Guo et al., 2017). Without one, the training
+    part chooses the epoch and nothing is calibrated. The same rows, recipe and vectors give the same bits on a CPU.
 
     Args:
         rows: text, context, label, split, as of `examples.subtext.contexts`.
         recipe: hyperparameters.
-        vectors: of words (and characters, where the recipe's units are such); or an encoder, whose pieces are read.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model.
+        vectors: of words (and of characters if the recipe's units are characters), or an encoder for pieces.
+        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
+            model.
 
     Raises:
-        BadInput: fewer than two classes to learn, a label that only the validation part has, or a loss that is no
-            number.
+        BadInput: fewer than two classes in the training part, a label that only the validation part has, or a loss
+            that is not finite.
     """
     encoder = vectors if isinstance(vectors, Encoder) else None
     if (recipe.units == "pieces") != (encoder is not None):
-        raise BadInput("units 'pieces' are those of an encoder, the others have word vectors")
+        raise BadInput("units 'pieces' need an encoder, other units need word vectors")
     if encoder and encoder.module is None:
-        raise BadInput(f"the encoder {encoder.name!r} has no pieces with states; give a transformer or word vectors")
+        raise BadInput(f"the encoder {encoder.name!r} is not a transformer; give a transformer or word vectors")
     parts = {name: rows.filter(pl.col("split") == name) for name in ("train", "validation")}
     classes = sorted(parts["train"]["label"].unique())
     if len(classes) < 2:
-        raise BadInput(f"the training part should hold at least two labels; found {', '.join(classes) or 'no rows'}")
-    if strange := sorted(set(parts["validation"]["label"]) - set(classes)):
-        raise BadInput(f"the label {strange[0]!r} is in the validation part and not in the training part")
+        raise BadInput(f"the training part should have at least two labels; found {', '.join(classes) or 'no rows'}")
+    if unknown_labels := sorted(set(parts["validation"]["label"]) - set(classes)):
+        raise BadInput(f"the label {unknown_labels[0]!r} is in the validation part but not in the training part")
     if parts["validation"].is_empty():
         del parts["validation"]
     generator = loop.seed_all(recipe.seed)
-    words, table = ([], None) if isinstance(vectors, Encoder) else _table(parts["train"], recipe, vectors)
+    words, table = ([], None) if isinstance(vectors, Encoder) else _select_vectors(parts["train"], recipe, vectors)
     reader = Reader(recipe, words, None, encoder)
-    place = {label: number for number, label in enumerate(classes)}
-    truth = {name: np.array([place[label] for label in part["label"]], np.int64) for name, part in parts.items()}
-    unseen = _linear(reader, parts["train"], truth["train"]) if recipe.ngrams else None
+    class_of = {label: number for number, label in enumerate(classes)}
+    truth = {name: np.array([class_of[label] for label in part["label"]], np.int64) for name, part in parts.items()}
+    held_out_logits = _fit_ngrams(reader, parts["train"], truth["train"]) if recipe.ngrams else None
     inputs = {name: reader.read(part["text"].to_list(), part["context"].to_list()) for name, part in parts.items()}
-    inputs["train"].said = unseen
-    model = Recogniser(_shape(recipe, len(classes), table, encoder), recipe.members, table, encoder, recipe.is_tuned)
+    inputs["train"].logits = held_out_logits
+    model = Recogniser(
+        _make_shape(recipe, len(classes), table, encoder), recipe.members, table, encoder, recipe.is_tuned
+    )
     training = _Training(model, recipe, inputs, truth, generator)
     outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state)
     training.learner.restore(outcome.weights)
@@ -168,38 +172,38 @@ def fit(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, stat
         "grams": reader.linear.grams if reader.linear else None,
         "words": words,
         "best_epoch": outcome.best_epoch,
-        "temperature": training.temperature(),
+        "temperature": training.fit_temperature(),
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
     }
-    return Fitted(tensors, config, outcome.history)
+    return TrainingResult(tensors, config, outcome.history)
 
 
-def _table(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors) -> tuple[list[str], Tensor]:
-    """The words that are kept, and their vectors after a row of zeros, sized so that numbers are about 1."""
+def _select_vectors(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors) -> tuple[list[str], Tensor]:
+    """Return the words with vectors, and their vectors after a row of zeros, scaled to a mean square of 1."""
     reader = Reader(recipe, [], None, None)
     texts = [*rows["text"].unique(), *rows["context"].unique()]
-    needed = {word for text in texts for token in reader.tokens(text) for word in token}
+    needed = {word for text in texts for token in reader.tokenize(text) for word in token}
     needed |= {form for word in needed for form in (word.lower(), *word)}
-    kept = [row for row, word in enumerate(vectors.words) if row < recipe.vocabulary or word in needed]
-    chosen = torch.from_numpy(vectors.vectors[kept])
-    scale = chosen.square().mean().sqrt().clamp(min=1e-12) if kept else torch.tensor(1.0)
-    nothing = torch.zeros(1, vectors.vectors.shape[1])
-    return [vectors.words[row] for row in kept], torch.cat([nothing, chosen / scale])
+    kept_rows = [row for row, word in enumerate(vectors.words) if row < recipe.vocabulary or word in needed]
+    matrix = torch.from_numpy(vectors.vectors[kept_rows])
+    scale = matrix.square().mean().sqrt().clamp(min=1e-12) if kept_rows else torch.tensor(1.0)
+    padding = torch.zeros(1, vectors.vectors.shape[1])
+    return [vectors.words[row] for row in kept_rows], torch.cat([padding, matrix / scale])
 
 
-def _linear(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor:
-    """Give the reader a classifier of n-grams; what it says of each row when it does not know it, [n, classes]."""
+def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor:
+    """Fit the reader's classifier of n-grams; return its logits of each row when held out, [n, classes]."""
     recipe = reader.recipe
     contexts = rows["context"] if recipe.has_context else [""] * rows.height
-    reader.linear, unseen = ngrams.fit(
-        rows["text"].to_list(), list(contexts), truth, reader.words_of, least=recipe.ngrams, penalty=recipe.penalty,
+    reader.linear, held_out_logits = ngrams.fit(
+        rows["text"].to_list(), list(contexts), truth, reader.split_words, least=recipe.ngrams, penalty=recipe.penalty,
         is_weighted=recipe.is_weighted, seed=recipe.seed,
     )  # fmt: skip
-    return torch.from_numpy(unseen).float()
+    return torch.from_numpy(held_out_logits).float()
 
 
-def _shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder | None) -> Shape:
+def _make_shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder | None) -> Shape:
     channels = 2 if recipe.units == "characters" else 1
     dim = encoder.last if encoder else channels * (0 if table is None else table.shape[1])
     return Shape(
@@ -209,141 +213,143 @@ def _shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder 
 
 
 class _Training:
-    """A model while it learns, and the rows that it is judged by."""
+    """A model in training, and its training and validation rows."""
 
     def __init__(
         self, model: Recogniser, recipe: Recipe, inputs: dict[str, Inputs], truth: dict[str, IndexArray],
         generator: torch.Generator,
     ) -> None:  # fmt: skip
         self.model, self.recipe, self.inputs, self.truth, self.generator = model, recipe, inputs, truth, generator
-        learnt = [value for value in model.parameters() if value.requires_grad]
-        optimiser = torch.optim.AdamW(learnt, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-        learner = loop.learner_of(model, optimiser, generator, _CLIP)
+        parameters = [value for value in model.parameters() if value.requires_grad]
+        optimiser = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        learner = loop.make_learner(model, optimiser, generator, _CLIP)
         self.learner = replace(learner, modules=list(model.members))
         counts = np.bincount(truth["train"])
         self.weights = torch.from_numpy(counts.sum() / (len(counts) * counts)).float() if recipe.is_weighted else None
-        # who learns as if all classes were as frequent is told afterwards how frequent they are
+        # a model that learns with equal class weights gets the class frequencies back in its predictions
         self.shares = (counts / counts.sum() if recipe.is_weighted else np.full(len(counts), 1 / len(counts))).tolist()
 
     @property
-    def judge(self) -> str:
+    def evaluation_part(self) -> str:
         """The part that chooses the epoch."""
         return "validation" if "validation" in self.inputs else "train"
 
     def epoch(self, number: int) -> tuple[float, float, int]:
-        """Learn from all rows and be judged: the numbers of the history."""
-        loss = self._pass(number)
-        predicted = _probabilities(self.model, self.inputs[self.judge]).argmax(axis=1)
-        return macro_f1(self.truth[self.judge], predicted), loss, len(predicted)
+        """Train an epoch and evaluate it: macro F1, mean loss of a row, rows evaluated."""
+        loss = self._run_epoch(number)
+        part = self.evaluation_part
+        classes = _predict(self.model, self.inputs[part]).argmax(axis=1)
+        return macro_f1(self.truth[part], classes), loss, len(classes)
 
-    def _pass(self, epoch: int) -> float:
-        """One pass over the training part; the mean loss of a row."""
+    def _run_epoch(self, epoch: int) -> float:
         self.model.train()
         inputs, total = self.inputs["train"], 0.0
-        for rows in by_length(inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator):
+        for rows in shuffle_batches(
+            inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator
+        ):
             truth = torch.from_numpy(self.truth["train"][rows])
             losses = [cross_entropy(logits, truth, self.weights) for logits in self.model(inputs, rows)]
             loss = loop.descend(torch.stack(losses).sum(), self.learner, epoch)
             total += loss * len(rows) / self.recipe.members
         return total / len(inputs)
 
-    def temperature(self) -> float:
-        """What log probabilities are divided by so that they fit the validation part best; 1 without one."""
+    def fit_temperature(self) -> float:
+        """Return the temperature with the least loss on the validation part; 1 if there is none."""
         from scipy.optimize import minimize_scalar
 
         if "validation" not in self.inputs:
             return 1.0
-        said, truth = _probabilities(self.model, self.inputs["validation"]), self.truth["validation"]
+        predicted, truth = _predict(self.model, self.inputs["validation"]), self.truth["validation"]
 
         def loss(scale: float) -> float:
-            found = _calibrated(said, math.exp(scale), self.shares)[np.arange(len(truth)), truth]
-            return -float(np.mean(np.log(np.clip(found, 1e-12, 1))))
+            likelihoods = _calibrate(predicted, math.exp(scale), self.shares)[np.arange(len(truth)), truth]
+            return -float(np.mean(np.log(np.clip(likelihoods, 1e-12, 1))))
 
         return round(math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
 
 
 @torch.no_grad()
-def _probabilities(model: Recogniser, inputs: Inputs) -> Floats:
-    """Mean of the members' probabilities, [n, classes]."""
+def _predict(model: Recogniser, inputs: Inputs) -> Floats:
+    """Return the mean of the members' probabilities, [n, classes]."""
     model.eval()
     out = np.empty((len(inputs), model.classes), np.float64)
-    for rows in in_order(inputs.lengths[inputs.texts], np.arange(len(inputs)), 256):
+    for rows in sort_batches(inputs.lengths[inputs.texts], np.arange(len(inputs)), 256):
         out[rows] = model(inputs, rows).double().softmax(dim=2).mean(dim=0).numpy()
     return out
 
 
-class Trained(NamedTuple):
-    """A recogniser that can be asked."""
+class SubtextModel(NamedTuple):
+    """A recogniser ready to predict."""
 
     model: Recogniser
     reader: Reader
     classes: list[str]
     temperature: float
-    shares: list[float]  # of the classes where it learnt as if they were equal; else equal
+    shares: list[float]  # class frequencies if it was trained with equal class weights, else equal shares
 
 
-def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Trained:
-    """A recogniser of what `fit` gave or `registry.read` read.
+def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> SubtextModel:
+    """Load a recogniser from the tensors and configuration of `fit` or `registry.read`.
 
     Args:
-        tensors: its weights, with the words' vectors among them.
+        tensors: its weights and word vectors.
         config: its configuration.
-        encoder: the encoder that it was trained with, where it was trained with one.
+        encoder: the encoder that it was trained with, if any.
 
     Raises:
-        BadInput: it is no recogniser, or the encoder is another one.
+        BadInput: the model is not a recogniser, or was trained with another encoder.
     """
     if config.get("kind") != "subtext":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'subtext'")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
-        raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give that one")
+        raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
     weights = dict(tensors)
     linear = [weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR] if config["grams"] else None
     grams = ngrams.Ngrams(tuple(config["grams"]), *linear) if linear else None
     reader = Reader(recipe, config["words"], grams, encoder)
     table = weights.get("table")
-    shape = _shape(recipe, len(config["classes"]), table, encoder)
+    shape = _make_shape(recipe, len(config["classes"]), table, encoder)
     model = Recogniser(shape, recipe.members, table, encoder, tuned=False)
     model.load_state_dict(weights)
-    return Trained(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
+    return SubtextModel(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
 
 
-def probabilities(trained: Trained, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Calibrated probabilities of the classes: [n, classes]. The context of each text is required (CSD-01).
+def probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
+    """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01).
 
     Raises:
-        ValueError: not as many contexts as texts.
+        ValueError: texts and contexts differ in number.
     """
     if len(texts) != len(contexts):
-        raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: each text should have one, maybe empty")
-    out = np.empty((len(texts), len(trained.classes)), np.float64)
+        raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: expected one context a text, maybe empty")
+    out = np.empty((len(texts), len(model.classes)), np.float64)
     for start in range(0, len(texts), ROWS):
         part = slice(start, start + ROWS)
-        found = _probabilities(trained.model, trained.reader.read(texts[part], contexts[part]))
-        out[part] = _calibrated(found, trained.temperature, trained.shares)
+        raw = _predict(model.model, model.reader.read(texts[part], contexts[part]))
+        out[part] = _calibrate(raw, model.temperature, model.shares)
     return out
 
 
-def _calibrated(probabilities: Floats, temperature: float, shares: Sequence[float]) -> Floats:
+def _calibrate(probabilities: Floats, temperature: float, shares: Sequence[float]) -> Floats:
     tempered = np.clip(probabilities, 1e-12, 1) ** (1 / temperature) * np.array(shares)
     return np.asarray(tempered / tempered.sum(axis=1, keepdims=True), np.float64)
 
 
-def decide(trained: Trained, probabilities: Floats) -> IndexArray:
-    """The class of each row: the likeliest, where it learnt so each measured by how frequent it is; [n].
+def decide(model: SubtextModel, probabilities: Floats) -> IndexArray:
+    """Choose the class of each row, [n]: the one with the largest ratio of probability to class share.
 
-    Macro F1 counts all classes alike; of two that are likely, the rarer one is then the better guess.
+    Macro F1 weights all classes equally, so that the rarer of two likely classes is the better guess.
     """
-    return np.asarray((probabilities / np.array(trained.shares)).argmax(axis=1), np.int64)
+    return np.asarray((probabilities / np.array(model.shares)).argmax(axis=1), np.int64)
 
 
-def predict(trained: Trained, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Probability that each text holds subtext in its context: [n].
+def predict(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
+    """Predict the probability [n] that each text has subtext in its context.
 
     Raises:
-        BadInput: the recogniser was trained on other labels than 1 and 0.
+        BadInput: the recogniser was not trained on the labels 1 and 0.
     """
-    if POSITIVE not in trained.classes:
-        raise BadInput(f"the recogniser knows {', '.join(trained.classes)}, and no class {POSITIVE!r}")
-    return probabilities(trained, texts, contexts)[:, trained.classes.index(POSITIVE)]
+    if POSITIVE not in model.classes:
+        raise BadInput(f"the recogniser has the classes {', '.join(model.classes)}, and no class {POSITIVE!r}")
+    return probabilities(model, texts, contexts)[:, model.classes.index(POSITIVE)]

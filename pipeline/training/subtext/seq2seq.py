@@ -1,4 +1,4 @@
-"""Fine-tuning a sequence-to-sequence model to write what comments mean (CSD-03; the paper names no model)."""
+"""Fine-tuning of a sequence-to-sequence model that writes the meanings of comments (CSD-03; the paper names none)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,54 +9,55 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.subtext.seq2seq import SOURCE, TARGET, Keep, Seq2Seq, sources
+from pipeline.models.subtext.seq2seq import SOURCE, TARGET, Keep, Seq2Seq, encode_texts
 from pipeline.training import loop
 
-_UNSAID = -100  # a label that PyTorch's cross entropy passes over
+_IGNORED = -100  # the label that PyTorch's cross entropy ignores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a model is fitted: AdamW on the cross entropy of the meanings' tokens."""
+    """The hyperparameters of a fit: AdamW on the cross entropy of the meanings' tokens."""
 
-    learning_rate: float = 1e-3  # for a small model of random weights; for a pretrained one about 1e-4
+    learning_rate: float = 1e-3  # for a small model of random weights; about 1e-4 for a pretrained model
     weight_decay: float = 0.01
     clip: float = 1.0  # largest norm of the gradient
     batch: int = 16
     epochs: int = 10
-    source: int = SOURCE  # tokens read and written at most
+    source: int = SOURCE  # longest input and output in tokens
     target: int = TARGET
-    keep: Keep = "end"  # of a long context; "start" of an article's content
+    keep: Keep = "end"  # the part kept of a long context; "start" for an article's content
     seed: int = 42
 
 
 @dataclass(slots=True)
-class Fitted:
-    """A fitted model, its recipe with what came of it, and the epochs' numbers."""
+class TrainingResult:
+    """A fitted model, its recipe with base model and best epoch, and the numbers of the epochs."""
 
     model: Seq2Seq
     recipe: dict[str, Any]
     history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a token)
 
 
-def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None = None) -> Fitted:
+def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
 
-    Without a validation part, the training part decides. The same rows, model, recipe and seed give the same weights.
+    Without a validation part, the training part chooses the epoch. The same rows, model and recipe give the same
+    weights.
 
     Args:
-        rows: text, context (null where there is none), meaning, split (others than train and validation are let be).
+        rows: text, context (null if absent), meaning, split (splits other than train and validation are ignored).
         model: of `models.subtext.seq2seq.load` or `fresh`.
         recipe: hyperparameters.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model. More epochs may be asked for.
+        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
+            model. A later call may set more epochs.
 
     Raises:
-        BadInput: there is nothing to train on, a text or meaning is null, the loss is no number, or `state` is of
+        BadInput: there are no training rows, a text or meaning is null, the loss is not finite, or `state` is of
             other rows or another recipe.
     """
     rows = rows.filter(pl.col("split").is_in(["train", "validation"]))
-    train, held = (rows.filter(pl.col("split") == name) for name in ("train", "validation"))
+    train, validation = (rows.filter(pl.col("split") == name) for name in ("train", "validation"))
     if not train.height:
         raise BadInput("rows of the split 'train': expected at least one, found none")
     for field in ("text", "meaning"):
@@ -65,12 +66,12 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None =
     generator = loop.seed_all(recipe.seed)
     module = model.module
     optimiser = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    learner = loop.learner_of(module, optimiser, generator, recipe.clip)
+    learner = loop.make_learner(module, optimiser, generator, recipe.clip)
 
     def epoch(number: int) -> tuple[float, float]:
         shuffled = train[torch.randperm(train.height, generator=generator).tolist()]
-        train_loss = _pass(shuffled, model, recipe, learner, number)
-        loss = _pass(held if held.height else train, model, recipe)
+        train_loss = _run_epoch(shuffled, model, recipe, learner, number)
+        loss = _run_epoch(validation if validation.height else train, model, recipe)
         loop.check_loss(loss, number)
         return train_loss, loss
 
@@ -80,31 +81,31 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None =
     module.load_state_dict(outcome.weights)
     module.eval()
     base = {"base": model.name, "base_revision": model.revision, "best_epoch": outcome.best_epoch}
-    return Fitted(model, asdict(recipe) | base, outcome.history)
+    return TrainingResult(model, asdict(recipe) | base, outcome.history)
 
 
-def _pass(
+def _run_epoch(
     rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, learner: loop.Learner | None = None, epoch: int = 0
 ) -> float:
-    """Mean loss a token of one pass over the rows, which are learnt from where there is a learner."""
+    """Return the mean loss a token over the rows; train on them if a learner is given."""
     module, total, count = model.module.train(learner is not None), 0.0, 0
     for part in rows.iter_slices(recipe.batch):
-        labels = _labels(model, part["meaning"].to_list(), recipe.target)
-        read = sources(model, part["text"].to_list(), part["context"].to_list(), recipe.source, recipe.keep)
+        labels = _encode_targets(model, part["meaning"].to_list(), recipe.target)
+        batch = encode_texts(model, part["text"].to_list(), part["context"].to_list(), recipe.source, recipe.keep)
         with torch.set_grad_enabled(learner is not None):
-            loss: Tensor = module(**read, labels=labels).loss
+            loss: Tensor = module(**batch, labels=labels).loss
         if learner:
             loop.descend(loss, learner, epoch)
-        size = int((labels != _UNSAID).sum())
+        size = int((labels != _IGNORED).sum())
         total, count = total + loss.item() * size, count + size
     return total / max(count, 1)
 
 
-def _labels(model: Seq2Seq, meanings: list[str], longest: int) -> Tensor:
-    """Token ids [n, ≤ longest] of the meanings, what fills a row up being passed over."""
-    found = model.tokenizer(
+def _encode_targets(model: Seq2Seq, meanings: list[str], longest: int) -> Tensor:
+    """Return the token ids [n, ≤ longest] of the meanings, with padding ignored."""
+    encoded = model.tokenizer(
         text_target=meanings, truncation=True, max_length=longest, padding=True, return_tensors="pt"
     )
-    filled = found["input_ids"].masked_fill(found["attention_mask"] == 0, _UNSAID)
-    labels: Tensor = filled.to(model.device)
+    padded = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, _IGNORED)
+    labels: Tensor = padded.to(model.device)
     return labels

@@ -19,12 +19,12 @@ from pipeline.models.commenting.commenters import (
     Commenter,
     Network,
     Shape,
-    candidates,
-    comment_ids,
+    encode_article,
+    encode_comment,
     generate,
+    generate_candidates,
     load,
-    padded,
-    source_ids,
+    pad_rows,
 )
 from pipeline.models.decoding import Decoding
 
@@ -37,8 +37,14 @@ KINDS = [(unit, flag) for unit in ("lstm", "gru") for flag in (True, False)]
 def config(**changes: Any) -> dict[str, Any]:
     """What a commenter's configuration holds."""
     sizes = {"title_words": 5, "content_words": 6, "comment_words": 4, "embedding": 6, "hidden": 5}
-    said = {"kind": "commenter", "words": WORDS, "source": "title_and_content", "unit": "lstm", "has_attention": True}
-    return {**sizes, **said, **changes}
+    defaults = {
+        "kind": "commenter",
+        "words": WORDS,
+        "source": "title_and_content",
+        "unit": "lstm",
+        "has_attention": True,
+    }
+    return {**sizes, **defaults, **changes}
 
 
 def model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Commenter:
@@ -52,79 +58,87 @@ def model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Com
 
 def test_what_is_read_of_an_article() -> None:
     """Title, </s>, and the beginning of the content where it is read (AAC-21); what is not known is <unk>."""
-    word = {word: at for at, word in enumerate(WORDS)}
-    both, titles = model(), model(source="title")
-    assert source_ids(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
-    assert source_ids(both, ["雨"], ["好", "快"]) == [word["雨"], END, word["好"], UNKNOWN]
-    assert source_ids(both, [], None) == [END]
-    assert source_ids(both, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
-    assert source_ids(both, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # a text holds no marks of ours
+    word = {word: number for number, word in enumerate(WORDS)}
+    both_parts, titles = model(), model(source="title")
+    assert encode_article(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
+    assert encode_article(both_parts, ["雨"], ["好", "快"]) == [word["雨"], END, word["好"], UNKNOWN]
+    assert encode_article(both_parts, [], None) == [END]
+    assert encode_article(both_parts, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
+    assert encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # a text holds no marks of ours
     with pytest.raises(BadInput, match="lists of words; found a text"):
-        source_ids(both, "雨又停了")
+        encode_article(both_parts, "雨又停了")
 
 
 def test_what_is_learnt_of_a_comment() -> None:
     """Its words and its end; of one that is too long the beginning, which is no end (AAC-22)."""
-    word = {word: at for at, word in enumerate(WORDS)}
-    assert comment_ids(model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
-    assert comment_ids(model(), ["真"] * 4) == [word["真"]] * 4 + [END]
-    assert comment_ids(model(), ["真"] * 5) == [word["真"]] * 4
-    assert comment_ids(model(), []) == [END]
+    word = {word: number for number, word in enumerate(WORDS)}
+    assert encode_comment(model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
+    assert encode_comment(model(), ["真"] * 4) == [word["真"]] * 4 + [END]
+    assert encode_comment(model(), ["真"] * 5) == [word["真"]] * 4
+    assert encode_comment(model(), []) == [END]
 
 
 @given(st.lists(st.sampled_from(["甲", "乙", "丙", "丁", *SPECIAL]), max_size=30), st.integers(1, 5))
 def test_the_vocabulary_is_sorted_by_count_then_code(words: list[str], size: int) -> None:
     """It does not depend on the order of texts, holds the special words once and first, and no more than asked for."""
-    found = commenters.vocabulary(Counter(words), size)
-    assert found == commenters.vocabulary(Counter(reversed(words)), size)
-    assert tuple(found[:4]) == SPECIAL
-    assert len(set(found)) == len(found) <= size + 4
+    vocabulary = commenters.build_vocabulary(Counter(words), size)
+    assert vocabulary == commenters.build_vocabulary(Counter(reversed(words)), size)
+    assert tuple(vocabulary[:4]) == SPECIAL
+    assert len(set(vocabulary)) == len(vocabulary) <= size + 4
     counts = Counter(words)
-    order = [(-counts[word], word) for word in found[4:]]
+    order = [(-counts[word], word) for word in vocabulary[4:]]
     assert order == sorted(order)
-    assert all(counts[word] <= -order[-1][0] for word in counts.keys() - set(found))
+    assert all(counts[word] <= -order[-1][0] for word in counts.keys() - set(vocabulary))
 
 
 @pytest.mark.parametrize(("unit", "has_attention"), KINDS)
 @pytest.mark.parametrize("method", ["beam", "sample", "greedy"])
 def test_batches_and_padding_change_nothing(unit: str, has_attention: bool, method: Any) -> None:
     """An article alone, with longer ones beside it, or in another batch, gets the same comments."""
-    one = model(unit, has_attention)
+    commenter = model(unit, has_attention)
     decoding = Decoding(method=method, beams=3, best=1 if method == "greedy" else 3, longest=7)
-    whole = candidates(one, TITLES, CONTENTS, decoding)
+    single_batch = generate_candidates(commenter, TITLES, CONTENTS, decoding)
     for batch in (1, 3):
-        found = candidates(one, TITLES, CONTENTS, decoding, batch)
-        assert [[each.words for each in row] for row in found] == [[each.words for each in row] for row in whole]
-        told, expected = ([each.log_probability for row in rows for each in row] for rows in (found, whole))
-        assert told == pytest.approx(expected, abs=1e-4)
-    later = candidates(one, TITLES[2:], CONTENTS[2:], decoding, first=2)
-    assert [[each.words for each in row] for row in later] == [[each.words for each in row] for row in whole[2:]]
-    assert [each.words for each in generate(one, TITLES, CONTENTS, decoding)] == [row[0].words for row in whole]
+        batches = generate_candidates(commenter, TITLES, CONTENTS, decoding, batch)
+        assert [[comment.words for comment in row] for row in batches] == [
+            [comment.words for comment in row] for row in single_batch
+        ]
+        probabilities, expected = (
+            [comment.log_probability for row in rows for comment in row] for rows in (batches, single_batch)
+        )
+        assert probabilities == pytest.approx(expected, abs=1e-4)
+    later = generate_candidates(commenter, TITLES[2:], CONTENTS[2:], decoding, first=2)
+    assert [[comment.words for comment in row] for row in later] == [
+        [comment.words for comment in row] for row in single_batch[2:]
+    ]
+    assert [comment.words for comment in generate(commenter, TITLES, CONTENTS, decoding)] == [
+        row[0].words for row in single_batch
+    ]
 
 
 @pytest.mark.parametrize(("unit", "has_attention"), KINDS)
 def test_step_by_step_is_all_at_once(unit: str, has_attention: bool) -> None:
     """The log probability that decoding tells is that of the network reading the whole comment, as in training."""
-    one = model(unit, has_attention)
-    ((found,),) = candidates(one, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
-    source = padded([source_ids(one, TITLES[3], CONTENTS[3]), [END] * 12])
-    target = [WORDS.index(word) for word in found.words] + ([END] if len(found.words) < 7 else [])
-    written = padded([[BEGIN, *target[:-1]], [BEGIN] * 9])
+    commenter = model(unit, has_attention)
+    ((comment,),) = generate_candidates(commenter, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
+    source = pad_rows([encode_article(commenter, TITLES[3], CONTENTS[3]), [END] * 12])
+    target = [WORDS.index(word) for word in comment.words] + ([END] if len(comment.words) < 7 else [])
+    inputs = pad_rows([[BEGIN, *target[:-1]], [BEGIN] * 9])
     with torch.no_grad():
-        logs = one.network.out(one.network(source, written)).log_softmax(2)
-    expected = sum(float(logs[0, at, token]) for at, token in enumerate(target))
-    assert found.log_probability == pytest.approx(expected, abs=1e-4)
+        logs = commenter.network.out(commenter.network(source, inputs)).log_softmax(2)
+    expected = sum(float(logs[0, position, token]) for position, token in enumerate(target))
+    assert comment.log_probability == pytest.approx(expected, abs=1e-4)
 
 
 def test_additive_attention_by_hand() -> None:
     """Bahdanau et al. (2014), A.1.2: e = vᵀ tanh(W s + U h), weighed by softmax over the words there are."""
     network = model().network
-    memory, (state, _, context) = network.read(padded([[5, 6, END], [7]]))
+    memory, (state, _, context) = network.read(pad_rows([[5, 6, END], [7]]))
     assert memory.lengths.tolist() == [3, 1]
     energies = torch.stack(
         [
-            network.weigh(torch.tanh(network.ask(state[0]) + network.keys.weight @ memory.states[0, at]))
-            for at in range(3)
+            network.weigh(torch.tanh(network.ask(state[0]) + network.keys.weight @ memory.states[0, step]))
+            for step in range(3)
         ]
     )
     expected = (energies.softmax(dim=0) * memory.states[0]).sum(dim=0)
@@ -136,7 +150,7 @@ def test_without_attention_the_first_state_is_all_that_is_known() -> None:
     """Articles differ in what is written, and the decoder's first state is made of both directions' final states."""
     network = model("lstm", has_attention=False).network
     short, long = [5, 6], [5, 6, 7, 8]
-    memory, (state, cell) = network.read(padded([short, long]))
+    memory, (state, cell) = network.read(pad_rows([short, long]))
     hidden = network.shape.hidden
     final = torch.cat([memory.states[0, 1, :hidden], memory.states[0, 0, hidden:]])
     assert torch.allclose(state[0], network.bridge(final)[:hidden].tanh(), atol=1e-6)
@@ -146,13 +160,13 @@ def test_without_attention_the_first_state_is_all_that_is_known() -> None:
 
 def test_only_words_are_written() -> None:
     """No mark and no <unk> comes out, though the network is far from thinking so."""
-    one = model()
+    commenter = model()
     with torch.no_grad():
-        one.network.out.bias[[PAD, UNKNOWN, BEGIN]] = 50.0
+        commenter.network.out.bias[[PAD, UNKNOWN, BEGIN]] = 50.0
     for method in ("beam", "sample", "greedy"):
-        found = candidates(one, TITLES, CONTENTS, Decoding(method=method, longest=7))  # type: ignore[arg-type]
-        assert all(1 <= len(each.words) <= 7 for row in found for each in row)
-        assert not {word for row in found for each in row for word in each.words} & set(SPECIAL)
+        rows = generate_candidates(commenter, TITLES, CONTENTS, Decoding(method=method, longest=7))  # type: ignore[arg-type]
+        assert all(1 <= len(comment.words) <= 7 for row in rows for comment in row)
+        assert not {word for row in rows for comment in row for word in comment.words} & set(SPECIAL)
 
 
 def test_input_that_does_not_fit() -> None:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import quality
-from pipeline.models.commenting.quality import SURFACE, Design, Scorer, scale_of, scores, seen, weighed
+from pipeline.models.commenting.quality import (
+    SURFACE,
+    Design,
+    Scorer,
+    make_features,
+    measure_scale,
+    scale_features,
+    score_comments,
+)
 from pipeline.models.encoder import Encoder, load
 
 DESIGN = Design(2, 2, 64, "jieba", has_surface=True, has_relation=True, dim=0)
@@ -32,11 +40,18 @@ ROWS = pl.DataFrame(
 
 def scorer(design: Design = DESIGN, encoder: Encoder | None = None, target: str = "grade") -> Scorer:
     """One of random weights, its scale that of the rows above."""
-    features = seen(ROWS, design, _embed(encoder))
+    features = make_features(ROWS, design, _embed(encoder))
     rng = np.random.default_rng(4)
     weights = [rng.normal(size=n) for n in (len(design.grams()) * design.buckets, features.numbers.shape[1])]
     return Scorer(
-        design, scale_of(features), (weights[0], weights[1]), 0.2, (1.0, 5.0), np.linspace(1, 5, 101), encoder, target
+        design,
+        measure_scale(features),
+        (weights[0], weights[1]),
+        0.2,
+        (1.0, 5.0),
+        np.linspace(1, 5, 101),
+        encoder,
+        target,
     )
 
 
@@ -52,15 +67,15 @@ def tiny(tiny_folder: object) -> Encoder:
 
 def test_surface_by_hand() -> None:
     """Lengths as logarithms, bends where they are passed, marks as a share of the characters."""
-    found = pl.DataFrame({"text": ["Oh no! Why? 42…", ""]}).select(**SURFACE).row(0, named=True)
-    assert found["log_characters"] == pytest.approx(math.log(16))
-    assert found["log_characters_over_8"] == pytest.approx(math.log(16 / 9))
-    assert found["log_characters_over_16"] == 0
-    assert found["log_words"] == pytest.approx(math.log(5))
-    assert found["log_sentences"] == pytest.approx(math.log(4))
-    assert found["word_length"] == pytest.approx((2 + 2 + 3 + 2) / 4)
+    surface = pl.DataFrame({"text": ["Oh no! Why? 42…", ""]}).select(**SURFACE).row(0, named=True)
+    assert surface["log_characters"] == pytest.approx(math.log(16))
+    assert surface["log_characters_over_8"] == pytest.approx(math.log(16 / 9))
+    assert surface["log_characters_over_16"] == 0
+    assert surface["log_words"] == pytest.approx(math.log(5))
+    assert surface["log_sentences"] == pytest.approx(math.log(4))
+    assert surface["word_length"] == pytest.approx((2 + 2 + 3 + 2) / 4)
     for name, count in {"questions": 1, "exclamations": 1, "ellipses": 1, "digits": 2, "capitals": 2}.items():
-        assert found[name] == pytest.approx(count / 16), name
+        assert surface[name] == pytest.approx(count / 16), name
 
 
 def test_relation_by_hand() -> None:
@@ -70,11 +85,11 @@ def test_relation_by_hand() -> None:
         "text": ["我 爱 公交", "我 爱 公交", "好"], "title": ["公交 很 快", None, ""],
         "content": ["我 要 公交", "爱", None],
     })  # fmt: skip
-    found = seen(rows, design).numbers
-    assert found[0] == pytest.approx([1 / 3, 2 / 3])
-    assert np.isnan(found[1, 0])
-    assert found[1, 1] == pytest.approx(1 / 3)
-    assert np.isnan(found[2]).all()
+    numbers = make_features(rows, design).numbers
+    assert numbers[0] == pytest.approx([1 / 3, 2 / 3])
+    assert np.isnan(numbers[1, 0])
+    assert numbers[1, 1] == pytest.approx(1 / 3)
+    assert np.isnan(numbers[2]).all()
 
 
 def test_cosines_are_those_of_the_embeddings(tiny: Encoder) -> None:
@@ -82,24 +97,26 @@ def test_cosines_are_those_of_the_embeddings(tiny: Encoder) -> None:
     design = DESIGN._replace(characters=0, words=0, has_surface=False, dim=tiny.dim)
     names = [name for family in design.families().values() for name in family]
     rows = pl.DataFrame({"text": ["good work", "bad soup"], "title": ["good work", "good work"]})
-    features = seen(rows, design, _embed(tiny))
+    features = make_features(rows, design, _embed(tiny))
     assert features.numbers.shape == (2, len(names))
-    one, other = features.numbers[:, names.index("cosine_title")]
+    cosine, other_cosine = features.numbers[:, names.index("cosine_title")]
     vectors = quality.encode(tiny, ["good work", "bad soup"]).astype(float)
-    assert one == pytest.approx(1, abs=1e-6)
-    assert other == pytest.approx(vectors[0] @ vectors[1] / np.prod(np.linalg.norm(vectors, axis=1)), abs=1e-6)
+    assert cosine == pytest.approx(1, abs=1e-6)
+    assert other_cosine == pytest.approx(vectors[0] @ vectors[1] / np.prod(np.linalg.norm(vectors, axis=1)), abs=1e-6)
     assert np.isnan(features.numbers[:, names.index("cosine_content")]).all()
 
 
 def test_families_have_length_one_and_the_surface_ten() -> None:
     """N-grams have length one a kind; numbers a mean square of 1 a family, the surface 100, where they vary."""
-    features = seen(ROWS, DESIGN)
-    grams, numbers = weighed(features, scale_of(features), DESIGN)
+    features = make_features(ROWS, DESIGN)
+    grams, numbers = scale_features(features, measure_scale(features), DESIGN)
     assert grams.shape == (5, 128)
-    lengths = [np.sqrt(grams[:, at].multiply(grams[:, at]).sum(axis=1)) for at in (slice(0, 64), slice(64, 128))]
+    lengths = [
+        np.sqrt(grams[:, columns].multiply(grams[:, columns]).sum(axis=1)) for columns in (slice(0, 64), slice(64, 128))
+    ]
     assert np.asarray(lengths).reshape(2, 5)[:, [0, 1, 2, 4]] == pytest.approx(1)
     width = len(SURFACE)
-    varies = np.isfinite(scale_of(features).spread[:width]).mean()
+    varies = np.isfinite(measure_scale(features).spread[:width]).mean()
     assert (numbers[:, :width] ** 2).sum(axis=1).mean() == pytest.approx(100 * varies, rel=1e-4)
     assert (numbers[2, width:] == 0).all()  # without an article: as the mean
 
@@ -110,52 +127,55 @@ def test_families_have_length_one_and_the_surface_ten() -> None:
 def test_a_score_depends_on_its_comment_alone(tiny: Encoder, has_encoder: bool, data: st.DataObject) -> None:
     """In any order and batch a comment has the same score; without an encoder to the last bit."""
     encoder = tiny if has_encoder else None
-    asked = scorer(DESIGN._replace(dim=tiny.dim if encoder else 0), encoder)
-    whole = scores(asked, ROWS)
+    quality_scorer = scorer(DESIGN._replace(dim=tiny.dim if encoder else 0), encoder)
+    expected = score_comments(quality_scorer, ROWS)
     order = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=9))
-    found = scores(asked, ROWS[order], data.draw(st.integers(1, 5)))
-    assert found == pytest.approx(whole[order], abs=1e-5 if encoder else 0)
+    scores = score_comments(quality_scorer, ROWS[order], data.draw(st.integers(1, 5)))
+    assert scores == pytest.approx(expected[order], abs=1e-5 if encoder else 0)
 
 
 def test_scores_are_within_what_was_learnt_from() -> None:
     """Grades lie between the least and the largest; log(1 + likes) is cut there; no rows have no scores."""
-    asked = scorer()
+    quality_scorer = scorer()
     rows = pl.DataFrame({"text": ["!" * 5000, "？", "涨" * 4000, "<script>{0} %s</script>", "\0"]})
     for target in ("grade", "upvotes"):
-        found = scores(asked._replace(target=target), rows)
-        assert ((found >= 1) & (found <= 5)).all()
-        assert np.isfinite(found).all()
-    assert scores(asked, rows[:0]).shape == (0,)
+        scores = score_comments(quality_scorer._replace(target=target), rows)
+        assert ((scores >= 1) & (scores <= 5)).all()
+        assert np.isfinite(scores).all()
+    assert score_comments(quality_scorer, rows[:0]).shape == (0,)
 
 
 def test_absent_article_columns_are_null_ones(caplog: pytest.LogCaptureFixture) -> None:
     """Without title and content a comment is scored by itself, and that is said."""
     caplog.set_level("INFO", logger="pipeline")
-    alone = scores(scorer(), ROWS.select("text"))
+    alone = score_comments(scorer(), ROWS.select("text"))
     assert "5 of 5 comments have no article" in caplog.text
-    assert (alone == scores(scorer(), ROWS.with_columns(title=None, content=pl.lit("")))).all()
-    assert alone[2] == scores(scorer(), ROWS)[2]
-    assert alone[0] != scores(scorer(), ROWS)[0]
+    assert (alone == score_comments(scorer(), ROWS.with_columns(title=None, content=pl.lit("")))).all()
+    assert alone[2] == score_comments(scorer(), ROWS)[2]
+    assert alone[0] != score_comments(scorer(), ROWS)[0]
 
 
 def test_ranks_by_hand() -> None:
     """Of known scores 1, 2, 2, 4: 2 is above one and ties with two, 0 above none, 9 above all."""
-    asked = scorer()._replace(quantiles=np.array([1.0, 2, 2, 4]))
-    assert quality.ranks(asked, np.array([2.0, 0, 9, 3])).tolist() == [0.5, 0, 1, 0.75]
+    quality_scorer = scorer()._replace(quantiles=np.array([1.0, 2, 2, 4]))
+    assert quality.rank_scores(quality_scorer, np.array([2.0, 0, 9, 3])).tolist() == [0.5, 0, 1, 0.75]
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
-        (lambda: scores(scorer(), pl.DataFrame({"comment": ["a"]})), "'text' of strings, found columns comment"),
-        (lambda: scores(scorer(), pl.DataFrame({"text": [1]})), "of strings, found Int64"),
-        (lambda: scores(scorer(), pl.DataFrame({"text": ["a", "b", None]}), 1), "row 3: field 'text' is null"),
+        (
+            lambda: score_comments(scorer(), pl.DataFrame({"comment": ["a"]})),
+            "'text' of strings, found columns comment",
+        ),
+        (lambda: score_comments(scorer(), pl.DataFrame({"text": [1]})), "of strings, found Int64"),
+        (lambda: score_comments(scorer(), pl.DataFrame({"text": ["a", "b", None]}), 1), "row 3: field 'text' is null"),
         (lambda: quality.load({}, {"kind": "subtext"}), "of kind 'subtext', not 'quality' or 'upvotes'"),
         (lambda: quality.load({"a": torch.zeros(1)}, {"kind": "quality", "encoder": "some", "encoder_revision": "1",
                                                       "encoder_pooling": "model"}), "trained with encoder some"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_scored_is_an_error(call: object, said: str) -> None:
+def test_what_cannot_be_scored_is_an_error(call: object, message: str) -> None:
     """No comments, another model, another encoder: named before anything is scored."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         call()  # type: ignore[operator]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipeline.models.commenting.relevance import Relevance, Shape, numbered, vocabulary
+from pipeline.models.commenting.relevance import Relevance, Shape, build_vocabulary, number_words
 
 WORDS = ["雨", "river", "路", "soup", "salt"]
 SHAPE = Shape(len(WORDS), embedding=6, hidden=12, widths=(1, 2, 4))
@@ -21,22 +21,24 @@ def network() -> Relevance:
     return Relevance(SHAPE).eval()
 
 
-def series(given: list[list[str]]) -> pl.Series:
+def series(lists: list[list[str]]) -> pl.Series:
     """Texts as `numbered` takes them."""
-    return pl.Series(given, dtype=pl.List(pl.String))
+    return pl.Series(lists, dtype=pl.List(pl.String))
 
 
 def pooled(model: Relevance, text: list[str]) -> Tensor:
     """The highest value of each filter, one window after the other, zeros standing after the text."""
     rows = [WORDS.index(word) + 2 if word in WORDS else 1 for word in text or ["?"]]
     vectors = torch.cat([model.embedding.weight[rows], torch.zeros(8, SHAPE.embedding)])
-    found = []
-    for each in model.filters.widths:
-        width = each.kernel_size[0]
-        windows = [vectors[at : at + width] for at in range(len(rows))]
-        values = torch.stack([torch.einsum("ow,fwo->f", window.T, each.weight.transpose(1, 2)) for window in windows])
-        found.append((values + each.bias).amax(dim=0))
-    return torch.cat(found).relu()
+    maxima = []
+    for convolution in model.filters.widths:
+        width = convolution.kernel_size[0]
+        windows = [vectors[start : start + width] for start in range(len(rows))]
+        values = torch.stack(
+            [torch.einsum("ow,fwo->f", window.T, convolution.weight.transpose(1, 2)) for window in windows]
+        )
+        maxima.append((values + convolution.bias).amax(dim=0))
+    return torch.cat(maxima).relu()
 
 
 @settings(max_examples=20)
@@ -44,22 +46,22 @@ def pooled(model: Relevance, text: list[str]) -> Tensor:
 def test_scores_are_the_equation(articles: list[list[str]], comments: list[list[str]]) -> None:
     """conv(x, c) = (M v(x) + u) · v(c) + b of one pair at a time, whatever it was padded and batched with (C.2)."""
     model = network()
-    some = [model.articles(numbered(series(articles), WORDS, 9).padded(np.arange(len(articles)))),
-            model.comments(numbered(series(comments), WORDS, 9).padded(np.arange(len(comments))))]  # fmt: skip
-    found = model.scores(some[0].unsqueeze(1), some[1].unsqueeze(0))
-    assert found.shape == (len(articles), len(comments))
+    encoded = [model.encode_articles(number_words(series(articles), WORDS, 9).pad(np.arange(len(articles)))),
+            model.encode_comments(number_words(series(comments), WORDS, 9).pad(np.arange(len(comments))))]  # fmt: skip
+    scores = model.score(encoded[0].unsqueeze(1), encoded[1].unsqueeze(0))
+    assert scores.shape == (len(articles), len(comments))
     for i, article in enumerate(articles):
         for j, comment in enumerate(comments):
             looked_for = model.look_for.weight @ pooled(model, article) + model.look_for.bias
             expected = looked_for @ pooled(model, comment) + model.bias
-            assert found[i, j].item() == pytest.approx(expected.item(), abs=1e-5)
+            assert scores[i, j].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_padding_is_never_learnt() -> None:
     """All weights have gradients but the vector of padding, which stays at zero."""
     model = network().train()
-    read = numbered(series([["雨", "路"], ["soup", "salt", "?", "river", "雨"]]), WORDS, 9).padded(np.arange(2))
-    model.scores(model.articles(read), model.comments(read)).sum().backward()
+    read = number_words(series([["雨", "路"], ["soup", "salt", "?", "river", "雨"]]), WORDS, 9).pad(np.arange(2))
+    model.score(model.encode_articles(read), model.encode_comments(read)).sum().backward()
     for name, value in model.named_parameters():
         assert value.grad is not None, name
         assert value.grad.any(), name
@@ -69,20 +71,20 @@ def test_padding_is_never_learnt() -> None:
 
 def test_words_are_numbered_by_hand() -> None:
     """0 is padding, 1 every unknown word and an empty text, and of a long text the first words are read."""
-    found = numbered(series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)
-    assert found.rows.tolist() == [4, 1, 2, 1, 1, 5]
-    assert found.starts.tolist() == [0, 3, 4, 6]
-    rows, lengths = found.padded(np.array([2, 0, 1]))
+    texts = number_words(series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)
+    assert texts.rows.tolist() == [4, 1, 2, 1, 1, 5]
+    assert texts.starts.tolist() == [0, 3, 4, 6]
+    rows, lengths = texts.pad(np.array([2, 0, 1]))
     assert rows.tolist() == [[1, 5, 0], [4, 1, 2], [1, 0, 0]]
     assert lengths.tolist() == [2, 3, 1]
-    assert numbered(series([]), WORDS, 3).starts.tolist() == [0]
+    assert number_words(series([]), WORDS, 3).starts.tolist() == [0]
 
 
 def test_the_vocabulary_is_the_most_frequent_words() -> None:
     """Counts are over all texts; of equally frequent words those that sort first are kept."""
     parts = [series([["b", "b", "c"], []]), series([["a", "d", "", "", ""]])]
-    assert vocabulary(parts, 3) == ["b", "a", "c"]
-    assert vocabulary(parts, 30_000) == ["b", "a", "c", "d"]
+    assert build_vocabulary(parts, 3) == ["b", "a", "c"]
+    assert build_vocabulary(parts, 30_000) == ["b", "a", "c", "d"]
 
 
 def test_filters_are_shared_out() -> None:

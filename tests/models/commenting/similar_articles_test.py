@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting.similar_articles import index, nearest, of_tensors
+from pipeline.models.commenting.similar_articles import build_index, find_nearest, load_index
 
 ARTICLES = [
     ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"],
@@ -34,88 +34,88 @@ def test_cosines_are_those_of_scikit_learn() -> None:
     """They are the products of TfidfVectorizer's rows over the same words, written with blanks (AAC-24)."""
     plain = TfidfVectorizer(token_pattern=r"\S+", lowercase=False, norm="l2")
     rows = plain.fit_transform([" ".join(text) for text in ARTICLES])
-    asked = [["河", "涨", "了", "吗"], ["the", "New", "river"], ["new"]]
-    expected = (plain.transform([" ".join(text) for text in asked]) @ rows.T).toarray()
-    found = nearest(index(words(ARTICLES)), words(asked), len(ARTICLES))
-    for row in range(len(asked)):
+    texts = [["河", "涨", "了", "吗"], ["the", "New", "river"], ["new"]]
+    expected = (plain.transform([" ".join(text) for text in texts]) @ rows.T).toarray()
+    nearest = find_nearest(build_index(words(ARTICLES)), words(texts), len(ARTICLES))
+    for row in range(len(texts)):
         by_place = np.zeros(len(ARTICLES))
-        there = found.places[row] >= 0
-        by_place[found.places[row][there]] = found.cosines[row][there]
+        is_neighbour = nearest.places[row] >= 0
+        by_place[nearest.places[row][is_neighbour]] = nearest.cosines[row][is_neighbour]
         assert by_place == pytest.approx(expected[row], abs=1e-6)
 
 
 def test_a_cosine_by_hand() -> None:
     """Of two articles "a b" and "b c": ln(3/2) + 1 is the weight of a, 1 that of b, which both have."""
-    found = nearest(index(words([["a", "b"], ["b", "c"]])), words([["a"], ["b"]]), 2)
+    nearest = find_nearest(build_index(words([["a", "b"], ["b", "c"]])), words([["a"], ["b"]]), 2)
     rare = log(3 / 2) + 1
-    assert found.places.tolist() == [[0, -1], [0, 1]]
-    assert found.cosines[0] == pytest.approx([rare / sqrt(rare**2 + 1), 0])
-    assert found.cosines[1] == pytest.approx([1 / sqrt(rare**2 + 1)] * 2)
+    assert nearest.places.tolist() == [[0, -1], [0, 1]]
+    assert nearest.cosines[0] == pytest.approx([rare / sqrt(rare**2 + 1), 0])
+    assert nearest.cosines[1] == pytest.approx([1 / sqrt(rare**2 + 1)] * 2)
 
 
 @settings(max_examples=50)
 @given(lists, lists, st.integers(1, 9), st.integers(1, 4))
-def test_order_is_that_of_a_plain_sort(known: list[list[str]], asked: list[list[str]], k: int, batch: int) -> None:
+def test_order_is_that_of_a_plain_sort(articles: list[list[str]], texts: list[list[str]], k: int, batch: int) -> None:
     """The highest cosines come first, of equal ones the lower place, and the size of a batch changes nothing."""
-    if not any(known):
+    if not any(articles):
         return
-    indexed = index(words(known))
-    found = nearest(indexed, words(asked), k, batch=batch)
-    every = nearest(indexed, words(asked), len(known))
-    for row in range(len(asked)):
-        pairs = list(zip(-every.cosines[row], every.places[row], strict=True))
-        there = [pair for pair in pairs if pair[1] >= 0]
-        assert there == sorted(there)
-        assert {place for _, place in there} == {
-            place for place, text in enumerate(known) if set(text) & set(asked[row])
+    indexed = build_index(words(articles))
+    nearest = find_nearest(indexed, words(texts), k, batch=batch)
+    complete = find_nearest(indexed, words(texts), len(articles))
+    for row in range(len(texts)):
+        pairs = list(zip(-complete.cosines[row], complete.places[row], strict=True))
+        neighbours = [pair for pair in pairs if pair[1] >= 0]
+        assert neighbours == sorted(neighbours)
+        assert {place for _, place in neighbours} == {
+            place for place, text in enumerate(articles) if set(text) & set(texts[row])
         }
-        expected = [place for _, place in there[:k]]
-        assert found.places[row].tolist() == expected + [-1] * (k - len(expected))
-        assert found.cosines[row].tolist() == [-value for value, _ in there[:k]] + [0.0] * (k - len(expected))
+        expected = [place for _, place in neighbours[:k]]
+        assert nearest.places[row].tolist() == expected + [-1] * (k - len(expected))
+        assert nearest.cosines[row].tolist() == [-value for value, _ in neighbours[:k]] + [0.0] * (k - len(expected))
 
 
 def test_equal_articles_are_ordered_by_place() -> None:
     """The same article, indexed twice, is found twice, the first one first, with a cosine of 1."""
-    found = nearest(index(words(ARTICLES)), words([ARTICLES[5]]), 2)
-    assert found.places.tolist() == [[0, 5]]
-    assert found.cosines[0] == pytest.approx([1, 1])
-    assert found.cosines.max() <= 1
-    many = index(words([["a", "b"], ["a"]] * 2000))
-    assert nearest(many, words([["a"]]), 5).places.tolist() == [[1, 3, 5, 7, 9]]
+    nearest = find_nearest(build_index(words(ARTICLES)), words([ARTICLES[5]]), 2)
+    assert nearest.places.tolist() == [[0, 5]]
+    assert nearest.cosines[0] == pytest.approx([1, 1])
+    assert nearest.cosines.max() <= 1
+    many = build_index(words([["a", "b"], ["a"]] * 2000))
+    assert find_nearest(many, words([["a"]]), 5).places.tolist() == [[1, 3, 5, 7, 9]]
 
 
 def test_an_article_is_not_its_own_neighbour() -> None:
     """The place named in `but` is left out, and the others move up; -1 leaves out none."""
-    indexed, asked = index(words(ARTICLES)), words([ARTICLES[0]] * 2)
-    found = nearest(indexed, asked, 3, but=[0, -1], batch=1)
-    every = nearest(indexed, asked, 4)
-    assert found.places[0].tolist() == every.places[0, 1:].tolist()
-    assert found.places[1].tolist() == every.places[1, :3].tolist()
+    indexed, texts = build_index(words(ARTICLES)), words([ARTICLES[0]] * 2)
+    nearest = find_nearest(indexed, texts, 3, excluded=[0, -1], batch=1)
+    complete = find_nearest(indexed, texts, 4)
+    assert nearest.places[0].tolist() == complete.places[0, 1:].tolist()
+    assert nearest.places[1].tolist() == complete.places[1, :3].tolist()
 
 
 def test_no_word_in_common_is_no_neighbour() -> None:
     """Unknown words, and no words, find nothing; words in another case are others."""
-    found = nearest(index(words(ARTICLES)), words([["海"], [], ["new"]]), 2)
-    assert found.places.tolist() == [[-1, -1]] * 3
-    assert not found.cosines.any()
-    assert nearest(index(words(ARTICLES)), words([]), 2).places.shape == (0, 2)
+    nearest = find_nearest(build_index(words(ARTICLES)), words([["海"], [], ["new"]]), 2)
+    assert nearest.places.tolist() == [[-1, -1]] * 3
+    assert not nearest.cosines.any()
+    assert find_nearest(build_index(words(ARTICLES)), words([]), 2).places.shape == (0, 2)
 
 
 def test_a_kept_index_finds_the_same(tmp_path: Path) -> None:
     """Words and tensors are the whole index."""
-    indexed = index(words(ARTICLES))
+    indexed = build_index(words(ARTICLES))
     save_file(indexed.tensors, tmp_path / "index.safetensors")
-    again = of_tensors(indexed.words, load_file(tmp_path / "index.safetensors"))
-    one, other = (nearest(known, words(ARTICLES), 3) for known in (indexed, again))
-    assert np.array_equal(one.places, other.places)
-    assert np.array_equal(one.cosines, other.cosines)
+    loaded = load_index(indexed.words, load_file(tmp_path / "index.safetensors"))
+    nearest, loaded_nearest = (find_nearest(index, words(ARTICLES), 3) for index in (indexed, loaded))
+    assert np.array_equal(nearest.places, loaded_nearest.places)
+    assert np.array_equal(nearest.cosines, loaded_nearest.cosines)
 
 
 def test_what_cannot_be_asked() -> None:
     """Articles without a word, no neighbours at all, and places for other texts."""
     with pytest.raises(BadInput, match="expected at least one word"):
-        index(words([[], []]))
+        build_index(words([[], []]))
     with pytest.raises(ValueError, match="expected k from 1"):
-        nearest(index(words(ARTICLES)), words([["雨"]]), 0)
+        find_nearest(build_index(words(ARTICLES)), words([["雨"]]), 0)
     with pytest.raises(ValueError, match="a place for each of 1 texts"):
-        nearest(index(words(ARTICLES)), words([["雨"]]), 1, but=[0, 1])
+        find_nearest(build_index(words(ARTICLES)), words([["雨"]]), 1, excluded=[0, 1])

@@ -28,20 +28,20 @@ letters = st.sampled_from("abcdeA")
 corpora = st.lists(st.lists(letters, max_size=8), min_size=1, max_size=8).filter(any)
 
 
-def said(
+def predict(
     model: CountLM, sentences: Sequence[Sequence[str]], asks: Sequence[tuple[int, int]]
 ) -> npt.NDArray[np.float64]:
     """Probabilities [asks, size] in the order of the asks, each answered once."""
     sentence, place = np.array(asks, np.int64).reshape(-1, 2).T
-    found = np.full((len(asks), model.size), np.nan)
+    distributions = np.full((len(asks), model.size), np.nan)
     for rows, logs in model.distributions(sentences, sentence, place):
         assert logs.dtype == torch.float32
-        assert np.isnan(found[rows]).all()
-        found[rows] = logs.double().exp().numpy()
-    return found
+        assert np.isnan(distributions[rows]).all()
+        distributions[rows] = logs.double().exp().numpy()
+    return distributions
 
 
-def every(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+def list_places(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     """All places of sentences, those around them too."""
     return [(row, place) for row, words in enumerate(sentences) for place in range(-1, len(words) + 1)]
 
@@ -49,31 +49,31 @@ def every(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
 def textbook(corpus: Sequence[Sequence[str]], vocabulary: int) -> Callable[[str | None, str | None], dict[str, float]]:
     """Witten and Bell's estimate by dictionaries, written from the formula (Chen and Goodman 1998, section 2.4)."""
     times = Counter(word for words in corpus for word in words)
-    known = sorted(times, key=lambda word: (-times[word], word))[:vocabulary]
-    names = [*known, UNKNOWN]
+    vocabulary_words = sorted(times, key=lambda word: (-times[word], word))[:vocabulary]
+    names = [*vocabulary_words, UNKNOWN]
 
     def name(word: str | None) -> str | None:
-        return word if word in (None, END) or word in known else UNKNOWN
+        return word if word in (None, END) or word in vocabulary_words else UNKNOWN
 
-    seen: dict[object, Counter[str]] = {}
+    contexts: dict[object, Counter[str]] = {}
     for words in corpus:
         full = [END, *(str(name(word)) for word in words), END]
         for before, word, behind in zip(full, full[1:], full[2:], strict=False):
             for context in ("alone", ("left", before), ("right", behind), ("both", before, behind)):
-                seen.setdefault(context, Counter())[word] += 1
+                contexts.setdefault(context, Counter())[word] += 1
 
     def smoothed(context: object, lower: dict[str, float]) -> dict[str, float]:
-        count = seen.get(context, Counter())
+        count = contexts.get(context, Counter())
         total, types = sum(count.values()), len(count)
         return {word: (count[word] + types * lower[word]) / (total + types) for word in names} if total else lower
 
     def estimate(before: str | None, behind: str | None) -> dict[str, float]:
         before, behind = name(before), name(behind)
         alone = smoothed("alone", dict.fromkeys(names, 1 / len(names)))
-        left, right = smoothed(("left", before), alone), smoothed(("right", behind), alone)
+        left_share, right_share = smoothed(("left", before), alone), smoothed(("right", behind), alone)
         if before is None or behind is None:
-            return right if before is None else left
-        mean = {word: (left[word] + right[word]) / 2 for word in names}
+            return right_share if before is None else left_share
+        mean = {word: (left_share[word] + right_share[word]) / 2 for word in names}
         return smoothed(("both", before, behind), mean)
 
     return estimate
@@ -81,14 +81,16 @@ def textbook(corpus: Sequence[Sequence[str]], vocabulary: int) -> Callable[[str 
 
 @settings(max_examples=40)
 @given(corpora, st.lists(st.lists(st.sampled_from("abcdeAxy"), max_size=5), min_size=1, max_size=3), st.integers(1, 7))
-def test_equals_the_textbook(corpus: list[list[str]], asked: list[list[str]], vocabulary: int) -> None:
+def test_equals_the_textbook(corpus: list[list[str]], sentences: list[list[str]], vocabulary: int) -> None:
     """Each distribution is that of the plain dictionaries, around the sentence with one neighbour only."""
     model, estimate = fit(corpus, vocabulary), textbook(corpus, vocabulary)
-    for (row, place), found in zip(every(asked), said(model, asked, every(asked)), strict=True):
-        full = [None, END, *asked[row], END, None]
+    for (row, place), distribution in zip(
+        list_places(sentences), predict(model, sentences, list_places(sentences)), strict=True
+    ):
+        full = [None, END, *sentences[row], END, None]
         expected = estimate(full[place + 1], full[place + 3])
         assert [*expected] == [*model.words, UNKNOWN]
-        assert found == pytest.approx([*expected.values()], abs=1e-6)
+        assert distribution == pytest.approx([*expected.values()], abs=1e-6)
 
 
 def test_by_hand() -> None:
@@ -100,23 +102,23 @@ def test_by_hand() -> None:
     model = fit([["a", "b"], ["a", "c"], ["a", "b"]])
     assert model.words == ["a", "b", "c"]
     lower = (2 + 2 * 11 / 36) / 5
-    assert said(model, [["a", "x"]], [(0, 1)])[0, 1] == pytest.approx((2 + 2 * lower) / 5)
+    assert predict(model, [["a", "x"]], [(0, 1)])[0, 1] == pytest.approx((2 + 2 * lower) / 5)
     assert model.surprisals([["a", "b"]])[0][1] == pytest.approx(-math.log((2 + 2 * lower) / 5))
 
 
 @settings(max_examples=40)
 @given(corpora, st.lists(st.lists(st.sampled_from("abcdeAxy"), max_size=6), min_size=1, max_size=4), st.booleans())
-def test_distributions_are_ones(corpus: list[list[str]], asked: list[list[str]], is_cached: bool) -> None:
+def test_distributions_are_ones(corpus: list[list[str]], sentences: list[list[str]], is_cached: bool) -> None:
     """Every row sums to one and no word is impossible; a word's surprisal is its entry of the row."""
     model = with_cache(fit(corpus, 4), 0.25 if is_cached else 0.0)
-    found = said(model, asked, every(asked))
-    assert found.sum(axis=1) == pytest.approx(np.ones(len(found)), abs=1e-5)
-    assert (found > 0).all()
-    inner = [(row, place) for row, words in enumerate(asked) for place in range(len(words))]
-    number = [model.number.get(asked[row][place], len(model.words)) for row, place in inner]
-    chance = said(model, asked, inner)[np.arange(len(inner)), number]
-    surprisal = model.surprisals(asked)
-    assert [len(each) for each in surprisal] == [len(words) for words in asked]
+    distributions = predict(model, sentences, list_places(sentences))
+    assert distributions.sum(axis=1) == pytest.approx(np.ones(len(distributions)), abs=1e-5)
+    assert (distributions > 0).all()
+    inner = [(row, place) for row, words in enumerate(sentences) for place in range(len(words))]
+    number = [model.number.get(sentences[row][place], len(model.words)) for row, place in inner]
+    chance = predict(model, sentences, inner)[np.arange(len(inner)), number]
+    surprisal = model.surprisals(sentences)
+    assert [len(values) for values in surprisal] == [len(words) for words in sentences]
     assert np.exp(-np.concatenate([np.empty(0), *surprisal])) == pytest.approx(chance, abs=1e-6)
 
 
@@ -126,38 +128,40 @@ def test_the_order_of_sentences_does_not_matter(corpus: list[list[str]], random:
     """Sentences in any order give the same tables, words and signature; another corpus gives another signature."""
     shuffled = list(corpus)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = fit(corpus, 3, is_folded=is_folded), fit(iter(shuffled), 3, is_folded=is_folded)
-    assert (one.words, one.signature) == (other.words, other.signature)
-    assert all(torch.equal(table, other.tensors()[name]) for name, table in one.tensors().items())
-    assert fit([*corpus, ["a"]], 3, is_folded=is_folded).signature != one.signature
+    model, shuffled_model = fit(corpus, 3, is_folded=is_folded), fit(iter(shuffled), 3, is_folded=is_folded)
+    assert (model.words, model.signature) == (shuffled_model.words, shuffled_model.signature)
+    assert all(torch.equal(table, shuffled_model.tensors()[name]) for name, table in model.tensors().items())
+    assert fit([*corpus, ["a"]], 3, is_folded=is_folded).signature != model.signature
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_one_by_one_equals_a_batch(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks together, one at a time, in small batches and with little kept have the same answers to the last digit."""
-    asked = [*CORPUS, ["the", "warm", "hat", "is", "cold"]]
-    model, asks = with_cache(fit(CORPUS, 6), share), every(asked) * 2
-    whole = said(model, asked, asks)
-    assert np.array_equal(whole, np.concatenate([said(model, asked, [ask]) for ask in asks]))
-    assert np.array_equal(whole[: len(asks) // 2], whole[len(asks) // 2 :])
+    sentences = [*CORPUS, ["the", "warm", "hat", "is", "cold"]]
+    model, asks = with_cache(fit(CORPUS, 6), share), list_places(sentences) * 2
+    batch = predict(model, sentences, asks)
+    assert np.array_equal(batch, np.concatenate([predict(model, sentences, [ask]) for ask in asks]))
+    assert np.array_equal(batch[: len(asks) // 2], batch[len(asks) // 2 :])
     monkeypatch.setattr("pipeline.models.ndd.count_lm._ROWS", 3)
-    assert np.array_equal(whole, said(with_cache(model, share), asked, asks))
-    together = np.concatenate(model.surprisals(asked))
-    assert np.array_equal(together, np.concatenate([model.surprisals([words])[0] for words in asked]))
+    assert np.array_equal(batch, predict(with_cache(model, share), sentences, asks))
+    together = np.concatenate(model.surprisals(sentences))
+    assert np.array_equal(together, np.concatenate([model.surprisals([words])[0] for words in sentences]))
     assert model.surprisals([]) == []
-    assert said(model, [], []).shape == (0, model.size)
+    assert predict(model, [], []).shape == (0, model.size)
 
 
 def test_equal_contexts_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands between the same two words is computed once a batch."""
-    made: list[int] = []
-    dense = CountLM._dense
-    monkeypatch.setattr(CountLM, "_dense", lambda self, *sides: made.append(len(sides[0])) or dense(self, *sides))
+    sizes: list[int] = []
+    dense = CountLM._compute_distributions
+    monkeypatch.setattr(
+        CountLM, "_compute_distributions", lambda self, *sides: sizes.append(len(sides[0])) or dense(self, *sides)
+    )
     model = fit(CORPUS)
-    one, other = ["the", "cold", "soup"], ["the", "warm", "soup", "is"]
-    said(model, [one, one, other], [(0, 1), (1, 1), (2, 1)])
-    said(model, [other], [(0, 1), (0, 2)])
-    assert made == [1, 2]
+    sentence, other_sentence = ["the", "cold", "soup"], ["the", "warm", "soup", "is"]
+    predict(model, [sentence, sentence, other_sentence], [(0, 1), (1, 1), (2, 1)])
+    predict(model, [other_sentence], [(0, 1), (0, 2)])
+    assert sizes == [1, 2]
 
 
 def test_the_cache_lets_far_words_count() -> None:
@@ -165,14 +169,14 @@ def test_the_cache_lets_far_words_count() -> None:
     model = with_cache(fit(CORPUS), 0.4)
     far, none = ["hat", "cold", "hat", "is", "x", "warm"], ["again", "cold", "the", "is", "x", "warm"]
     plain, (with_hat, without) = (
-        said(with_cache(model, 0), [far], [(0, 4)])[0],
-        said(model, [far, none], [(0, 4), (1, 4)]),
+        predict(with_cache(model, 0), [far], [(0, 4)])[0],
+        predict(model, [far, none], [(0, 4), (1, 4)]),
     )
     hat = model.number["hat"]
     assert with_hat[hat] == pytest.approx(0.6 * plain[hat] + 0.4 * 2 / 5)
     assert without[hat] == pytest.approx(0.6 * plain[hat])
-    assert said(model, [["hat"]], [(0, 0)]) == pytest.approx(said(with_cache(model, 0), [["hat"]], [(0, 0)]))
-    behind = said(model, [["hat", "soup"]], [(0, 2)])[0]  # all words are others of what stands behind them
+    assert predict(model, [["hat"]], [(0, 0)]) == pytest.approx(predict(with_cache(model, 0), [["hat"]], [(0, 0)]))
+    behind = predict(model, [["hat", "soup"]], [(0, 2)])[0]  # all words are others of what stands behind them
     assert behind[hat] >= 0.4 / 2
     assert model.signature != with_cache(model, 0).signature
 
@@ -180,17 +184,19 @@ def test_the_cache_lets_far_words_count() -> None:
 def test_without_a_cache_only_neighbours_count() -> None:
     """Words further off than the neighbours change nothing."""
     model = fit(CORPUS)
-    one, other = said(model, [["hat", "the", "x", "is"], ["汤", "the", "soup", "is", "warm"]], [(0, 2), (1, 2)])
-    assert np.array_equal(one, other)
+    distribution, other_distribution = predict(
+        model, [["hat", "the", "x", "is"], ["汤", "the", "soup", "is", "warm"]], [(0, 2), (1, 2)]
+    )
+    assert np.array_equal(distribution, other_distribution)
 
 
 def test_words_not_known_are_one() -> None:
     """Beyond the vocabulary and outside the corpus words share the last entry; ties go by code point."""
     model = fit([["b", "a", "c", "c"]], 2)
     assert model.words == ["c", "a"]
-    one, other = model.surprisals([["c", "b"], ["c", "宇"]])
-    assert np.array_equal(one, other)
-    assert said(model, [["c", "b"]], [(0, 1)])[0, -1] == pytest.approx(math.exp(-one[1]))
+    surprisals, other_surprisals = model.surprisals([["c", "b"], ["c", "宇"]])
+    assert np.array_equal(surprisals, other_surprisals)
+    assert predict(model, [["c", "b"]], [(0, 1)])[0, -1] == pytest.approx(math.exp(-surprisals[1]))
     literal = fit([["<unk>", "</s>", "{0}", ""]])
     assert len(set(literal.words)) == 4  # words that look like marks are words
 
@@ -199,7 +205,7 @@ def test_capitals() -> None:
     """Case is kept unless it is folded, then in what is asked as well."""
     assert fit([["Soup", "soup"]]).words == ["Soup", "soup"]
     model = fit([["Soup", "soup"]], is_folded=True)
-    assert len({each.signature for each in (model, fit([["soup", "soup"]]), fit([["hat", "hat"]]))}) == 3
+    assert len({variant.signature for variant in (model, fit([["soup", "soup"]]), fit([["hat", "hat"]]))}) == 3
     assert model.words == ["soup"]
     assert np.array_equal(model.surprisals([["SOUP"]])[0], model.surprisals([["soup"]])[0])
 
@@ -207,28 +213,30 @@ def test_capitals() -> None:
 def test_rare_contexts_are_left_out_over_the_limit() -> None:
     """Neighbours seen once as a pair are pruned and counted; those seen twice stay, and one-sided counts all do."""
     corpus = [["a", "b", "c"], ["a", "d", "c"], ["d", "d"]]
-    whole, small = fit(corpus), fit(corpus, limit=5)
-    assert (whole.pruned, len(whole.both)) == (0, 8)
-    assert (small.pruned, len(small.both)) == (2, 6)
-    assert whole.number["b"] not in small.both[:, :2]
-    assert np.array_equal(whole.left, small.left)
-    assert said(small, corpus, every(corpus)).sum(axis=1) == pytest.approx(1)
+    complete, pruned = fit(corpus), fit(corpus, limit=5)
+    assert (complete.pruned, len(complete.both)) == (0, 8)
+    assert (pruned.pruned, len(pruned.both)) == (2, 6)
+    assert complete.number["b"] not in pruned.both[:, :2]
+    assert np.array_equal(complete.left, pruned.left)
+    assert predict(pruned, corpus, list_places(corpus)).sum(axis=1) == pytest.approx(1)
     none = fit([["a"]], limit=0)
     assert (none.pruned, none.both.shape) == (1, (0, 4))
-    assert said(load(none.tensors(), none.config()), [["a"]], [(0, 0)]) == pytest.approx(said(none, [["a"]], [(0, 0)]))
+    assert predict(load(none.tensors(), none.config()), [["a"]], [(0, 0)]) == pytest.approx(
+        predict(none, [["a"]], [(0, 0)])
+    )
 
 
 def test_kept_and_loaded(tmp_path: Path) -> None:
     """Through safetensors and JSON the same model comes back: answers, signature and options."""
     model = with_cache(fit(CORPUS, 7, is_folded=True, limit=3), 0.2)
-    kept = registry.fetch(tmp_path, registry.keep(tmp_path, model.tensors(), model.config()))
-    again = load(kept.tensors(), kept.config)
-    assert (again.signature, again.pruned, again.cache) == (model.signature, model.pruned, 0.2)
-    assert np.array_equal(said(again, CORPUS, every(CORPUS)), said(model, CORPUS, every(CORPUS)))
+    stored = registry.fetch(tmp_path, registry.add(tmp_path, model.tensors(), model.config()))
+    loaded = load(stored.tensors(), stored.config)
+    assert (loaded.signature, loaded.pruned, loaded.cache) == (model.signature, model.pruned, 0.2)
+    assert np.array_equal(predict(loaded, CORPUS, list_places(CORPUS)), predict(model, CORPUS, list_places(CORPUS)))
 
 
 @pytest.mark.parametrize(
-    ("tensors", "config", "found"),
+    ("tensors", "config", "message"),
     [
         ({}, {"kind": "impscore"}, "no model of kind 'count'.*impscore"),
         ({}, {"words": [1]}, "no model of kind"),
@@ -238,27 +246,27 @@ def test_kept_and_loaded(tmp_path: Path) -> None:
         ({"right": torch.tensor([[0, 0, 0]], dtype=torch.int32)}, {}, "'right': counts below 1"),
     ],
 )
-def test_what_is_no_model(tensors: dict[str, torch.Tensor], config: dict[str, object], found: str) -> None:
+def test_what_is_no_model(tensors: dict[str, torch.Tensor], config: dict[str, object], message: str) -> None:
     """Another kind, words that are none, tables of another form or with numbers of no word are refused."""
     model = fit([["a", "b"]])
-    with pytest.raises(BadInput, match=found):
+    with pytest.raises(BadInput, match=message):
         load({**model.tensors(), **tensors}, {**model.config(), **config})
 
 
 @pytest.mark.parametrize(
-    ("call", "found"),
+    ("call", "message"),
     [
         (lambda: fit([]), "nothing to count"),
         (lambda: fit([[], []]), "nothing to count"),
         (lambda: fit(CORPUS, 0), "expected 1 to 1,000,000 words, found 0"),
         (lambda: with_cache(fit(CORPUS), 1.0), "a share from 0 to below 1, found 1.0"),
         (lambda: with_cache(fit(CORPUS), -0.1), "found -0.1"),
-        (lambda: cross_entropy(fit(CORPUS), [[]]), "nothing to tell"),
+        (lambda: cross_entropy(fit(CORPUS), [[]]), "nothing to predict"),
     ],
 )
-def test_bad_input(call: Callable[[], object], found: str) -> None:
+def test_bad_input(call: Callable[[], object], message: str) -> None:
     """A corpus without words, a vocabulary of none and a share of all are refused."""
-    with pytest.raises(BadInput, match=found):
+    with pytest.raises(BadInput, match=message):
         call()
 
 
@@ -266,15 +274,15 @@ def test_bad_input(call: Callable[[], object], found: str) -> None:
 def test_a_place_that_is_not_there(place: int) -> None:
     """Asks before -1 or behind n are an error, not another sentence's word."""
     with pytest.raises(ValueError, match=f"ask 1: expected a place from -1 to 2, found {place}"):
-        said(fit(CORPUS), [["the", "soup"], ["the", "hat"]], [(0, 0), (0, place)])
+        predict(fit(CORPUS), [["the", "soup"], ["the", "hat"]], [(0, 0), (0, place)])
 
 
 def test_held_out_words() -> None:
     """Mean surprisal, and how often the likeliest word is the right one: of three it knows and one it does not."""
     model = fit([["the", "soup", "is"]] * 5)
-    found = cross_entropy(model, [["the", "soup", "is"], ["hat"]])
+    message = cross_entropy(model, [["the", "soup", "is"], ["hat"]])
     surprisals = np.concatenate(model.surprisals([["the", "soup", "is"], ["hat"]]))
-    assert found == (pytest.approx(surprisals.mean()), 0.75, 4)
+    assert message == (pytest.approx(surprisals.mean()), 0.75, 4)
 
 
 def test_it_learns_from_text(data: Path) -> None:

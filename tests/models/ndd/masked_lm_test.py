@@ -73,7 +73,7 @@ def model(bert: Path) -> MaskedLM:
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
-def both(request: pytest.FixtureRequest) -> Both:
+def loaded(request: pytest.FixtureRequest) -> Both:
     """Word pieces, and pieces of bytes."""
     from transformers import AutoTokenizer
 
@@ -86,27 +86,27 @@ def asks(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
     return [(row, place) for row, words in enumerate(sentences) for place in range(-1, len(words) + 1)]
 
 
-def said(model: MaskedLM, sentences: Sequence[Sequence[str]], asked: Sequence[tuple[int, int]]) -> Tensor:
+def predict(model: MaskedLM, sentences: Sequence[Sequence[str]], places: Sequence[tuple[int, int]]) -> Tensor:
     """Log probabilities in the order of the asks, each of which is answered once."""
-    found = list(model.distributions(sentences, *np.array(asked, np.int64).T))
-    rows = np.concatenate([rows for rows, _ in found])
-    assert sorted(rows.tolist()) == list(range(len(asked)))
-    return torch.cat([part for _, part in found])[np.argsort(rows)]
+    distributions = list(model.distributions(sentences, *np.array(places, np.int64).T))
+    rows = np.concatenate([rows for rows, _ in distributions])
+    assert sorted(rows.tolist()) == list(range(len(places)))
+    return torch.cat([part for _, part in distributions])[np.argsort(rows)]
 
 
 @torch.no_grad()
 def plainly(model: MaskedLM, ids: Sequence[int]) -> Tensor:
     """What the whole model of transformers says of one sequence, at all places: [t, vocabulary]."""
-    found: Tensor = model.module(input_ids=torch.tensor([[*ids]])).logits[0].log_softmax(1)
-    return found
+    distributions: Tensor = model.module(input_ids=torch.tensor([[*ids]])).logits[0].log_softmax(1)
+    return distributions
 
 
 @contextmanager
-def counted(model: MaskedLM) -> Iterator[list[int]]:
+def count_batches(model: MaskedLM) -> Iterator[list[int]]:
     """The rows of each batch that goes through the encoder meanwhile."""
     rows: list[int] = []
     hook = model.module.base_model.register_forward_pre_hook(
-        lambda _, __, told: rows.append(len(told["input_ids"])), with_kwargs=True
+        lambda _, __, options: rows.append(len(options["input_ids"])), with_kwargs=True
     )
     try:
         yield rows
@@ -116,62 +116,70 @@ def counted(model: MaskedLM) -> Iterator[list[int]]:
 
 def words() -> st.SearchStrategy[list[str]]:
     """Words without blanks or control characters; some hold what tokenizers read together with what is around it."""
-    told = ["[MASK]", "<mask>", "[SEP]</s>", "'s", "n't", "it's", "soup", "天气", "e\u0301", "\u0301", "...", "1st"]
+    kinds = ["[MASK]", "<mask>", "[SEP]</s>", "'s", "n't", "it's", "soup", "天气", "e\u0301", "\u0301", "...", "1st"]
     word = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=8)
-    return st.lists(word | st.sampled_from(told), max_size=8)
+    return st.lists(word | st.sampled_from(kinds), max_size=8)
 
 
 @given(words())
 @example(["[MASK]", "is", "a", "[UNK]", "<mask>"])
 @example(["'s", "'s", "天", "气", "\u0301"])
-def test_pieces_are_those_of_the_joined_words(both: Both, sentence: list[str]) -> None:
+def test_pieces_are_those_of_the_joined_words(loaded: Both, sentence: list[str]) -> None:
     """Words that are cut one by one are the words joined with blanks and cut, and none is a mask (NDD-08)."""
-    pieces, cut = both.model.pieces, both.model.cut(sentence)
-    own = [piece for word, some in zip(sentence, cut, strict=True) if pieces.cut([word])[0] for piece in some]
-    assert own == pieces.cut([" ".join(sentence)])[0]
-    assert pieces.mask not in own
+    pieces, cut = loaded.model.pieces, loaded.model.tokenize(sentence)
+    word_pieces = [
+        piece for word, ids in zip(sentence, cut, strict=True) if pieces.tokenize([word])[0] for piece in ids
+    ]
+    assert word_pieces == pieces.tokenize([" ".join(sentence)])[0]
+    assert pieces.mask not in word_pieces
 
 
-def test_a_word_without_pieces_is_an_unknown_one(both: Both, model: MaskedLM) -> None:
+def test_a_word_without_pieces_is_an_unknown_one(loaded: Both, model: MaskedLM) -> None:
     """So that the places of words hold: an empty one, and where bytes are no pieces a control character."""
-    assert both.model.cut([""]) == [(both.tokenizer.unk_token_id,)]
-    cold, *none, soup = model.cut(["cold", "\u0000", "", "soup"])
-    assert [cold, soup] == model.cut(["cold", "soup"])
+    assert loaded.model.tokenize([""]) == [(loaded.tokenizer.unk_token_id,)]
+    cold, *none, soup = model.tokenize(["cold", "\u0000", "", "soup"])
+    assert [cold, soup] == model.tokenize(["cold", "soup"])
     assert none == [(1,), (1,)]
 
 
-def test_a_word_is_masked_as_in_the_joined_text(both: Both) -> None:
+def test_a_word_is_masked_as_in_the_joined_text(loaded: Both) -> None:
     """Each place of each sentence, by the whole model on the text joined with the mask in the word's place.
 
     Before and behind a sentence nothing is masked (NDD-09).
     """
-    found, asked = said(both.model, SENTENCES, asks(SENTENCES)), asks(SENTENCES)
-    for each, (row, place) in zip(found, asked, strict=True):
-        shown = [both.tokenizer.mask_token if at == place else word for at, word in enumerate(SENTENCES[row])]
-        ids = both.tokenizer(" ".join(shown))["input_ids"]
-        at = 0 if place < 0 else len(ids) - 1 if place == len(shown) else ids.index(both.tokenizer.mask_token_id)
-        assert torch.allclose(each, plainly(both.model, ids)[at], atol=NEAR * 10)
-    assert found.dtype == torch.float32
-    assert torch.allclose(found.exp().sum(1), torch.ones(len(asked)), atol=NEAR)
-    assert found.std(0).max() > 0.1  # no two places say the same
+    distributions, places = predict(loaded.model, SENTENCES, asks(SENTENCES)), asks(SENTENCES)
+    for distribution, (row, place) in zip(distributions, places, strict=True):
+        masked_words = [loaded.tokenizer.mask_token if i == place else word for i, word in enumerate(SENTENCES[row])]
+        ids = loaded.tokenizer(" ".join(masked_words))["input_ids"]
+        i = (
+            0
+            if place < 0
+            else len(ids) - 1
+            if place == len(masked_words)
+            else ids.index(loaded.tokenizer.mask_token_id)
+        )
+        assert torch.allclose(distribution, plainly(loaded.model, ids)[i], atol=NEAR * 10)
+    assert distributions.dtype == torch.float32
+    assert torch.allclose(distributions.exp().sum(1), torch.ones(len(places)), atol=NEAR)
+    assert distributions.std(0).max() > 0.1  # no two places say the same
 
 
 def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedLM) -> None:
     """Batches of 7, of 1 and of all, and the asks in another order, with some twice."""
-    asked = asks(SENTENCES)
-    found = said(model, SENTENCES, asked)
+    places = asks(SENTENCES)
+    distributions = predict(model, SENTENCES, places)
     for batch in (1, 64):
-        assert torch.allclose(said(load(bert, batch=batch), SENTENCES, asked), found, atol=NEAR)
-    order = np.random.default_rng(3).permutation(len(asked)).tolist() * 2
-    assert torch.allclose(said(model, SENTENCES, [asked[at] for at in order]), found[order], atol=NEAR)
+        assert torch.allclose(predict(load(bert, batch=batch), SENTENCES, places), distributions, atol=NEAR)
+    order = np.random.default_rng(3).permutation(len(places)).tolist() * 2
+    assert torch.allclose(predict(model, SENTENCES, [places[i] for i in order]), distributions[order], atol=NEAR)
 
 
 def test_each_ask_is_a_row_of_the_encoder(model: MaskedLM) -> None:
     """So many rows as asks, no more than `batch` at once; a sentence's states are one row (NDD-22)."""
-    asked = asks(SENTENCES)
-    with counted(model) as rows:
-        said(model, SENTENCES, asked)
-        assert sum(rows) == len(asked)
+    places = asks(SENTENCES)
+    with count_batches(model) as rows:
+        predict(model, SENTENCES, places)
+        assert sum(rows) == len(places)
         assert max(rows) == model.batch == 7
         rows.clear()
         pieces = sum(map(len, model.surprisals(SENTENCES)))
@@ -188,7 +196,7 @@ def test_each_ask_is_a_row_of_the_encoder(model: MaskedLM) -> None:
 def test_a_long_sentence_is_cut_to_what_is_around_the_ask(model: MaskedLM) -> None:
     """Of 62 pieces beside [CLS] and [SEP] one is the mask; 30 stand before it and 31 behind where there are so many."""
     sentence = (["the", "a", "is", "of", "to", "in", "it", "we", "he", "she"] * 10)[:100]
-    ids = [piece for own in model.cut(sentence) for piece in own]
+    ids = [piece for word_ids in model.tokenize(sentence) for piece in word_ids]
     assert len(ids) == 100
     assert (model.room, model.pieces.longest) == (62, LENGTH)
     mask = model.pieces.mask
@@ -196,9 +204,9 @@ def test_a_long_sentence_is_cut_to_what_is_around_the_ask(model: MaskedLM) -> No
         -1: (ids[:62], 0), 0: ([mask, *ids[1:62]], 1), 20: ([*ids[:20], mask, *ids[21:62]], 21),
         50: ([*ids[20:50], mask, *ids[51:82]], 31), 99: ([*ids[38:99], mask], 62), 100: (ids[38:], 63),
     }  # fmt: skip
-    found = said(model, [sentence], [(0, place) for place in windows])
-    for each, (window, at) in zip(found, windows.values(), strict=True):
-        assert torch.allclose(each, plainly(model, [2, *window, 3])[at], atol=NEAR * 10)
+    distributions = predict(model, [sentence], [(0, place) for place in windows])
+    for distribution, (window, position) in zip(distributions, windows.values(), strict=True):
+        assert torch.allclose(distribution, plainly(model, [2, *window, 3])[position], atol=NEAR * 10)
     assert len(model.surprisals([sentence])[0]) == 100
     assert dict(model.states([sentence]))[0].shape == (LENGTH, WIDTH)
 
@@ -208,67 +216,65 @@ def test_roberta_reads_two_pieces_less_than_it_has_places(roberta: Path) -> None
     model = load(roberta)
     assert model.pieces.longest == 48
     sentence = ["the", "soup", "is", "cold"] * 20
-    assert said(model, [sentence], asks([sentence])).isfinite().all()
+    assert predict(model, [sentence], asks([sentence])).isfinite().all()
     assert np.isfinite(model.surprisals([sentence])[0]).all()
 
 
 def test_a_mask_for_each_piece(bert: Path, model: MaskedLM) -> None:
     """The distribution is the mean of those at the word's masks; a word longer than is read has as many as fit."""
-    whole = load(bert, masks="pieces", batch=3)
+    model_by_pieces = load(bert, masks="pieces", batch=3)
     sentence = ["it", "is", "unusually", "cold", "z" * 99]
-    cut = whole.cut(sentence)
+    cut = model_by_pieces.tokenize(sentence)
     assert [*map(len, cut)] == [1, 1, 9, 1, 99]
     before, after = [2, *cut[0], *cut[1]], [*cut[3], *cut[4]][: LENGTH - 2 - 2 - 9]
-    masked = plainly(whole, [*before, *[4] * 9, *after, 3])[3:12]
-    found = said(whole, [sentence], asks([sentence]))
-    assert torch.allclose(found[3], masked.exp().mean(0).log(), atol=NEAR * 10)
-    masked = plainly(whole, [2, *[4] * 62, 3])[1:-1]
-    assert torch.allclose(found[5], masked.exp().mean(0).log(), atol=NEAR * 10)
-    assert torch.allclose(found.exp().sum(1), torch.ones(7), atol=NEAR)
+    masked = plainly(model_by_pieces, [*before, *[4] * 9, *after, 3])[3:12]
+    distributions = predict(model_by_pieces, [sentence], asks([sentence]))
+    assert torch.allclose(distributions[3], masked.exp().mean(0).log(), atol=NEAR * 10)
+    masked = plainly(model_by_pieces, [2, *[4] * 62, 3])[1:-1]
+    assert torch.allclose(distributions[5], masked.exp().mean(0).log(), atol=NEAR * 10)
+    assert torch.allclose(distributions.exp().sum(1), torch.ones(7), atol=NEAR)
     single = SENTENCES[:1]
-    assert torch.equal(*(said(load(bert, masks=each), single, asks(single)) for each in ("one", "pieces")))
-    assert not torch.allclose(said(model, [sentence], [(0, 2)]), found[3:4], atol=0.1)
+    assert torch.equal(*(predict(load(bert, masks=masks), single, asks(single)) for masks in ("one", "pieces")))
+    assert not torch.allclose(predict(model, [sentence], [(0, 2)]), distributions[3:4], atol=0.1)
 
 
 def test_surprisals_are_those_of_single_pieces(model: MaskedLM) -> None:
     """Each piece masked alone, by a plain loop over the whole model (section 2.1)."""
-    found = model.surprisals(SENTENCES)
-    assert [*map(len, found)] == [sum(map(len, model.cut(sentence))) for sentence in SENTENCES]
-    for sentence, each in zip(SENTENCES, found, strict=True):
-        ids = [2, *(piece for own in model.cut(sentence) for piece in own), 3]
-        expected = [
-            -plainly(model, [*ids[:at], 4, *ids[at + 1 :]])[at, ids[at]].item() for at in range(1, len(ids) - 1)
-        ]
-        assert each.tolist() == pytest.approx(expected, abs=NEAR * 10)
+    surprisals = model.surprisals(SENTENCES)
+    assert [*map(len, surprisals)] == [sum(map(len, model.tokenize(sentence))) for sentence in SENTENCES]
+    for sentence, values in zip(SENTENCES, surprisals, strict=True):
+        ids = [2, *(piece for word_ids in model.tokenize(sentence) for piece in word_ids), 3]
+        expected = [-plainly(model, [*ids[:i], 4, *ids[i + 1 :]])[i, ids[i]].item() for i in range(1, len(ids) - 1)]
+        assert values.tolist() == pytest.approx(expected, abs=NEAR * 10)
     assert model.surprisals([]) == []
 
 
-def test_states_without_masks(both: Both) -> None:
+def test_states_without_masks(loaded: Both) -> None:
     """Each piece's last state and those around, and the first of them as the sentence's vector (NDD-02)."""
-    found = dict(both.model.states(SENTENCES))
-    vectors = both.model.sentence_vectors(SENTENCES)
+    distributions = dict(loaded.model.states(SENTENCES))
+    vectors = loaded.model.sentence_vectors(SENTENCES)
     for row, sentence in enumerate(SENTENCES):
-        ids = torch.tensor([both.tokenizer(" ".join(sentence))["input_ids"]])
+        ids = torch.tensor([loaded.tokenizer(" ".join(sentence))["input_ids"]])
         with torch.no_grad():
-            expected = both.model.module.base_model(input_ids=ids).last_hidden_state[0]
-        assert torch.allclose(found[row], expected, atol=NEAR * 10)
+            expected = loaded.model.module.base_model(input_ids=ids).last_hidden_state[0]
+        assert torch.allclose(distributions[row], expected, atol=NEAR * 10)
         assert torch.allclose(vectors[row], expected[0], atol=NEAR * 10)
-    assert both.model.sentence_vectors([]).shape == (0, WIDTH)
+    assert loaded.model.sentence_vectors([]).shape == (0, WIDTH)
 
 
 def test_half_precision_stays_near(bert: Path, model: MaskedLM) -> None:
     """With bfloat16 probabilities are rough, but float32, and sum to one."""
-    asked = asks(SENTENCES)
-    rough, fine = said(load(bert, precision="bfloat16"), SENTENCES, asked), said(model, SENTENCES, asked)
+    places = asks(SENTENCES)
+    rough, fine = predict(load(bert, precision="bfloat16"), SENTENCES, places), predict(model, SENTENCES, places)
     assert rough.dtype == torch.float32
-    assert torch.allclose(rough.exp().sum(1), torch.ones(len(asked)), atol=NEAR)
+    assert torch.allclose(rough.exp().sum(1), torch.ones(len(places)), atol=NEAR)
     assert 1e-4 < (rough.exp() - fine.exp()).abs().max() < 0.1
 
 
 def test_what_distances_depend_on(bert: Path, model: MaskedLM) -> None:
     """The signature names the folder, not where it is, its hash and the options; the metrics' protocol is met."""
-    asked: MaskedModel = model
-    name, _, rest = asked.signature.partition("@")
+    places: MaskedModel = model
+    name, _, rest = places.signature.partition("@")
     assert name == f"hf:{bert.name}"
     assert rest == f"{model.revision[:12]}|masks:one|precision:float32"
     other = load(bert, masks="pieces", precision="bfloat16").signature
@@ -285,14 +291,14 @@ def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folde
         load(bert, precision="float16")
     nameless = tmp_path / "nameless"
     shutil.copytree(bert, nameless)
-    told = json.loads((nameless / "tokenizer_config.json").read_text())
+    tokenizer_config = json.loads((nameless / "tokenizer_config.json").read_text())
     (nameless / "tokenizer_config.json").write_text(json.dumps({
-        **told, "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None,
+        **tokenizer_config, "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None,
     }))  # fmt: skip
-    with pytest.raises(BadInput, match="expected a tokenizer with a piece for unknown words"):
+    with pytest.raises(BadInput, match="expected a tokenizer with an unknown piece"):
         load(nameless)
     with pytest.raises(BadInput, match="a batch of one row or more; found 0"):
         load(bert, batch=0)
     for place in (-2, 3):
         with pytest.raises(BadInput, match=f"sentence 2 has 2 words: expected a place from -1 to 2, found {place}"):
-            said(model, SENTENCES, [(0, 1), (2, place)])
+            predict(model, SENTENCES, [(0, 1), (2, place)])

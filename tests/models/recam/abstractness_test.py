@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from pipeline.models.recam.abstractness import Abstractness, Shape, scores
+from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 
 
-def drawn(n: int, dim: int, seed: int = 1) -> np.ndarray:
+def draw_vectors(n: int, dim: int, seed: int = 1) -> np.ndarray:
     """Vectors at random."""
     return np.random.default_rng(seed).normal(3, 2, (n, dim)).astype(np.float32)
 
@@ -20,52 +20,54 @@ def test_the_layers_are_those_of_the_paper() -> None:
     torch.manual_seed(0)
     model = Abstractness(Shape(4, (3, 2)))
     first, second, last = (layer for layer in model.members[0] if isinstance(layer, nn.Linear))
-    x = drawn(5, 4)
+    x = draw_vectors(5, 4)
     for layer in (first, second):
         layer.weight.data.abs_()  # so that not all is cut off
     w1, w2, w3 = (layer.weight.detach().numpy() for layer in (first, second, last))
     b1, b2, b3 = (layer.bias.detach().numpy() for layer in (first, second, last))
     logit = np.maximum(np.maximum(x @ w1.T + b1, 0) @ w2.T + b2, 0) @ w3.T + b3
-    assert scores(model, x) == pytest.approx(1 / (1 + np.exp(-logit[:, 0])), abs=1e-6)
+    assert score_vectors(model, x) == pytest.approx(1 / (1 + np.exp(-logit[:, 0])), abs=1e-6)
 
 
 @given(st.integers(0, 9), st.integers(1, 4), st.floats(0, 1e4))
 def test_scores_are_shares(n: int, members: int, size: float) -> None:
     """Whatever the vectors, one score a word, in [0, 1]; the members' mean; dropout is off when it is asked."""
     model = Abstractness(Shape(3, (4, 2), members, 0.9, 0.9))
-    x = drawn(n, 3) * np.float32(size)
-    found = scores(model, x)
-    assert found.shape == (n,)
-    assert ((found >= 0) & (found <= 1)).all()
+    x = draw_vectors(n, 3) * np.float32(size)
+    scores = score_vectors(model, x)
+    assert scores.shape == (n,)
+    assert ((scores >= 0) & (scores <= 1)).all()
     with torch.no_grad():
-        assert found == pytest.approx(model(torch.from_numpy(x)).double().mean(dim=1).numpy())
+        assert scores == pytest.approx(model(torch.from_numpy(x)).double().mean(dim=1).numpy())
         assert model(torch.from_numpy(x)).shape == (n, members)
 
 
 def test_features_are_standardised() -> None:
     """Features of another size and place give the same scores; one that never varies does not count for more."""
     torch.manual_seed(0)
-    model, x = Abstractness(Shape(3, (8, 4))), drawn(50, 3)
+    model, x = Abstractness(Shape(3, (8, 4))), draw_vectors(50, 3)
     model.standardise(torch.from_numpy(x))
-    one = scores(model, x)
+    expected = score_vectors(model, x)
     changed = (x * 2 + 7).astype(np.float32)
     model.standardise(torch.from_numpy(changed))
-    assert scores(model, changed) == pytest.approx(one, abs=1e-5)
-    assert np.ptp(one) > 0
+    assert score_vectors(model, changed) == pytest.approx(expected, abs=1e-5)
+    assert np.ptp(expected) > 0
     x[:, 0] = 5
     model.standardise(torch.from_numpy(x))
-    assert np.isfinite(scores(model, x)).all()
+    assert np.isfinite(score_vectors(model, x)).all()
     assert float(model.deviation[0]) > 0.01
 
 
 def test_many_words_are_scored_in_parts() -> None:
     """More words than are scored at a time get the scores they would get alone."""
-    model, x = Abstractness(Shape(2, (3, 2))), drawn(9000, 2)
-    assert scores(model, x)[[0, 8191, 8192, 8999]] == pytest.approx(scores(model, x[[0, 8191, 8192, 8999]]), abs=1e-6)
+    model, x = Abstractness(Shape(2, (3, 2))), draw_vectors(9000, 2)
+    assert score_vectors(model, x)[[0, 8191, 8192, 8999]] == pytest.approx(
+        score_vectors(model, x[[0, 8191, 8192, 8999]]), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (3,)])
 def test_another_width_is_an_error(shape: tuple[int, ...]) -> None:
     """Vectors of another width were not what it learnt from."""
     with pytest.raises(ValueError, match=r"expected vectors \[n, 3\]"):
-        scores(Abstractness(Shape(3)), np.zeros(shape, np.float32))
+        score_vectors(Abstractness(Shape(3)), np.zeros(shape, np.float32))

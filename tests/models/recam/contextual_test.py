@@ -15,7 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
 from pipeline.models.recam import contextual as work
-from pipeline.models.recam.contextual import states
+from pipeline.models.recam.contextual import embed_tokens
 
 DOOR = ["please", "close", "the", "windowhat", "."]
 
@@ -28,12 +28,12 @@ def tiny(tiny_folder: Path) -> Encoder:
 
 def plain(encoder: Encoder, tokens: Sequence[str], layer: int, first: bool = False) -> npt.NDArray[np.float32]:
     """States of a sentence by the tokenizer's own words."""
-    said = encoder.module.tokenizer([list(tokens)], is_split_into_words=True, return_tensors="pt")
+    encoded = encoder.module.tokenizer([list(tokens)], is_split_into_words=True, return_tensors="pt")
     with torch.no_grad():
-        found = encoder.module[0].model(**said, output_hidden_states=True).hidden_states[layer][0].numpy()
-    words = np.array([-1 if word is None else word for word in said.word_ids(0)])
-    rows = (found[words == number] for number in range(len(tokens)))
-    return np.stack([each[0] if first else each.mean(axis=0) for each in rows])
+        hidden = encoder.module[0].model(**encoded, output_hidden_states=True).hidden_states[layer][0].numpy()
+    words = np.array([-1 if word is None else word for word in encoded.word_ids(0)])
+    rows = (hidden[words == number] for number in range(len(tokens)))
+    return np.stack([states[0] if first else states.mean(axis=0) for states in rows])
 
 
 @pytest.mark.parametrize("layer", [-1, -2, 0, 1, 2])
@@ -41,8 +41,10 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     """Of every layer, from either end; or a token is its first piece alone (REC-14)."""
     pieces = tiny.module.tokenizer(DOOR, add_special_tokens=False)["input_ids"]
     assert max(map(len, pieces)) > 1  # or the mean was not tested
-    assert states(tiny, [DOOR], layer)[0] == pytest.approx(plain(tiny, DOOR, layer), abs=1e-5)
-    assert states(tiny, [DOOR], layer, "first")[0] == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
+    assert embed_tokens(tiny, [DOOR], layer)[0] == pytest.approx(plain(tiny, DOOR, layer), abs=1e-5)
+    assert embed_tokens(tiny, [DOOR], layer, "first")[0] == pytest.approx(
+        plain(tiny, DOOR, layer, first=True), abs=1e-5
+    )
 
 
 @given(
@@ -51,45 +53,45 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
 )
 def test_a_batch_changes_nothing(tiny: Encoder, sentences: list[list[str]], budget: int) -> None:
     """A sentence has the states it has alone, whatever it is embedded with (REC-14: each sentence on its own)."""
-    found = states(tiny, sentences, batch_tokens=budget)
-    assert [each.shape for each in found] == [(len(sentence), 32) for sentence in sentences]
-    for sentence, each in zip(sentences, found, strict=True):
-        assert each == pytest.approx(states(tiny, [sentence])[0], abs=2e-5)
+    results = embed_tokens(tiny, sentences, batch_tokens=budget)
+    assert [result.shape for result in results] == [(len(sentence), 32) for sentence in sentences]
+    for sentence, result in zip(sentences, results, strict=True):
+        assert result == pytest.approx(embed_tokens(tiny, [sentence])[0], abs=2e-5)
 
 
 def test_a_distinct_sentence_is_embedded_once(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated sentences are read once; batches keep to the budget, and threads change nothing."""
-    seen: list[int] = []
-    embedded = work._embedded
+    sizes: list[int] = []
+    embedded = work._embed_windows
 
-    def counted(encoder: Encoder, windows: list[work._Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        seen.append(len(windows))
+    def count_windows(encoder: Encoder, windows: list[work._Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        sizes.append(len(windows))
         return embedded(encoder, windows, layer)
 
-    monkeypatch.setattr(work, "_embedded", counted)
-    found = states(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR], batch_tokens=12)
-    assert sorted(seen) == [1, 2]
-    assert found[0].tolist() == found[2].tolist() == found[4].tolist()
+    monkeypatch.setattr(work, "_embed_windows", count_windows)
+    results = embed_tokens(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR], batch_tokens=12)
+    assert sorted(sizes) == [1, 2]
+    assert results[0].tolist() == results[2].tolist() == results[4].tolist()
     threaded = Encoder(**{name: getattr(tiny, name) for name in tiny.__slots__} | {"threads": 3})
-    assert [each.tolist() for each in states(threaded, [DOOR, ["day"], ["hat"]], batch_tokens=1)] == [
-        each.tolist() for each in states(tiny, [DOOR, ["day"], ["hat"]], batch_tokens=1)
+    assert [result.tolist() for result in embed_tokens(threaded, [DOOR, ["day"], ["hat"]], batch_tokens=1)] == [
+        result.tolist() for result in embed_tokens(tiny, [DOOR, ["day"], ["hat"]], batch_tokens=1)
     ]
 
 
 def test_a_token_without_a_piece_has_zeros(tiny: Encoder) -> None:
     """What the tokenizer takes for nothing gets zeros, and moves no other token."""
-    found = states(tiny, [["\u200b", "door", "", "hat", "\u0000"], ["", ""], []])
-    assert found[0].any(axis=1).tolist() == [False, True, False, True, False]
-    assert found[0][[1, 3]] == pytest.approx(states(tiny, [["door", "hat"]])[0], abs=1e-5)
-    assert not found[1].any()
-    assert found[2].shape == (0, 32)
-    assert states(tiny, []) == []
+    results = embed_tokens(tiny, [["\u200b", "door", "", "hat", "\u0000"], ["", ""], []])
+    assert results[0].any(axis=1).tolist() == [False, True, False, True, False]
+    assert results[0][[1, 3]] == pytest.approx(embed_tokens(tiny, [["door", "hat"]])[0], abs=1e-5)
+    assert not results[1].any()
+    assert results[2].shape == (0, 32)
+    assert embed_tokens(tiny, []) == []
 
 
 def test_a_long_sentence_is_cut_between_tokens(tiny: Encoder) -> None:
     """Windows are as long as the model reads, cut where a token begins; each has the states of a whole sentence."""
     sentence = ["hat", "windowhat", "day"] * 40
-    sizes = [len(each) for each in tiny.module.tokenizer(sentence, add_special_tokens=False)["input_ids"]]
+    sizes = [len(ids) for ids in tiny.module.tokenizer(sentence, add_special_tokens=False)["input_ids"]]
     cuts, room = [0], 62  # 64 but for [CLS] and [SEP]
     while cuts[-1] < len(sentence):
         end = cuts[-1]
@@ -97,24 +99,26 @@ def test_a_long_sentence_is_cut_between_tokens(tiny: Encoder) -> None:
             end += 1
         cuts.append(end)
     assert len(cuts) > 4
-    found = states(tiny, [sentence])[0]
+    result = embed_tokens(tiny, [sentence])[0]
     for start, end in pairwise(cuts):
-        assert found[start:end] == pytest.approx(plain(tiny, sentence[start:end], -1), abs=1e-5)
+        assert result[start:end] == pytest.approx(plain(tiny, sentence[start:end], -1), abs=1e-5)
 
 
 def test_a_token_longer_than_the_model_reads(tiny: Encoder) -> None:
     """It is read in parts, and is the mean of all their pieces; its neighbours have states too."""
     long = "z" * 90  # BERT takes a word of more than 100 letters for an unknown one
-    found = states(tiny, [["hat", long, "day"]])[0]
+    result = embed_tokens(tiny, [["hat", long, "day"]])[0]
     ids, day = tiny.module.tokenizer([long, "day"], add_special_tokens=False)["input_ids"]
     assert len(ids) == 90
     with torch.no_grad():
-        parts = (tiny.module[0].model(torch.tensor([[2, *some, 3]])) for some in (ids[:62], [*ids[62:], *day]))
+        parts = (
+            tiny.module[0].model(torch.tensor([[2, *piece_ids, 3]])) for piece_ids in (ids[:62], [*ids[62:], *day])
+        )
         read = np.concatenate([part.last_hidden_state[0, 1:-1].numpy() for part in parts])
-    assert found[1] == pytest.approx(read[:90].mean(axis=0), abs=1e-5)
-    assert found[2] == pytest.approx(read[90], abs=1e-5)
-    assert found[0] == pytest.approx(states(tiny, [["hat"]])[0][0], abs=1e-5)
-    assert states(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(read[0], abs=1e-5)
+    assert result[1] == pytest.approx(read[:90].mean(axis=0), abs=1e-5)
+    assert result[2] == pytest.approx(read[90], abs=1e-5)
+    assert result[0] == pytest.approx(embed_tokens(tiny, [["hat"]])[0][0], abs=1e-5)
+    assert embed_tokens(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(read[0], abs=1e-5)
 
 
 def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
@@ -140,32 +144,32 @@ def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
         torch.manual_seed(1)
         RobertaModel(config).save_pretrained(tmp_path)
     encoder = encoders.load(str(tmp_path), device="cpu")
-    found = states(encoder, [["the", "door"], ["please", "open", "the", "door", "z"], ["é"] * 70])
-    said = encoder.module.tokenizer(["please open the door z"], return_tensors="pt")
-    names = encoder.module.tokenizer.convert_ids_to_tokens(said["input_ids"][0])
+    results = embed_tokens(encoder, [["the", "door"], ["please", "open", "the", "door", "z"], ["é"] * 70])
+    encoded = encoder.module.tokenizer(["please open the door z"], return_tensors="pt")
+    names = encoder.module.tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])
     assert "Ġthe" in names
     with torch.no_grad():
-        whole = encoder.module[0].model(**said).last_hidden_state[0].numpy()
-    at = [place for place, name in enumerate(names) if name in {"Ġthe", "Ġdoor"}]
-    assert found[1][2:4] == pytest.approx(whole[at], abs=1e-5)
-    assert found[0] == pytest.approx(states(encoder, [["the", "door"]])[0], abs=1e-5)
-    assert found[2].any(axis=1).all()
+        hidden = encoder.module[0].model(**encoded).last_hidden_state[0].numpy()
+    positions = [place for place, name in enumerate(names) if name in {"Ġthe", "Ġdoor"}]
+    assert results[1][2:4] == pytest.approx(hidden[positions], abs=1e-5)
+    assert results[0] == pytest.approx(embed_tokens(encoder, [["the", "door"]])[0], abs=1e-5)
+    assert results[2].any(axis=1).all()
 
 
 def test_what_cannot_be_embedded_is_named(tiny: Encoder) -> None:
     """An encoder without pieces, a layer that is not there and an unknown pooling are refused."""
     with pytest.raises(BadInput, match="'characters' has no word pieces"):
-        states(encoders.load("characters"), [["door"]])
+        embed_tokens(encoders.load("characters"), [["door"]])
     for layer in (3, -4):
         with pytest.raises(BadInput, match=rf"no layer {layer} .* expected one from -3 to 2"):
-            states(tiny, [["door"]], layer)
+            embed_tokens(tiny, [["door"]], layer)
     with pytest.raises(BadInput, match="no pooling 'sum'; there are mean, first"):
-        states(tiny, [["door"]], pooling="sum")  # type: ignore[arg-type]
+        embed_tokens(tiny, [["door"]], pooling="sum")  # type: ignore[arg-type]
 
 
 def test_the_embedded_encoder() -> None:
     """With the embedded encoder a token in context is what its tokenizer's own words give, in a batch too."""
     encoder = encoders.load(device="cpu")
-    said = ["Anna", "'s", "brother-in-law", "didn", "'t", "re-open", "the", "café", "until", "10.30am", "."]
-    found = states(encoder, [["He", "slept", "."], said, ["Rain"] * 12])
-    assert found[1] == pytest.approx(plain(encoder, said, -1), abs=1e-5)
+    sentence = ["Anna", "'s", "brother-in-law", "didn", "'t", "re-open", "the", "café", "until", "10.30am", "."]
+    results = embed_tokens(encoder, [["He", "slept", "."], sentence, ["Rain"] * 12])
+    assert results[1] == pytest.approx(plain(encoder, sentence, -1), abs=1e-5)

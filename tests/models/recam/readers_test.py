@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, weights
+from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, masked_softmax
 
 N, D, HIDDEN = 3, 4, 5
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ def padded(lengths: list[int], seed: int, filler: float = 0.0) -> Padded:
     return vectors, torch.tensor(lengths)
 
 
-def asked(name: str, filler: float = 0.0) -> dict[str, Any]:
+def make_inputs(name: str, filler: float = 0.0) -> dict[str, Any]:
     """Three passages and summaries, and four candidates with glosses."""
     candidates = torch.randn(4, D, generator=torch.Generator().manual_seed(9))
     return {
@@ -44,10 +44,10 @@ def asked(name: str, filler: float = 0.0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def scores(found: Reader, given: dict[str, Any]) -> Tensor:
+def scores(model: Reader, inputs: dict[str, Any]) -> Tensor:
     """[3, 4]"""
-    v = found.summarised(given["passage"], given["summary"], given["place"])
-    return found.scores(v, given["candidates"], given["glosses"])
+    v = model.summarise(inputs["passage"], inputs["summary"], inputs["place"])
+    return model.score(v, inputs["candidates"], inputs["glosses"])
 
 
 def sides(encoder: Encoder, vectors: Tensor) -> Tensor:
@@ -55,31 +55,31 @@ def sides(encoder: Encoder, vectors: Tensor) -> Tensor:
     return torch.cat([encoder.onward(vectors)[0], encoder.reverse(vectors.flip(1))[0].flip(1)], dim=2)
 
 
-def plain(found: Reader, given: dict[str, Any]) -> Tensor:
+def plain(model: Reader, inputs: dict[str, Any]) -> Tensor:
     """Equations 1-14 for one item and one candidate at a time, without padding or batches."""
     rows = []
     for item in range(N):
         of_p, of_s = (vectors[item : item + 1, : lengths[item]] for vectors, lengths in
-                      (given["passage"], given["summary"]))  # fmt: skip
+                      (inputs["passage"], inputs["summary"]))  # fmt: skip
         x = of_p
-        for hop, (passage, summary) in enumerate(zip(found.passages, found.summaries, strict=True)):
+        for hop, (passage, summary) in enumerate(zip(model.passages, model.summaries, strict=True)):
             d, q = sides(passage, x), sides(summary, of_s)
-            if hop < len(found.passages) - 1:  # Dhingra et al.: α_i = softmax(Qᵀ d_i), x_i = d_i ⊙ Q α_i
+            if hop < len(model.passages) - 1:  # Dhingra et al.: α_i = softmax(Qᵀ d_i), x_i = d_i ⊙ Q α_i
                 x = torch.stack([d[0, i] * (q[0].T @ (q[0] @ d[0, i]).softmax(0)) for i in range(d.shape[1])])[None]
-        h_q = q[0, given["place"][item]]
-        e = torch.stack([h_q @ found.attend.weight.T @ h for h in d[0]])  # Eq. 1, 5
+        h_q = q[0, inputs["place"][item]]
+        e = torch.stack([h_q @ model.attend.weight.T @ h for h in d[0]])  # Eq. 1, 5
         p = (e.softmax(0)[:, None] * d[0]).sum(0)  # Eq. 2, 6, 7
         v = torch.cat([h_q, p])  # Eq. 3, 8
         row = []
-        for t, a_e in enumerate(given["candidates"]):
+        for t, a_e in enumerate(inputs["candidates"]):
             a = a_e
-            if found.shape.has_gloss:
-                vectors, lengths = given["glosses"]
-                h_g = sides(found.glosses, vectors[t : t + 1, : lengths[t]])[0]
-                u = torch.tanh(found.ask.weight @ v + found.ask.bias)
+            if model.shape.has_gloss:
+                vectors, lengths = inputs["glosses"]
+                h_g = sides(model.glosses, vectors[t : t + 1, : lengths[t]])[0]
+                u = torch.tanh(model.ask.weight @ v + model.ask.bias)
                 beta = torch.stack([u @ h for h in h_g]).softmax(0)  # Eq. 9, 10
                 a = torch.cat([(beta[:, None] * h_g).sum(0), a_e])  # Eq. 11, 12
-            row.append(v @ found.predict.weight.T @ a)  # Eq. 3, 13
+            row.append(v @ model.predict.weight.T @ a)  # Eq. 3, 13
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
@@ -87,43 +87,46 @@ def plain(found: Reader, given: dict[str, Any]) -> Tensor:
 @every_setting
 def test_the_equations(name: str) -> None:
     """In batches, with masks and sums in another order, the scores are those of the equations (REC-17 to REC-19)."""
-    found, given = reader(name), asked(name)
-    assert torch.allclose(scores(found, given), plain(found, given), atol=1e-6)
+    model, inputs = reader(name), make_inputs(name)
+    assert torch.allclose(scores(model, inputs), plain(model, inputs), atol=1e-6)
 
 
 @pytest.mark.parametrize("unit", ["gru", "lstm"])
 def test_an_encoder_reads_as_torch_does(unit: str) -> None:
     """States of padded rows are those of torch's own network to both sides over packed rows, zeros after the ends."""
     torch.manual_seed(1)
-    found = Encoder(Shape(D, HIDDEN, unit=unit), D)
+    encoder = Encoder(Shape(D, HIDDEN, unit=unit), D)
     torchs = (torch.nn.GRU if unit == "gru" else torch.nn.LSTM)(D, HIDDEN, batch_first=True, bidirectional=True)
-    own = {**found.onward.state_dict(), **{f"{key}_reverse": w for key, w in found.reverse.state_dict().items()}}
-    torchs.load_state_dict(own)
+    weights = {
+        **encoder.onward.state_dict(),
+        **{f"{key}_reverse": w for key, w in encoder.reverse.state_dict().items()},
+    }
+    torchs.load_state_dict(weights)
     vectors, lengths = padded([3, 6, 1], 2, filler=torch.nan)
     packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
     states, _ = pad_packed_sequence(torchs(packed)[0], batch_first=True)
-    assert torch.allclose(found(vectors, lengths), states, atol=1e-6)
+    assert torch.allclose(encoder(vectors, lengths), states, atol=1e-6)
 
 
 @every_setting
 def test_padding_does_not_count(name: str) -> None:
     """What stands after the end of a passage, a summary or a gloss changes nothing, and neither do others beside it."""
-    found, given = reader(name), asked(name)
-    whole = scores(found, given)
-    assert torch.equal(scores(found, asked(name, filler=99.0)), whole)
-    (passages, lengths), (summaries, ends) = given["passage"], given["summary"]
+    model, inputs = reader(name), make_inputs(name)
+    expected = scores(model, inputs)
+    assert torch.equal(scores(model, make_inputs(name, filler=99.0)), expected)
+    (passages, lengths), (summaries, ends) = inputs["passage"], inputs["summary"]
     alone = {"passage": (passages[1:2, :2], lengths[1:2]), "summary": (summaries[1:2], ends[1:2])}
-    assert torch.allclose(scores(found, given | alone | {"place": given["place"][1:2]}), whole[1:2], atol=1e-6)
+    assert torch.allclose(scores(model, inputs | alone | {"place": inputs["place"][1:2]}), expected[1:2], atol=1e-6)
 
 
 @every_setting
 def test_a_candidate_has_its_score_in_any_company(name: str) -> None:
     """The score of a word is the same among five options and in a vocabulary, so both ways to answer agree."""
-    found, given = reader(name), asked(name)
-    some = {"candidates": given["candidates"][[3, 1]]}
-    if given["glosses"]:
-        some["glosses"] = tuple(part[[3, 1]] for part in given["glosses"])
-    assert torch.allclose(scores(found, given | some), scores(found, given)[:, [3, 1]], atol=1e-6)
+    model, inputs = reader(name), make_inputs(name)
+    subset = {"candidates": inputs["candidates"][[3, 1]]}
+    if inputs["glosses"]:
+        subset["glosses"] = tuple(part[[3, 1]] for part in inputs["glosses"])
+    assert torch.allclose(scores(model, inputs | subset), scores(model, inputs)[:, [3, 1]], atol=1e-6)
 
 
 @given(arrays("float32", (2, 3, 6), elements=st.floats(-30, 30, width=32)),
@@ -131,55 +134,55 @@ def test_a_candidate_has_its_score_in_any_company(name: str) -> None:
 def test_attention_sums_to_one(values: Any, lengths: list[int]) -> None:
     """Weights are positive where words are, exactly 0 where none are, and sum to 1 (Eq. 2, 6, 10; REC-19)."""
     ends = torch.tensor(lengths).reshape(2, 3)
-    found = weights(torch.from_numpy(values), ends)
-    assert torch.allclose(found.sum(dim=2), torch.ones(2, 3), atol=1e-5)
-    assert not found[torch.arange(6) >= ends.unsqueeze(2)].any()
+    shares = masked_softmax(torch.from_numpy(values), ends)
+    assert torch.allclose(shares.sum(dim=2), torch.ones(2, 3), atol=1e-5)
+    assert not shares[torch.arange(6) >= ends.unsqueeze(2)].any()
 
 
 def test_one_hop_has_no_gate() -> None:
     """With one hop the passage is read without the summary; with more, another summary changes how it is read."""
     for hops, is_alike in ((1, True), (2, False)):
-        found, given = reader(hops=hops, dropout=0.0), asked("gated")
+        model, inputs = reader(hops=hops, dropout=0.0), make_inputs("gated")
         states = []
-        found.passages[-1].register_forward_hook(lambda *call, kept=states: kept.append(call[2]))
+        model.passages[-1].register_forward_hook(lambda *call, passage_states=states: passage_states.append(call[2]))
         for seed in (3, 5):
-            found.summarised(given["passage"], padded([3, 5, 1], seed), given["place"])
+            model.summarise(inputs["passage"], padded([3, 5, 1], seed), inputs["place"])
         assert torch.allclose(states[0], states[1], atol=1e-6) == is_alike
 
 
 def test_sizes_of_the_paper() -> None:
     """Three hops of GRUs with 150 states to either side; the first reads 300 dimensions and the others 300 (REC-21)."""
-    found = Reader(Shape(300))
-    both = [side for one in found.passages for side in (one.onward, one.reverse)]
-    assert [(one.input_size, one.hidden_size) for one in both] == [(300, 150)] * 6
-    assert found.predict.weight.shape == (300, 600)
+    model = Reader(Shape(300))
+    directions = [side for direction in model.passages for side in (direction.onward, direction.reverse)]
+    assert [(direction.input_size, direction.hidden_size) for direction in directions] == [(300, 150)] * 6
+    assert model.predict.weight.shape == (300, 600)
     assert Reader(Shape(300, has_gloss=True)).predict.weight.shape == (600, 600)
 
 
 @every_setting
 def test_gradient_reaches_every_weight(name: str) -> None:
     """Each encoder, each attention and the head learn."""
-    found = reader(name)
-    torch.nn.functional.cross_entropy(scores(found, asked(name)), torch.tensor([0, 3, 1])).backward()
-    for key, weight in found.named_parameters():
+    model = reader(name)
+    torch.nn.functional.cross_entropy(scores(model, make_inputs(name)), torch.tensor([0, 3, 1])).backward()
+    for key, weight in model.named_parameters():
         assert weight.grad is not None, key
         assert weight.grad.abs().max() > 0, key
 
 
 def test_dropout_only_while_learning() -> None:
     """While training a share of what encoders read and of v is left out; afterwards nothing is."""
-    found, given = reader(dropout=0.5), asked("gated")
-    assert torch.equal(scores(found, given), scores(found, given))
-    found.train()
-    v = found.summarised(given["passage"], given["summary"], given["place"])
+    model, inputs = reader(dropout=0.5), make_inputs("gated")
+    assert torch.equal(scores(model, inputs), scores(model, inputs))
+    model.train()
+    v = model.summarise(inputs["passage"], inputs["summary"], inputs["place"])
     assert (v == 0).any()
-    assert not torch.equal(scores(found, given), scores(found, given))
+    assert not torch.equal(scores(model, inputs), scores(model, inputs))
 
 
 def test_the_placeholder_is_asked_about() -> None:
     """Another place in the same summary is another question."""
-    found, given = reader(), asked("gated")
-    moved = given | {"place": torch.tensor([0, 1, 0])}
-    apart = (scores(found, moved) - scores(found, given)).abs().amax(dim=1)
+    model, inputs = reader(), make_inputs("gated")
+    moved = inputs | {"place": torch.tensor([0, 1, 0])}
+    apart = (scores(model, moved) - scores(model, inputs)).abs().amax(dim=1)
     assert (apart[:2] > 1e-4).all()
     assert apart[2] == 0

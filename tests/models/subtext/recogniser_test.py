@@ -24,8 +24,8 @@ class Batch:
 def batch() -> Batch:
     """Lengths 5, 2 and 1 in contexts of 3, 5 and 1 tokens."""
     generator = torch.Generator().manual_seed(3)
-    one, other = (torch.randn(N, T, D, generator=generator) for _ in range(2))
-    return Batch((one, torch.tensor([5, 2, 1])), (other, torch.tensor([3, 5, 1])))
+    sentence_vectors, context_vectors = (torch.randn(N, T, D, generator=generator) for _ in range(2))
+    return Batch((sentence_vectors, torch.tensor([5, 2, 1])), (context_vectors, torch.tensor([3, 5, 1])))
 
 
 def model(**changes: object) -> Subtext:
@@ -38,21 +38,21 @@ def model(**changes: object) -> Subtext:
 @pytest.mark.parametrize("is_bidirectional", [False, True])
 def test_shapes(batch: Batch, pooling: str, is_bidirectional: bool) -> None:
     """A logit a class; Mean of the sentence has width f, that of context and sentence 2f (CSD-30)."""
-    found = model(pooling=pooling, is_bidirectional=is_bidirectional, classes=3)
+    recogniser = model(pooling=pooling, is_bidirectional=is_bidirectional, classes=3)
     width = 12 if is_bidirectional else 6
-    assert found.features(*batch.sentence).shape == (N, width)
-    assert found.alone.weight.shape == (5, width)
-    assert found.together.weight.shape == (5, 2 * width)
-    assert found.compare.weight.shape == (3, 10)
-    assert found(batch.sentence, batch.context).shape == (N, 3)
+    assert recogniser.features(*batch.sentence).shape == (N, width)
+    assert recogniser.alone.weight.shape == (5, width)
+    assert recogniser.together.weight.shape == (5, 2 * width)
+    assert recogniser.compare.weight.shape == (3, 10)
+    assert recogniser(batch.sentence, batch.context).shape == (N, 3)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_gradient_reaches_the_lstm(batch: Batch, pooling: str) -> None:
     """Every weight has gradient, the LSTM's too: it has none where Mean is applied to e, as printed (errata E10)."""
-    found = model(pooling=pooling, comparison="product")
-    torch.nn.functional.cross_entropy(found(batch.sentence, batch.context), torch.tensor([0, 1, 1])).backward()
-    for name, weight in found.named_parameters():
+    recogniser = model(pooling=pooling, comparison="product")
+    torch.nn.functional.cross_entropy(recogniser(batch.sentence, batch.context), torch.tensor([0, 1, 1])).backward()
+    for name, weight in recogniser.named_parameters():
         assert weight.grad is not None, name
         # a softmax over time does not see what is added to all of it
         assert name == "attend.bias" or weight.grad.abs().max() > 0, name
@@ -62,24 +62,24 @@ def test_gradient_reaches_the_lstm(batch: Batch, pooling: str) -> None:
 @pytest.mark.parametrize("is_bidirectional", [False, True])
 def test_padding_does_not_count(batch: Batch, pooling: str, is_bidirectional: bool) -> None:
     """What stands after a text's end changes nothing, and neither do the other texts of the batch."""
-    found = model(pooling=pooling, is_bidirectional=is_bidirectional)
-    whole = found(batch.sentence, batch.context)
+    recogniser = model(pooling=pooling, is_bidirectional=is_bidirectional)
+    expected = recogniser(batch.sentence, batch.context)
     vectors, lengths = batch.sentence
     noisy = vectors.clone()
     noisy[1, 2:], noisy[2, 1:] = 99.0, -99.0
-    assert torch.equal(found((noisy, lengths), batch.context), whole)
-    alone = found(*((part[0][1:2], part[1][1:2]) for part in (batch.sentence, batch.context)))
-    assert torch.allclose(alone, whole[1:2], atol=1e-6)
+    assert torch.equal(recogniser((noisy, lengths), batch.context), expected)
+    alone = recogniser(*((part[0][1:2], part[1][1:2]) for part in (batch.sentence, batch.context)))
+    assert torch.allclose(alone, expected[1:2], atol=1e-6)
 
 
 def test_what_the_model_says_changes_with_the_context(batch: Batch) -> None:
     """The same sentence has other logits in another context (CSD-01), and the same ones in the same."""
-    found = model()
+    recogniser = model()
     vectors, lengths = batch.context
-    whole = found(batch.sentence, batch.context)
-    turned = found(batch.sentence, (vectors + 1, lengths))
-    assert ((turned - whole).abs() > 1e-4).all()
-    assert torch.equal(found(batch.sentence, batch.context), whole)
+    expected = recogniser(batch.sentence, batch.context)
+    turned = recogniser(batch.sentence, (vectors + 1, lengths))
+    assert ((turned - expected).abs() > 1e-4).all()
+    assert torch.equal(recogniser(batch.sentence, batch.context), expected)
 
 
 @pytest.mark.parametrize(("comparison", "is_additive"), [("linear", True), ("product", False)])
@@ -88,21 +88,21 @@ def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: st
 
     The product of m_s and m_cs can (errata E22).
     """
-    found = model(comparison=comparison)
+    recogniser = model(comparison=comparison)
     first, second = (
         (part[:1], length[:1]) for part, length in (batch.sentence, (batch.sentence[0] + 1, torch.ones(N)))
     )
-    one, other = ((batch.context[0][i : i + 1], batch.context[1][i : i + 1]) for i in (0, 1))
-    apart = [found(first, context) - found(second, context) for context in (one, other)]
+    first_context, second_context = ((batch.context[0][i : i + 1], batch.context[1][i : i + 1]) for i in (0, 1))
+    apart = [recogniser(first, context) - recogniser(second, context) for context in (first_context, second_context)]
     assert torch.allclose(*apart, atol=1e-6) == is_additive
 
 
 def test_dropout_only_while_learning(batch: Batch) -> None:
     """While training half of the features are left out at random; afterwards none."""
-    found = model(dropout=0.5)
-    assert torch.equal(found(batch.sentence, batch.context), found(batch.sentence, batch.context))
-    found.train()
-    assert not torch.equal(found(batch.sentence, batch.context), found(batch.sentence, batch.context))
+    recogniser = model(dropout=0.5)
+    assert torch.equal(recogniser(batch.sentence, batch.context), recogniser(batch.sentence, batch.context))
+    recogniser.train()
+    assert not torch.equal(recogniser(batch.sentence, batch.context), recogniser(batch.sentence, batch.context))
 
 
 def test_attention_by_hand(batch: Batch) -> None:

@@ -19,12 +19,12 @@ TEXTS = ["又陪老板看月亮。", "公交等了一小时\n散步就是养生�
 @pytest.fixture(scope="module")
 def model() -> Seq2Seq:
     """A model of random weights that knows the characters above."""
-    return seq2seq.fresh(TEXTS, width=32, layers=1)
+    return seq2seq.make_model(TEXTS, width=32, layers=1)
 
 
 def read(model: Seq2Seq, text: str, context: str | None, longest: int = 99) -> str:
     """What the model reads of a comment, with the marks between."""
-    (ids,) = seq2seq.sources(model, [text], [context], longest)["input_ids"]
+    (ids,) = seq2seq.encode_texts(model, [text], [context], longest)["input_ids"]
     return str(model.tokenizer.decode(ids))
 
 
@@ -32,7 +32,7 @@ def read(model: Seq2Seq, text: str, context: str | None, longest: int = 99) -> s
 @given(st.text(st.sampled_from(sorted(set("".join(TEXTS)))), max_size=20))
 def test_characters_come_back(text: str) -> None:
     """Every text of known characters, blanks and line feeds among them, is a token each, an end, and itself again."""
-    tokenizer = seq2seq.characters(TEXTS)
+    tokenizer = seq2seq.make_tokenizer(TEXTS)
     ids = tokenizer(text)["input_ids"]
     assert len(ids) == len(text) + 1
     assert ids[-1] == tokenizer.eos_token_id
@@ -41,10 +41,10 @@ def test_characters_come_back(text: str) -> None:
 
 def test_rare_characters_are_unknown() -> None:
     """A character that stands too rarely has the unknown token; the order of texts does not matter."""
-    tokenizer = seq2seq.characters(["好好坏", "好"], least=2)
+    tokenizer = seq2seq.make_tokenizer(["好好坏", "好"], least=2)
     assert tokenizer("好坏")["input_ids"] == [3, tokenizer.unk_token_id, tokenizer.eos_token_id]
     assert tokenizer.get_vocab() == {"<pad>": 0, "</s>": 1, "<unk>": 2, "好": 3}
-    assert seq2seq.characters(["乙甲", "甲"]).get_vocab() == seq2seq.characters(["甲", "甲乙"]).get_vocab()
+    assert seq2seq.make_tokenizer(["乙甲", "甲"]).get_vocab() == seq2seq.make_tokenizer(["甲", "甲乙"]).get_vocab()
 
 
 def test_a_comment_holds_no_marks_of_ours(model: Seq2Seq) -> None:
@@ -62,21 +62,21 @@ def test_comment_then_context(model: Seq2Seq) -> None:
 
 
 @pytest.mark.parametrize(
-    ("longest", "seen"), [(9, "看月亮</s>等了一小</s>"), (6, "看月亮</s>小</s>"), (5, "看月亮</s></s>")]
+    ("longest", "expected"), [(9, "看月亮</s>等了一小</s>"), (6, "看月亮</s>小</s>"), (5, "看月亮</s></s>")]
 )
-def test_the_end_of_a_long_context_stays(model: Seq2Seq, longest: int, seen: str) -> None:
+def test_the_end_of_a_long_context_stays(model: Seq2Seq, longest: int, expected: str) -> None:
     """What stands nearest to the comment is read, and the comment whole."""
-    assert read(model, "看月亮", "公交等了一小", longest) == seen
+    assert read(model, "看月亮", "公交等了一小", longest) == expected
 
 
 @pytest.mark.parametrize(
-    ("longest", "seen"),
+    ("longest", "expected"),
     [(12, "看月亮</s>公交等了一小</s>"), (9, "看月亮</s>公交等了</s>"), (8, "看月亮</s>公交等</s>")],
 )
-def test_the_start_of_a_long_content_stays(model: Seq2Seq, longest: int, seen: str) -> None:
+def test_the_start_of_a_long_content_stays(model: Seq2Seq, longest: int, expected: str) -> None:
     """Asked for, what a content begins with is read, after a title that is shorter than it."""
-    (ids,) = seq2seq.sources(model, ["看月亮"], ["公交等了一小"], longest, keep="start")["input_ids"]
-    assert model.tokenizer.decode(ids) == seen
+    (ids,) = seq2seq.encode_texts(model, ["看月亮"], ["公交等了一小"], longest, keep="start")["input_ids"]
+    assert model.tokenizer.decode(ids) == expected
 
 
 def test_a_comment_that_is_too_long_is_cut(model: Seq2Seq) -> None:
@@ -87,26 +87,26 @@ def test_a_comment_that_is_too_long_is_cut(model: Seq2Seq) -> None:
 def test_the_same_seed_gives_the_same_model(model: Seq2Seq) -> None:
     """Weights and revision follow from seed and texts, and the global source of chance is left alone."""
     torch.manual_seed(3)
-    same, other = (seq2seq.fresh(TEXTS, width=32, layers=1, seed=seed) for seed in (42, 43))
-    drawn = torch.rand(1)
+    same, other = (seq2seq.make_model(TEXTS, width=32, layers=1, seed=seed) for seed in (42, 43))
+    random_value = torch.rand(1)
     torch.manual_seed(3)
-    assert drawn == torch.rand(1)
-    weights = [one.module.state_dict() for one in (model, same, other)]
+    assert random_value == torch.rand(1)
+    weights = [seq2seq_model.module.state_dict() for seq2seq_model in (model, same, other)]
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
     assert not all(torch.equal(value, weights[2][name]) for name, value in weights[0].items())
     assert model.revision == same.revision != other.revision
-    assert seq2seq.fresh([*TEXTS, "新"], width=32, layers=1).revision != model.revision
+    assert seq2seq.make_model([*TEXTS, "新"], width=32, layers=1).revision != model.revision
 
 
 def test_generation_is_without_chance(model: Seq2Seq) -> None:
     """Beam search gives the same texts again, one a comment, no longer than asked for and without unknown tokens."""
     texts, contexts = ["看月亮", "养生", "魑魅"], ["公交", None, ""]
-    found = seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
+    texts_written = seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
     torch.manual_seed(1)
-    assert found == seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
-    assert len(found) == 3
-    assert all(len(text) <= 7 for text in found)
-    assert "<unk>" not in "".join(found)
+    assert texts_written == seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
+    assert len(texts_written) == 3
+    assert all(len(text) <= 7 for text in texts_written)
+    assert "<unk>" not in "".join(texts_written)
     assert seq2seq.generate(model, [], []) == []
 
 
@@ -116,7 +116,7 @@ TOLD = ["看月亮", "养生", "魑魅", "公交等了一小时"], ["公交", No
 def opinionated(model: Seq2Seq) -> Seq2Seq:
     """The same with larger weights, so that some words are much likelier than others."""
     tensors = {name: value * 3 for name, value in model.module.state_dict().items()}
-    other = seq2seq.fresh(TEXTS, width=32, layers=1)
+    other = seq2seq.make_model(TEXTS, width=32, layers=1)
     other.module.load_state_dict(tensors)
     return other
 
@@ -125,7 +125,7 @@ def bart() -> Seq2Seq:
     """A BART of random weights, which begins with the mark that ends."""
     from transformers import BartConfig, BartForConditionalGeneration
 
-    tokenizer = seq2seq.characters(TEXTS)
+    tokenizer = seq2seq.make_tokenizer(TEXTS)
     config = BartConfig(
         vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
         decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64, init_std=0.7,
@@ -139,37 +139,40 @@ def bart() -> Seq2Seq:
 @pytest.mark.parametrize("beams", [1, 3])
 def test_log_probabilities_are_the_models(model: Seq2Seq, kind: str, beams: int) -> None:
     """What search tells of a text is the loss of the model given that text; greedy it is what transformers writes."""
-    one = opinionated(model) if kind == "t5" else bart()
-    read = seq2seq.sources(one, *TOLD)
-    found = seq2seq._searched(one, read, Decoding(beams=beams, best=beams, longest=6), 0)
-    for at, row in enumerate(found):
+    seq2seq_model = opinionated(model) if kind == "t5" else bart()
+    read = seq2seq.encode_texts(seq2seq_model, *TOLD)
+    candidates = seq2seq._search(seq2seq_model, read, Decoding(beams=beams, best=beams, longest=6), 0)
+    for i, row in enumerate(candidates):
         for tokens, log_probability in row:
-            labels = tokens + [one.tokenizer.eos_token_id] * (len(tokens) < 6)  # the longest there can be has no end
-            alone = {key: value[at : at + 1] for key, value in read.items()}
+            labels = tokens + [seq2seq_model.tokenizer.eos_token_id] * (
+                len(tokens) < 6
+            )  # the longest there can be has no end
+            alone = {key: value[i : i + 1] for key, value in read.items()}
             with torch.no_grad():
-                loss = one.module(**alone, labels=torch.tensor([labels])).loss
+                loss = seq2seq_model.module(**alone, labels=torch.tensor([labels])).loss
             assert log_probability == pytest.approx(-float(loss) * len(labels), abs=1e-3)
     if beams == 1 and kind == "t5":
-        told = seq2seq.candidates(one, *TOLD, Decoding(method="greedy", longest=6))
-        assert [row[0].text for row in told] == seq2seq.generate(one, *TOLD, beams=1, max_tokens=6)
+        greedy = seq2seq.generate_candidates(seq2seq_model, *TOLD, Decoding(method="greedy", longest=6))
+        assert [row[0].text for row in greedy] == seq2seq.generate(seq2seq_model, *TOLD, beams=1, max_tokens=6)
 
 
 def test_samples_depend_on_their_seed_alone(model: Seq2Seq) -> None:
     """The same seed gives the same texts in batches of any size, and a later part goes on with its number."""
-    one = opinionated(model)
+    seq2seq_model = opinionated(model)
     decoding = Decoding(method="sample", best=3, longest=6)
-    found = seq2seq.candidates(one, *TOLD, decoding)
-    told = [[written.text for written in row] for row in found]
-    assert "<unk>" not in str(told)
+    samples = seq2seq.generate_candidates(seq2seq_model, *TOLD, decoding)
+    sample_texts = [[sample.text for sample in row] for row in samples]
+    assert "<unk>" not in str(sample_texts)
     for batch in (1, 3):
         assert [
-            [written.text for written in row] for row in seq2seq.candidates(one, *TOLD, decoding, batch=batch)
-        ] == told
-    later = seq2seq.candidates(one, TOLD[0][2:], TOLD[1][2:], decoding, first=2)
-    assert [[written.text for written in row] for row in later] == told[2:]
-    other = seq2seq.candidates(one, *TOLD, Decoding(method="sample", best=3, longest=6, seed=7))
-    assert [[written.text for written in row] for row in other] != told
-    assert seq2seq.candidates(one, [], [], decoding) == []
+            [sample.text for sample in row]
+            for row in seq2seq.generate_candidates(seq2seq_model, *TOLD, decoding, batch=batch)
+        ] == sample_texts
+    later = seq2seq.generate_candidates(seq2seq_model, TOLD[0][2:], TOLD[1][2:], decoding, first=2)
+    assert [[sample.text for sample in row] for row in later] == sample_texts[2:]
+    other = seq2seq.generate_candidates(seq2seq_model, *TOLD, Decoding(method="sample", best=3, longest=6, seed=7))
+    assert [[sample.text for sample in row] for row in other] != sample_texts
+    assert seq2seq.generate_candidates(seq2seq_model, [], [], decoding) == []
 
 
 def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) -> None:

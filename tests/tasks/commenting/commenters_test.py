@@ -90,7 +90,7 @@ def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path
 
     data = commenters.read_file(sample.THREADS, sample.THREAD_COLUMNS)
     few = commenters.Data(data.articles.head(4), data.comments.join(data.articles.head(4), on="article_id", how="semi"))
-    start = seq2seq.fresh(few.comments["text"].to_list(), width=8, layers=1)
+    start = seq2seq.make_model(few.comments["text"].to_list(), width=8, layers=1)
     seq2seq.save(start, tmp_path / "start", {})
     history = commenters.fit_pretrained(few, tmp_path / "model", str(tmp_path / "start"), {"epochs": 1, "source": 32})
     assert history["epoch"].to_list() == [1]

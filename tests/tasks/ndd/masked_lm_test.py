@@ -68,7 +68,7 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"mine: is there and is no model of ours"):
+    with pytest.raises(BadInput, match=r"mine: exists and is not a model of Undertone"):
         count_file(TEXTS, tmp_path / "mine")
 
 

@@ -168,7 +168,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(found: dict[str, int], mo
         return mine.select("item_id", candidates=pl.concat_list("answer"))
 
     monkeypatch.setattr(training, "load", lambda rest, *_: rest)
-    monkeypatch.setattr(training, "candidates", candidates)
+    monkeypatch.setattr(training, "rank_candidates", candidates)
     jobs = [job for job in options.list_jobs([ONE]) if job["reader"] == "gated"]
     proposed = pl.concat([options.propose_words(rows, job, HOW) for job in jobs])
     assert sorted(proposed["item_id"]) == sorted(rows["item_id"])

@@ -23,7 +23,7 @@ from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
 from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
-from pipeline.training.impscore.fit import recipe_of
+from pipeline.training.impscore.fit import make_recipe
 from tests.support.llm_server import Faults, Server, chat
 
 Enlist = Callable[..., str]
@@ -109,7 +109,7 @@ def test_every_cell_can_be_trained() -> None:
     for study in study_rows.STUDIES:
         cells = study_rows.list_cells(study, 1)
         assert json.loads(json.dumps(cells)) == cells
-        assert len({recipe_of("paper", **cell["setting"]) for cell in cells}) == len(cells)
+        assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
 
 
 def test_a_study_that_is_none() -> None:
@@ -152,7 +152,7 @@ def test_a_cell_is_the_papers_training(imported: Path, tiny_encoder: Path, tmp_p
     setting = {"gamma_implicitness": 1.5, "gamma_pragmatics": 2.0, "alpha": 0.5}
     study_table = study_rows.train_cells("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
-    head = heads.fit(rows, None, recipe_of("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
+    head = heads.fit(rows, None, make_recipe("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
     expected = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
     assert study_table["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
 

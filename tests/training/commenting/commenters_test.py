@@ -16,8 +16,8 @@ from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding
 from pipeline.training import loop, registry
 from pipeline.training.commenting import commenters
-from pipeline.training.commenting.commenters import PROFILES, Recipe, fit, generate, load, perplexity, recipe_of
-from pipeline.training.loop import Fitted
+from pipeline.training.commenting.commenters import PROFILES, Recipe, fit, generate, load, make_recipe, perplexity
+from pipeline.training.loop import TrainingResult
 from tests.support.killed import killed_after
 
 PAIRS = [
@@ -30,8 +30,10 @@ PAIRS = [
     ("Library opens at night", "students asked for it", "finally a warm place to read"),
     ("Team loses final again", "fans left early", "there is always next year"),
 ]
-TINY = recipe_of("att_tc", hidden=16, embedding=16, dropout=0.0, learning_rate=0.02, batch=8, epochs=60, vocabulary=200)
-BRIEF = replace(TINY, dropout=0.3, epochs=4, batch=3)
+TINY = make_recipe(
+    "att_tc", hidden=16, embedding=16, dropout=0.0, learning_rate=0.02, batch=8, epochs=60, vocabulary=200
+)
+SHORT = replace(TINY, dropout=0.3, epochs=4, batch=3)
 BEAM = Decoding(beams=3, longest=8)
 PRECISIONS: tuple[Any, ...] = ("bfloat16", "float32")
 
@@ -51,63 +53,63 @@ class Data(NamedTuple):
 def data(pairs: Sequence[tuple[str, str, str]] = PAIRS, validation: int = 0) -> Data:
     """Pairs as words, the last ones for validation; an article for each pair."""
     split = ["train"] * (len(pairs) - validation) + ["validation"] * validation
-    found = pl.DataFrame(pairs, schema=["title", "content", "words"], orient="row").with_columns(
-        pl.all().str.split(" ")
-    )
-    found = found.with_row_index("article_id").cast({"article_id": pl.String}).with_columns(split=pl.Series(split))
-    return Data(found.drop("words"), found.select("article_id", "words"))
+    rows = pl.DataFrame(pairs, schema=["title", "content", "words"], orient="row").with_columns(pl.all().str.split(" "))
+    rows = rows.with_row_index("article_id").cast({"article_id": pl.String}).with_columns(split=pl.Series(split))
+    return Data(rows.drop("words"), rows.select("article_id", "words"))
 
 
-def written(fitted: Fitted, of: Sequence[tuple[str, str, str]] = PAIRS) -> list[str]:
+def write_comments(result: TrainingResult, pairs: Sequence[tuple[str, str, str]] = PAIRS) -> list[str]:
     """What beam search writes of each article."""
-    model = load(fitted.tensors, fitted.config, "cpu")
-    found = generate(model, *data(of).texts, BEAM)
-    return [" ".join(comment.words) for comment in found]
+    model = load(result.tensors, result.config, "cpu")
+    comments = generate(model, *data(pairs).texts, BEAM)
+    return [" ".join(comment.words) for comment in comments]
 
 
-def equal(one: Fitted, other: Fitted) -> bool:
+def equal(result: TrainingResult, other_result: TrainingResult) -> bool:
     """The same weights to the bit, the same numbers, the same configuration."""
-    same = all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())
-    return same and one.history.equals(other.history) and one.config == other.config
+    same = all(torch.equal(value, other_result.tensors[name]) for name, value in result.tensors.items())
+    return same and result.history.equals(other_result.history) and result.config == other_result.config
 
 
 @pytest.fixture(scope="module")
-def learnt() -> Fitted:
+def result() -> TrainingResult:
     """Eight pairs learnt by heart, from title and content; comments come in any order."""
     articles, comments = data()
     return fit(articles, comments.reverse(), TINY, device="cpu")
 
 
-def test_eight_pairs_are_learnt_by_heart(learnt: Fitted) -> None:
+def test_eight_pairs_are_learnt_by_heart(result: TrainingResult) -> None:
     """Beam search writes every comment word for word; two articles of one title get theirs by content alone."""
-    assert written(learnt) == [comment for *_, comment in PAIRS]
-    assert learnt.history["validation_loss"][-1] < 0.1 < learnt.history["validation_loss"][0]
+    assert write_comments(result) == [comment for *_, comment in PAIRS]
+    assert result.history["validation_loss"][-1] < 0.1 < result.history["validation_loss"][0]
 
 
 @pytest.mark.parametrize("profile", ["seq2seq", "att"])
 @pytest.mark.parametrize("unit", ["lstm", "gru"])
 def test_titles_alone_are_learnt_by_heart(profile: str, unit: str) -> None:
     """Both commenters that read titles write the comments; of two that share a title, neither can be told apart."""
-    recipe = recipe_of(profile, hidden=16, embedding=16, dropout=0.0, learning_rate=0.02, batch=8, epochs=40, unit=unit)
+    recipe = make_recipe(
+        profile, hidden=16, embedding=16, dropout=0.0, learning_rate=0.02, batch=8, epochs=40, unit=unit
+    )
     by_title = {title: (title, content, comment) for title, content, comment in PAIRS}
-    found = fit(*data(list(by_title.values())), recipe, device="cpu")
-    assert written(found, list(by_title.values())) == [comment for *_, comment in by_title.values()]
-    assert len(set(written(found))) == len(by_title) < len(PAIRS)
+    result = fit(*data(list(by_title.values())), recipe, device="cpu")
+    assert write_comments(result, list(by_title.values())) == [comment for *_, comment in by_title.values()]
+    assert len(set(write_comments(result))) == len(by_title) < len(PAIRS)
 
 
 def test_attention_is_part_of_the_model() -> None:
     """With and without attention other weights are learnt, more of them with it, and other numbers come out."""
-    brief = replace(BRIEF, source="title", epochs=2)
-    attentive, plain = (fit(*data(), replace(brief, has_attention=flag), device="cpu") for flag in (True, False))
+    recipe = replace(SHORT, source="title", epochs=2)
+    attentive, plain = (fit(*data(), replace(recipe, has_attention=flag), device="cpu") for flag in (True, False))
     assert {"ask.weight", "keys.weight", "weigh.weight"} <= attentive.tensors.keys() - plain.tensors.keys()
     assert not attentive.history.equals(plain.history)
 
 
-def test_a_saved_commenter_writes_the_same(learnt: Fitted, tmp_path: Path) -> None:
+def test_a_saved_commenter_writes_the_same(result: TrainingResult, tmp_path: Path) -> None:
     """A model of the registry writes the same words with the same probabilities."""
-    model_id = registry.keep(tmp_path, learnt.tensors, learnt.config)
-    kept = registry.fetch(tmp_path, model_id)
-    models = load(learnt.tensors, learnt.config, "cpu"), load(kept.tensors(), kept.config, "cpu")
+    model_id = registry.add(tmp_path, result.tensors, result.config)
+    stored = registry.fetch(tmp_path, model_id)
+    models = load(result.tensors, result.config, "cpu"), load(stored.tensors(), stored.config, "cpu")
     for decoding in (BEAM, Decoding(method="sample", longest=8)):
         before, after = (generate(model, *data().texts, decoding) for model in models)
         assert before == after
@@ -121,31 +123,33 @@ def test_the_vocabulary_is_what_is_most_frequent() -> None:
     articles, comments = data([("甲 乙", "丙", "丁 丁 丁"), ("乙", "戊", "己"), ("庚 庚", "庚", "庚 庚")])
     articles = articles.with_columns(split=pl.Series(["train", "train", "test"]))
     comments = pl.concat([comments, comments.head(1).with_columns(words=pl.lit(["丁"]))])
-    brief = replace(TINY, vocabulary=4, epochs=1)
+    recipe = replace(TINY, vocabulary=4, epochs=1)
     for order in (articles, articles.reverse()):
-        found = fit(order, comments.sample(fraction=1.0, shuffle=True, seed=len(order)), brief, device="cpu")
-        assert found.config["words"] == ["<pad>", "<unk>", "<s>", "</s>", "丁", "乙", "丙", "己"]
-    assert found.tensors["heard.weight"].shape[0] == 8
-    titles = fit(articles, comments, replace(brief, source="title"), device="cpu").config["words"]
+        result = fit(order, comments.sample(fraction=1.0, shuffle=True, seed=len(order)), recipe, device="cpu")
+        assert result.config["words"] == ["<pad>", "<unk>", "<s>", "</s>", "丁", "乙", "丙", "己"]
+    assert result.tensors["heard.weight"].shape[0] == 8
+    titles = fit(articles, comments, replace(recipe, source="title"), device="cpu").config["words"]
     assert titles[4:] == ["丁", "乙", "己", "甲"]  # contents are not read
 
 
 def test_too_long_comments_are_cut_or_discarded() -> None:
     """Appendix C.1 cuts them and section 5 discards them (errata E12); which, and how many, is told."""
-    some = data([("甲", "乙", "一 二 三"), ("甲", "乙", "一 二 三 四"), ("甲", "乙", "二")])
-    brief = replace(TINY, comment_words=3, epochs=1)
-    cut, discarded = (fit(*some, replace(brief, long_comments=how), device="cpu").config for how in ("cut", "discard"))
+    frames = data([("甲", "乙", "一 二 三"), ("甲", "乙", "一 二 三 四"), ("甲", "乙", "二")])
+    recipe = replace(TINY, comment_words=3, epochs=1)
+    cut, discarded = (
+        fit(*frames, replace(recipe, long_comments=rule), device="cpu").config for rule in ("cut", "discard")
+    )
     assert (cut["too_long"], cut["pairs"], "四" in cut["words"]) == (1, 3, False)
     assert (discarded["too_long"], discarded["pairs"], "四" in discarded["words"]) == (1, 2, False)
-    beyond = replace(brief, comment_words=1, long_comments="discard")
-    assert fit(*some, beyond, device="cpu").config["words"][4:] == ["乙", "二", "甲"]
+    beyond = replace(recipe, comment_words=1, long_comments="discard")
+    assert fit(*frames, beyond, device="cpu").config["words"][4:] == ["乙", "二", "甲"]
 
 
 def test_a_cut_comment_has_no_end() -> None:
     """One that learnt of cut comments alone goes on to the longest length; probabilities add up to 1 all the same."""
-    some = data([("甲", "乙", "一 二 三 四 五")] * 2)
-    found = fit(*some, replace(TINY, comment_words=3, epochs=30), device="cpu")
-    model = load(found.tensors, found.config, "cpu")
+    frames = data([("甲", "乙", "一 二 三 四 五")] * 2)
+    result = fit(*frames, replace(TINY, comment_words=3, epochs=30), device="cpu")
+    model = load(result.tensors, result.config, "cpu")
     ((words, log_probability),) = generate(model, [["甲"]], [["乙"]], Decoding(longest=3))
     assert words == ["一", "二", "三"]
     assert log_probability > math.log(0.8)
@@ -153,58 +157,58 @@ def test_a_cut_comment_has_no_end() -> None:
 
 def test_words_of_long_comments_count_as_those_of_short_ones() -> None:
     """Two comments of different length, a batch each, are learnt from as they are in one batch."""
-    some = data([("甲", "乙", "一"), ("甲", "乙", "一 二 三 四 五 六")])
-    found = fit(*some, replace(TINY, epochs=1), device="cpu")
-    model = load(found.tensors, found.config, "cpu")
-    pairs, still = commenters._pairs(*some, model), torch.optim.SGD(model.network.parameters(), lr=0.0)
-    learner = loop.learner_of(model.network, still, torch.Generator(), math.inf)
+    frames = data([("甲", "乙", "一"), ("甲", "乙", "一 二 三 四 五 六")])
+    result = fit(*frames, replace(TINY, epochs=1), device="cpu")
+    model = load(result.tensors, result.config, "cpu")
+    pairs, still = commenters._make_pairs(*frames, model), torch.optim.SGD(model.network.parameters(), lr=0.0)
+    learner = loop.make_learner(model.network, still, torch.Generator(), math.inf)
 
-    def gradient(*at: int) -> torch.Tensor:
-        commenters._loss(model, pairs, [np.array(at)], learner=learner)
+    def gradient(*rows: int) -> torch.Tensor:
+        commenters._measure_loss(model, pairs, [np.array(rows)], learner=learner)
         return torch.cat([value.grad.flatten() for value in model.network.parameters() if value.grad is not None])
 
     assert torch.allclose(gradient(0) + gradient(1), 2 * gradient(0, 1), atol=1e-6)
 
 
-def test_perplexity_is_of_words_and_ends(learnt: Fitted) -> None:
+def test_perplexity_is_of_words_and_ends(result: TrainingResult) -> None:
     """It is e to the mean loss a word: near 1 of what is known by heart, the same in any batches, and by hand."""
-    model, told = load(learnt.tensors, learnt.config, "cpu"), data()
-    assert perplexity(model, *told) == pytest.approx(math.exp(learnt.history["validation_loss"].min()), rel=1e-4)  # type: ignore[operator, arg-type]
-    assert perplexity(model, *told, batch=3) == pytest.approx(perplexity(model, *told), rel=1e-5)
-    one = generate(model, *told.texts, BEAM)[0]
-    by_hand = math.exp(-one.log_probability / (len(one.words) + 1))
-    assert perplexity(model, told.articles, told.comments.head(1)) == pytest.approx(by_hand, rel=1e-4)
+    model, pairs = load(result.tensors, result.config, "cpu"), data()
+    assert perplexity(model, *pairs) == pytest.approx(math.exp(result.history["validation_loss"].min()), rel=1e-4)  # type: ignore[operator, arg-type]
+    assert perplexity(model, *pairs, batch=3) == pytest.approx(perplexity(model, *pairs), rel=1e-5)
+    comment = generate(model, *pairs.texts, BEAM)[0]
+    by_hand = math.exp(-comment.log_probability / (len(comment.words) + 1))
+    assert perplexity(model, pairs.articles, pairs.comments.head(1)) == pytest.approx(by_hand, rel=1e-4)
     with pytest.raises(BadInput, match="expected at least one, found none"):
-        perplexity(model, told.articles, told.comments.head(0))
+        perplexity(model, pairs.articles, pairs.comments.head(0))
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
 def test_resuming_equals_not_stopping(tmp_path: Path, profile: str) -> None:
     """Killed after an epoch and begun anew, with dropout, it ends with the same bits as one that was not."""
     setting = PROFILES[profile]
-    recipe = replace(BRIEF, source=setting.source, has_attention=setting.has_attention)
-    whole, state = fit(*data(validation=2), recipe, device="cpu"), tmp_path / "state"
+    recipe = replace(SHORT, source=setting.source, has_attention=setting.has_attention)
+    uninterrupted, state = fit(*data(validation=2), recipe, device="cpu"), tmp_path / "state"
     with killed_after(1):
         fit(*data(validation=2), recipe, state, device="cpu")
     torch.manual_seed(99)
-    assert equal(fit(*data(validation=2), recipe, state, device="cpu"), whole)
-    assert equal(fit(*data(validation=2), recipe, state, device="cpu"), whole)  # nothing is left to do
-    assert not equal(fit(*data(validation=2), replace(recipe, seed=7), device="cpu"), whole)
-    with pytest.raises(BadInput, match="state: the state of a training on other data"):
+    assert equal(fit(*data(validation=2), recipe, state, device="cpu"), uninterrupted)
+    assert equal(fit(*data(validation=2), recipe, state, device="cpu"), uninterrupted)  # nothing is left to do
+    assert not equal(fit(*data(validation=2), replace(recipe, seed=7), device="cpu"), uninterrupted)
+    with pytest.raises(BadInput, match="state: this state is of a training on other data"):
         fit(*data(validation=3), recipe, state, device="cpu")
 
 
 def test_the_best_epoch_is_kept() -> None:
     """The weights are those of the epoch with the least validation loss, not of the last; test articles are let be."""
     articles, comments = data(validation=4)
-    found = fit(articles, comments, replace(TINY, epochs=20), device="cpu")
-    best = found.config["best_epoch"]
-    assert best == found.history.sort("validation_loss", "epoch")["epoch"][0] < 20
+    result = fit(articles, comments, replace(TINY, epochs=20), device="cpu")
+    best = result.config["best_epoch"]
+    assert best == result.history.sort("validation_loss", "epoch")["epoch"][0] < 20
     tested = articles.head(2).with_columns(pl.col("article_id") + "t", split=pl.lit("test"))
     more = comments.head(2).with_columns(pl.col("article_id") + "t")
     recipe = replace(TINY, epochs=best)
-    again = fit(pl.concat([tested, articles]), pl.concat([more, comments]), recipe, device="cpu")
-    assert all(torch.equal(value, again.tensors[name]) for name, value in found.tensors.items())
+    repeated = fit(pl.concat([tested, articles]), pl.concat([more, comments]), recipe, device="cpu")
+    assert all(torch.equal(value, repeated.tensors[name]) for name, value in result.tensors.items())
 
 
 @pytest.mark.skipif(
@@ -212,49 +216,51 @@ def test_the_best_epoch_is_kept() -> None:
 )
 def test_mixed_precision_learns_too() -> None:
     """In bfloat16 weights stay float32, and the loss falls about as it does without."""
-    found, whole = (fit(*data(), replace(TINY, precision=how, epochs=10), device="cpu") for how in PRECISIONS)
-    assert {value.dtype for value in found.tensors.values()} == {torch.float32}
-    told, expected = found.history["train_loss"], whole.history["train_loss"]
-    assert told.to_list() == pytest.approx(expected.to_list(), rel=0.05)
-    assert not told.equals(expected)
+    mixed, full = (
+        fit(*data(), replace(TINY, precision=precision, epochs=10), device="cpu") for precision in PRECISIONS
+    )
+    assert {value.dtype for value in mixed.tensors.values()} == {torch.float32}
+    losses, expected = mixed.history["train_loss"], full.history["train_loss"]
+    assert losses.to_list() == pytest.approx(expected.to_list(), rel=0.05)
+    assert not losses.equals(expected)
 
 
 def test_hyperparameters_of_the_paper() -> None:
     """Appendix C.1: hidden size 256, Adam, 30,000 words, comments of 50; what the three read (section 5)."""
     for recipe in PROFILES.values():
-        told = {"hidden": 256, "vocabulary": 30_000, "comment_words": 50, "long_comments": "cut"}
-        assert asdict(recipe) | told == asdict(recipe)
-    assert {name: (one.source, one.has_attention) for name, one in PROFILES.items()} == {
+        numbers = {"hidden": 256, "vocabulary": 30_000, "comment_words": 50, "long_comments": "cut"}
+        assert asdict(recipe) | numbers == asdict(recipe)
+    assert {name: (profile.source, profile.has_attention) for name, profile in PROFILES.items()} == {
         "seq2seq": ("title", False), "att": ("title", True), "att_tc": ("title_and_content", True),
     }  # fmt: skip
-    assert recipe_of("att", hidden=7, batch=None) == Recipe(hidden=7)
+    assert make_recipe("att", hidden=7, batch=None) == Recipe(hidden=7)
     with pytest.raises(BadInput, match="one of cut, discard"):
-        recipe_of("att", long_comments="keep")
+        make_recipe("att", long_comments="keep")
 
 
-def test_what_came_of_it_is_told(learnt: Fitted) -> None:
+def test_what_came_of_it_is_told(result: TrainingResult) -> None:
     """The configuration is JSON and holds the recipe; the history has a row an epoch."""
-    assert json.loads(json.dumps(learnt.config)) == learnt.config
-    assert asdict(TINY).items() <= learnt.config.items()
-    assert learnt.history["epoch"].to_list() == list(range(1, 61))
-    assert learnt.history.columns == ["epoch", "train_loss", "validation_loss"]
+    assert json.loads(json.dumps(result.config)) == result.config
+    assert asdict(TINY).items() <= result.config.items()
+    assert result.history["epoch"].to_list() == list(range(1, 61))
+    assert result.history.columns == ["epoch", "train_loss", "validation_loss"]
 
 
 def test_rows_that_cannot_be_learnt_from() -> None:
     """No training part, texts in place of words, a missing column and nulls are bad input, as is a broken loss."""
     articles, comments = data()
     with pytest.raises(BadInput, match="split 'train': expected at least one"):
-        fit(articles.with_columns(split=pl.lit("test")), comments, BRIEF)
+        fit(articles.with_columns(split=pl.lit("test")), comments, SHORT)
     with pytest.raises(BadInput, match="field 'title' should be lists of words"):
-        fit(articles.with_columns(pl.col("title").list.join("")), comments, BRIEF)
+        fit(articles.with_columns(pl.col("title").list.join("")), comments, SHORT)
     with pytest.raises(BadInput, match="there is no column content"):
-        fit(articles.drop("content"), comments, BRIEF)
+        fit(articles.drop("content"), comments, SHORT)
     with pytest.raises(BadInput, match="field 'words' is null in 1 of 8"):
-        fit(articles, comments.with_columns(words=pl.when(pl.int_range(pl.len()) > 0).then("words")), BRIEF)
+        fit(articles, comments.with_columns(words=pl.when(pl.int_range(pl.len()) > 0).then("words")), SHORT)
     with pytest.raises(BadInput, match="1 are of articles that are not there"):
-        fit(articles.tail(7), comments, BRIEF)
+        fit(articles.tail(7), comments, SHORT)
     with pytest.raises(BadInput, match="in epoch 1: the learning rate is too high"):
-        fit(articles, comments, replace(BRIEF, learning_rate=float("inf")), device="cpu")
+        fit(articles, comments, replace(SHORT, learning_rate=float("inf")), device="cpu")
 
 
 def test_empty_titles_contents_and_comments() -> None:
@@ -262,6 +268,6 @@ def test_empty_titles_contents_and_comments() -> None:
     none = pl.Series([[]], dtype=pl.List(pl.String))
     articles, comments = data(PAIRS[:1])
     articles, comments = articles.with_columns(title=none, content=none), comments.with_columns(words=none)
-    found = fit(articles, comments, replace(TINY, epochs=20), device="cpu")
-    model = load(found.tensors, found.config, "cpu")
+    result = fit(articles, comments, replace(TINY, epochs=20), device="cpu")
+    model = load(result.tensors, result.config, "cpu")
     assert commenters.generate(model, [[]], [None], Decoding(least=0))[0].words == []

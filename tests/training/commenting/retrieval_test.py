@@ -10,15 +10,15 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import numbered
+from pipeline.models.commenting.relevance import number_words
 from pipeline.training import registry
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
-from pipeline.training.loop import Fitted
-from tests.support.thread_topics import ARTICLES, BRIEF, COMMENTS, SMALL, topics
+from pipeline.training.loop import TrainingResult
+from tests.support.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
 
 HOSTILE = "=1+1 <b>'\"; DROP {0} %s\u0000\n\u202e🌧️"
-TINY = replace(BRIEF, epochs=1, foreign=2)
+TINY = replace(SHORT, epochs=1, foreign=2)
 
 
 def corpus() -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -31,76 +31,78 @@ def corpus() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def result() -> TrainingResult:
     """IR-TC of the corpus."""
     return fit(*corpus(), SMALL)
 
 
 @pytest.fixture(scope="module")
-def commenter(fitted: Fitted) -> Commenter:
+def commenter(result: TrainingResult) -> Commenter:
     """The same, ready to be asked."""
-    return load(fitted.tensors, fitted.config)
+    return load(result.tensors, result.config)
 
 
-def asked(split: str = "validation") -> dict[str, Any]:
+def make_articles(split: str = "validation") -> dict[str, Any]:
     """Titles and contents of a split."""
-    some = corpus()[0].filter(pl.col("split") == split)
-    return {"titles": some["title"].to_list(), "contents": some["content"].to_list()}
+    rows = corpus()[0].filter(pl.col("split") == split)
+    return {"titles": rows["title"].to_list(), "contents": rows["content"].to_list()}
 
 
 def test_comments_are_of_the_articles_topic(commenter: Commenter) -> None:
     """Each held-out article gets a comment in its topic's words, written below a training article (AAC-21)."""
-    found = comment(commenter, **asked())
-    assert found.schema == retrieval.FOUND
-    assert found["row"].to_list() == list(range(8))
-    assert found["rank"].to_list() == [1] * 8
-    for topic, text in enumerate(found["text"]):
+    rows = comment(commenter, **make_articles())
+    assert rows.schema == retrieval.RESULT_SCHEMA
+    assert rows["row"].to_list() == list(range(8))
+    assert rows["rank"].to_list() == [1] * 8
+    for topic, text in enumerate(rows["text"]):
         assert f"w{topic}" in text or text in ("so say all", HOSTILE)
-    known = corpus()[1].select("comment_id", "article_id", "text")
-    assert found.join(known, on=["comment_id", "article_id", "text"], how="semi").height == 8
+    sources = corpus()[1].select("comment_id", "article_id", "text")
+    assert rows.join(sources, on=["comment_id", "article_id", "text"], how="semi").height == 8
 
 
-def test_a_folder_alone_comments(fitted: Fitted, commenter: Commenter, tmp_path: Path) -> None:
+def test_a_folder_alone_comments(result: TrainingResult, commenter: Commenter, tmp_path: Path) -> None:
     """Tensors and JSON in the registry are the whole commenter."""
-    model_id = registry.keep(tmp_path, fitted.tensors, fitted.config)
-    kept = registry.fetch(tmp_path, model_id)
-    again = load(kept.tensors(), kept.config)
-    assert comment(again, **asked(), best=9).equals(comment(commenter, **asked(), best=9))
+    model_id = registry.add(tmp_path, result.tensors, result.config)
+    stored = registry.fetch(tmp_path, model_id)
+    loaded = load(stored.tensors(), stored.config)
+    assert comment(loaded, **make_articles(), best=9).equals(comment(commenter, **make_articles(), best=9))
     with pytest.raises(BadInput, match="a model of the kind 'reader': expected retrieval"):
-        load(fitted.tensors, fitted.config | {"kind": "reader"})
+        load(result.tensors, result.config | {"kind": "reader"})
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_candidates_are_the_comments_of_the_nearest_articles(commenter: Commenter, k: int) -> None:
     """Their union, each text once, and nothing else; the cosines are those of stage 1 (C.1)."""
-    found = comment(commenter, **asked(), k=k, best=10_000)
+    rows = comment(commenter, **make_articles(), k=k, best=10_000)
     articles, comments = corpus()
     train = articles.filter(pl.col("split") == "train", pl.col("article_id") != "bare")
-    both = [title + content for title, content in zip(*asked().values(), strict=True)]
-    near = similar_articles.nearest(commenter.articles, pl.Series(both), k)
+    texts = [title + content for title, content in zip(*make_articles().values(), strict=True)]
+    near = similar_articles.find_nearest(commenter.articles, pl.Series(texts), k)
     for row in range(8):
         ids = train["article_id"].gather(near.places[row]).to_list()
         union = comments.filter(pl.col("article_id").is_in(ids))["text"].unique()
-        part = found.filter(pl.col("row") == row)
+        part = rows.filter(pl.col("row") == row)
         assert sorted(part["text"]) == sorted(union)
         assert part["rank"].to_list() == list(range(1, len(union) + 1))
         cosines = dict(zip(ids, near.cosines[row].tolist(), strict=True))
-        assert part["cosine"].to_list() == pytest.approx([cosines[one] for one in part["article_id"]])
+        assert part["cosine"].to_list() == pytest.approx([cosines[article_id] for article_id in part["article_id"]])
 
 
-def test_relevance_is_the_softmax_over_the_candidates(fitted: Fitted, commenter: Commenter) -> None:
+def test_relevance_is_the_softmax_over_the_candidates(result: TrainingResult, commenter: Commenter) -> None:
     """P(c|x) = exp conv(x, c) / Σ exp conv(x, c'), and the best come first (C.2)."""
-    found = comment(commenter, **asked(), k=2, best=10_000)
+    rows = comment(commenter, **make_articles(), k=2, best=10_000)
     articles, comments = corpus()
-    held = articles.filter(pl.col("split") == "validation")
-    words, model = fitted.config["words"], commenter.model
-    looked_for = model.articles(numbered(relevance.read(held, SMALL), words, 430).padded(np.arange(8)))
-    every = comments.unique("text", keep="first", maintain_order=True)
-    vectors = model.comments(numbered(every["words"], words, 50).padded(np.arange(every.height)))
-    conv = model.scores(looked_for.unsqueeze(1), vectors).detach().double().numpy()
-    place = {text: at for at, text in enumerate(every["text"])}
+    validation = articles.filter(pl.col("split") == "validation")
+    words, model = result.config["words"], commenter.model
+    looked_for = model.encode_articles(
+        number_words(relevance.list_first_words(validation, SMALL), words, 430).pad(np.arange(8))
+    )
+    distinct = comments.unique("text", keep="first", maintain_order=True)
+    vectors = model.encode_comments(number_words(distinct["words"], words, 50).pad(np.arange(distinct.height)))
+    conv = model.score(looked_for.unsqueeze(1), vectors).detach().double().numpy()
+    place = {text: i for i, text in enumerate(distinct["text"])}
     for row in range(8):
-        part = found.filter(pl.col("row") == row)
+        part = rows.filter(pl.col("row") == row)
         scores = conv[row, [place[text] for text in part["text"]]]
         assert part["relevance"].to_numpy() == pytest.approx(scores - np.log(np.exp(scores).sum()), abs=1e-5)
         assert part["relevance"].round(4).is_sorted(descending=True)
@@ -110,54 +112,54 @@ def test_relevance_is_the_softmax_over_the_candidates(fitted: Fitted, commenter:
 def test_a_text_is_found_once_in_the_nearest_articles_name(commenter: Commenter) -> None:
     """Of a text below three articles the first of the nearest one's comments is named, and it is one candidate."""
     articles, _ = corpus()
-    at = {"titles": articles.filter(pl.col("article_id") == "a0.1")["title"].to_list()}
-    at["contents"] = articles.filter(pl.col("article_id") == "a0.1")["content"].to_list()
-    found = comment(commenter, **at, k=3, best=100).filter(pl.col("text") == "so say all")
-    assert found["article_id"].to_list() == ["a0.1"]
-    assert found["comment_id"].to_list() == ["a0.1same"]
+    article = {"titles": articles.filter(pl.col("article_id") == "a0.1")["title"].to_list()}
+    article["contents"] = articles.filter(pl.col("article_id") == "a0.1")["content"].to_list()
+    rows = comment(commenter, **article, k=3, best=100).filter(pl.col("text") == "so say all")
+    assert rows["article_id"].to_list() == ["a0.1"]
+    assert rows["comment_id"].to_list() == ["a0.1same"]
 
 
 def test_the_batch_decides_nothing(commenter: Commenter, monkeypatch: pytest.MonkeyPatch) -> None:
     """One article at a time, all at once, and candidates in other blocks: the same comments, the same numbers."""
-    whole = comment(commenter, **asked(), best=5)
+    expected = comment(commenter, **make_articles(), best=5)
     monkeypatch.setattr(retrieval, "_ROWS", 3)
     for batch in (1, 3):
-        found = comment(commenter, **asked(), best=5, batch=batch)
-        assert found.drop("relevance").equals(whole.drop("relevance"))
-        assert found["relevance"].to_numpy() == pytest.approx(whole["relevance"].to_numpy(), abs=1e-5)
+        rows = comment(commenter, **make_articles(), best=5, batch=batch)
+        assert rows.drop("relevance").equals(expected.drop("relevance"))
+        assert rows["relevance"].to_numpy() == pytest.approx(expected["relevance"].to_numpy(), abs=1e-5)
 
 
 def test_an_article_is_not_commented_on_with_its_own(commenter: Commenter) -> None:
     """Named by its id, a training article is none of its own neighbours; unknown ids leave out nothing."""
     train = corpus()[0].filter(pl.col("split") == "train")
-    some = {"titles": train["title"].to_list(), "contents": train["content"].to_list()}
+    texts = {"titles": train["title"].to_list(), "contents": train["content"].to_list()}
     ids = train["article_id"].to_list()
-    own = comment(commenter, **some, k=1, article_ids=ids)
-    assert not (own["article_id"] == pl.Series(ids).gather(own["row"])).any()
-    assert comment(commenter, **some, k=1, article_ids=["?"] * len(ids)).equals(comment(commenter, **some, k=1))
+    chosen_rows = comment(commenter, **texts, k=1, article_ids=ids)
+    assert not (chosen_rows["article_id"] == pl.Series(ids).gather(chosen_rows["row"])).any()
+    assert comment(commenter, **texts, k=1, article_ids=["?"] * len(ids)).equals(comment(commenter, **texts, k=1))
 
 
 def test_comments_come_back_as_they_were_written(commenter: Commenter) -> None:
     """Markup, formulas, format fields, controls and emoji are data."""
-    found = comment(commenter, [["w7a"]], [["w7b"]], k=10, best=100)
-    assert HOSTILE in found["text"].to_list()
-    assert found.filter(pl.col("text") == HOSTILE)["comment_id"].to_list() == ["odd"]
+    rows = comment(commenter, [["w7a"]], [["w7b"]], k=10, best=100)
+    assert HOSTILE in rows["text"].to_list()
+    assert rows.filter(pl.col("text") == HOSTILE)["comment_id"].to_list() == ["odd"]
 
 
 def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.LogCaptureFixture) -> None:
     """Unknown words and an empty article have no row, which is told; words the model does not know do no harm."""
-    found = comment(commenter, [["zyx"], [], ["w3a", "zyx"]], [["zyx"], [], []])
-    assert found["row"].to_list() == [2]
+    rows = comment(commenter, [["zyx"], [], ["w3a", "zyx"]], [["zyx"], [], []])
+    assert rows["row"].to_list() == [2]
     assert "2 of 3 articles share no word with a training article" in caplog.text
-    assert comment(commenter, [], []).schema == retrieval.FOUND
+    assert comment(commenter, [], []).schema == retrieval.RESULT_SCHEMA
 
 
 def test_titles_alone(commenter: Commenter) -> None:
     """IR-T indexes, asks and reads titles alone, so that contents change nothing; IR-TC needs them (AAC-21)."""
-    found = fit(*corpus(), replace(TINY, reads="title"))
-    assert "it" not in found.config["index_words"]
-    reader = load(found.tensors, found.config)
-    titles = asked()["titles"]
+    training = fit(*corpus(), replace(TINY, reads="title"))
+    assert "it" not in training.config["index_words"]
+    reader = load(training.tensors, training.config)
+    titles = make_articles()["titles"]
     assert comment(reader, titles).equals(comment(reader, titles, [["w0a"]] * 8))
     with pytest.raises(BadInput, match="the contents of 8, found none"):
         comment(commenter, titles)
@@ -167,27 +169,29 @@ def test_titles_alone(commenter: Commenter) -> None:
 
 def test_stage_1_reads_all_words() -> None:
     """What stands behind the words that the relevance model reads still finds similar articles."""
-    found = fit(*corpus(), replace(TINY, content=2))
-    told = comment(load(found.tensors, found.config), [["zyx"]], [["zyx"] * 50 + ["w5b"]], k=1)
-    assert told["article_id"].str.starts_with("a5").to_list() == [True]
+    training = fit(*corpus(), replace(TINY, content=2))
+    rows = comment(load(training.tensors, training.config), [["zyx"]], [["zyx"] * 50 + ["w5b"]], k=1)
+    assert rows["article_id"].str.starts_with("a5").to_list() == [True]
 
 
-def test_texts_are_kept_once(fitted: Fitted) -> None:
+def test_texts_are_kept_once(result: TrainingResult) -> None:
     """The bank has each training comment's id, each distinct text once, and nothing of other splits."""
     articles, comments = corpus()
     train = comments.join(articles.filter(pl.col("split") == "train"), on="article_id", how="semi")
-    assert len(fitted.tensors["bank.text_of"]) == train.height
-    assert len(fitted.tensors["bank.text_at"]) - 1 == train["text"].n_unique() < train.height
-    assert len(fitted.tensors["bank.text"]) == sum(len(text.encode()) for text in train["text"].unique())
+    assert len(result.tensors["bank.text_of"]) == train.height
+    assert len(result.tensors["bank.text_at"]) - 1 == train["text"].n_unique() < train.height
+    assert len(result.tensors["bank.text"]) == sum(len(text.encode()) for text in train["text"].unique())
 
 
 def test_an_interrupted_fit_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
     """The same tensors to the bit, so that the folder has the same name."""
     recipe = replace(TINY, epochs=2)
-    whole = fit(*corpus(), recipe)
+    uninterrupted = fit(*corpus(), recipe)
     fit(*corpus(), TINY, tmp_path / "state.safetensors")
-    again = fit(*corpus(), recipe, tmp_path / "state.safetensors")
-    names = [registry.keep(tmp_path / "models", found.tensors, found.config) for found in (whole, again)]
+    resumed = fit(*corpus(), recipe, tmp_path / "state.safetensors")
+    names = [
+        registry.add(tmp_path / "models", training.tensors, training.config) for training in (uninterrupted, resumed)
+    ]
     assert names[0] == names[1]
 
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline.metrics.impscore import artefacts
 from pipeline.tables import TABLES
 from pipeline.training.impscore import evaluation
-from pipeline.training.impscore.evaluation import COLUMNS, evaluate, of_epochs, of_groups
+from pipeline.training.impscore.evaluation import COLUMNS, evaluate, evaluate_groups, list_epochs
 
 METRICS = {
     "implicitness_accuracy", "pragmatics_accuracy", "implicitness_of_implicit", "implicitness_of_explicit",
@@ -17,21 +17,21 @@ BASELINES = {f"{name}_baseline" for name in artefacts.BASELINES}
 
 
 @pytest.fixture(scope="module")
-def measured(pairs: pl.DataFrame) -> pl.DataFrame:
+def triples(pairs: pl.DataFrame) -> pl.DataFrame:
     """Numbers of each pair, at random."""
-    drawn = np.random.default_rng(1).random((pairs.height, 5))
+    random_values = np.random.default_rng(1).random((pairs.height, 5))
     return pairs.select("pair_id", "source", "split").hstack(
-        pl.DataFrame(drawn, schema=["i1", "i2", "i3", "near", "far"])
+        pl.DataFrame(random_values, schema=["i1", "i2", "i3", "near", "far"])
     )
 
 
 @pytest.fixture(scope="module")
-def found(pairs: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
+def numbers(pairs: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
     """Their evaluation."""
-    return evaluate(pairs, measured, 42)
+    return evaluate(pairs, triples, 42)
 
 
-def one(rows: pl.DataFrame, metric: str, split: str, subset: str = "all") -> dict[str, object]:
+def select_row(rows: pl.DataFrame, metric: str, split: str, subset: str = "all") -> dict[str, object]:
     """One row."""
     return rows.row(
         by_predicate=(pl.col("metric") == metric) & (pl.col("split") == split) & (pl.col("subset") == subset),
@@ -39,74 +39,80 @@ def one(rows: pl.DataFrame, metric: str, split: str, subset: str = "all") -> dic
     )
 
 
-def test_every_split_and_source_is_measured(found: pl.DataFrame) -> None:
+def test_every_split_and_source_is_measured(numbers: pl.DataFrame) -> None:
     """Every split is measured whole and by source, on its own pairs, and again among length-matched ones."""
-    whole = found.filter(~pl.col("subset").str.starts_with("matched"))
-    subsets = whole.group_by("split").agg(pl.col("subset").unique().sort()).rows()
+    unmatched = numbers.filter(~pl.col("subset").str.starts_with("matched"))
+    subsets = unmatched.group_by("split").agg(pl.col("subset").unique().sort()).rows()
     assert sorted(subsets) == [(s, ["all", "sample_en", "sample_zh"]) for s in ("test", "train", "validation")]
-    assert set(whole["metric"]) == METRICS | BASELINES
-    assert [one(found, "pragmatics_accuracy", s)["pair_count"] for s in ("train", "validation", "test")] == [24, 4, 4]
-    matched = found.filter(pl.col("subset") == "matched:all")
+    assert set(unmatched["metric"]) == METRICS | BASELINES
+    assert [select_row(numbers, "pragmatics_accuracy", s)["pair_count"] for s in ("train", "validation", "test")] == [
+        24,
+        4,
+        4,
+    ]
+    matched = numbers.filter(pl.col("subset") == "matched:all")
     assert set(matched["metric"]) >= METRICS
-    assert 0 < one(found, "implicitness_accuracy", "train", "matched:all")["pair_count"] < 24  # type: ignore[operator]
+    assert 0 < select_row(numbers, "implicitness_accuracy", "train", "matched:all")["pair_count"] < 24  # type: ignore[operator]
 
 
-def test_keys_are_single_and_columns_the_tables(found: pl.DataFrame) -> None:
+def test_keys_are_single_and_columns_the_tables(numbers: pl.DataFrame) -> None:
     """No number stands twice, and the columns are those of `evaluations` without its keys."""
-    assert found.select("metric", "split", "subset", "epoch").is_duplicated().sum() == 0
-    assert [*TABLES["evaluations"].schema.column_names()][3:] == list(COLUMNS) == found.columns
+    assert numbers.select("metric", "split", "subset", "epoch").is_duplicated().sum() == 0
+    assert [*TABLES["evaluations"].schema.column_names()][3:] == list(COLUMNS) == numbers.columns
 
 
-def test_accuracies_by_hand(found: pl.DataFrame, measured: pl.DataFrame) -> None:
+def test_accuracies_by_hand(numbers: pl.DataFrame, triples: pl.DataFrame) -> None:
     """Accuracies over the test split, from the numbers one by one, are those recorded (IMP-25, IMP-26)."""
-    rows = measured.filter(pl.col("split") == "test").rows(named=True)
+    rows = triples.filter(pl.col("split") == "test").rows(named=True)
     above = [row["i1"] > row[side] for row in rows for side in ("i2", "i3")]
-    assert one(found, "implicitness_accuracy", "test")["value"] == pytest.approx(np.mean(above), abs=1e-6)
+    assert select_row(numbers, "implicitness_accuracy", "test")["value"] == pytest.approx(np.mean(above), abs=1e-6)
     nearer = np.mean([row["near"] < row["far"] for row in rows])
-    assert one(found, "pragmatics_accuracy", "test")["value"] == pytest.approx(nearer, abs=1e-6)
+    assert select_row(numbers, "pragmatics_accuracy", "test")["value"] == pytest.approx(nearer, abs=1e-6)
     explicit = np.mean([row[side] for row in rows for side in ("i2", "i3")])
-    assert one(found, "implicitness_of_explicit", "test")["value"] == pytest.approx(explicit, abs=1e-6)
+    assert select_row(numbers, "implicitness_of_explicit", "test")["value"] == pytest.approx(explicit, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("left", "expected"),
+    ("splits", "expected"),
     [(["train"], "train"), (["validation"], "validation"), (["train", "validation"], "train"), (["test"], "test"),
      (["test", "train"], "test")],
     ids=str,
 )  # fmt: skip
 def test_baselines_stand_beside_the_split_there_is(
-    pairs: pl.DataFrame, measured: pl.DataFrame, left: list[str], expected: str
+    pairs: pl.DataFrame, triples: pl.DataFrame, splits: list[str], expected: str
 ) -> None:
     """Baselines stand beside the test part; without one beside the largest there is, so that none is lost."""
-    some = pairs.filter(pl.col("split").is_in(left))
-    found = evaluate(some, measured, 42).filter(~pl.col("subset").str.starts_with("matched"))  # too few are left there
-    assert found.filter(pl.col("baseline").is_not_null())["split"].unique().to_list() == [expected]
-    assert one(found, "implicitness_accuracy", expected)["baseline"] is not None
-    assert set(found.filter(pl.col("metric").is_in(BASELINES))["split"]) == {expected}
+    kept_pairs = pairs.filter(pl.col("split").is_in(splits))
+    numbers = evaluate(kept_pairs, triples, 42).filter(
+        ~pl.col("subset").str.starts_with("matched")
+    )  # too few are left there
+    assert numbers.filter(pl.col("baseline").is_not_null())["split"].unique().to_list() == [expected]
+    assert select_row(numbers, "implicitness_accuracy", expected)["baseline"] is not None
+    assert set(numbers.filter(pl.col("metric").is_in(BASELINES))["split"]) == {expected}
 
 
-def test_the_best_baseline_stands_beside_the_accuracy(found: pl.DataFrame, pairs: pl.DataFrame) -> None:
+def test_the_best_baseline_stands_beside_the_accuracy(numbers: pl.DataFrame, pairs: pl.DataFrame) -> None:
     """Next to the accuracy on test pairs stands the best surface baseline by its name; each has a row of its own."""
     audit = artefacts.audit(pairs).filter(pl.col("subset") == "all")
-    row = one(found, "implicitness_accuracy", "test")
+    row = select_row(numbers, "implicitness_accuracy", "test")
     best = audit.filter(pl.col("accuracy") == audit["accuracy"].max())
     assert row["baseline"] == best["accuracy"][0]
     assert row["baseline_name"] in best["baseline"].to_list()
     for name, accuracy in audit.select("baseline", "accuracy").rows():
-        assert one(found, f"{name}_baseline", "test")["value"] == accuracy
-    assert found.filter(pl.col("baseline").is_not_null())["metric"].unique().to_list() == ["implicitness_accuracy"]
+        assert select_row(numbers, f"{name}_baseline", "test")["value"] == accuracy
+    assert numbers.filter(pl.col("baseline").is_not_null())["metric"].unique().to_list() == ["implicitness_accuracy"]
 
 
-def test_no_pairs(pairs: pl.DataFrame, measured: pl.DataFrame) -> None:
+def test_no_pairs(pairs: pl.DataFrame, triples: pl.DataFrame) -> None:
     """Without pairs there is no number, but the columns."""
-    none = evaluate(pairs.clear(), measured.clear(), 42)
+    none = evaluate(pairs.clear(), triples.clear(), 42)
     assert (none.height, none.columns) == (0, list(COLUMNS))
 
 
 def test_epochs() -> None:
     """Each epoch's validation accuracy is a row under its number."""
     history = pl.DataFrame({"epoch": [1, 2], "value": [0.5, 2 / 3], "count": [9, 9]})
-    rows = of_epochs(history, "head:en")
+    rows = list_epochs(history, "head:en")
     assert rows.columns == list(COLUMNS)
     assert rows.select("epoch", "value", "split", "subset", "pair_count").rows() == [
         (1, 0.5, "validation", "head:en", 9),
@@ -127,39 +133,39 @@ def graded(values: dict[str, list[float]], split: str = "test") -> pl.DataFrame:
 
 def test_groups_by_hand() -> None:
     """Taus 1, 1/3 and -1 are 1/9 on average; every sentence is nearest to its own group, so all choices are right."""
-    rows = of_groups(graded({"a": [0.1, 0.2, 0.3], "b": [0.1, 0.3, 0.2], "c": [0.3, 0.2, 0.1]}), "groups:en", 42)
+    rows = evaluate_groups(graded({"a": [0.1, 0.2, 0.3], "b": [0.1, 0.3, 0.2], "c": [0.3, 0.2, 0.1]}), "groups:en", 42)
     assert rows.columns == list(COLUMNS)
-    assert one(rows, "kendall_tau", "test", "groups:en")["value"] == pytest.approx(1 / 9, abs=1e-6)
-    assert one(rows, "kendall_tau", "test", "groups:en")["baseline_name"] == "words"
-    assert one(rows, "spearman_rho", "test", "groups:en")["value"] == pytest.approx((1 + 0.5 - 1) / 3, abs=1e-6)
-    assert one(rows, "choice_accuracy", "test", "groups:en")["value"] == 1.0
+    assert select_row(rows, "kendall_tau", "test", "groups:en")["value"] == pytest.approx(1 / 9, abs=1e-6)
+    assert select_row(rows, "kendall_tau", "test", "groups:en")["baseline_name"] == "words"
+    assert select_row(rows, "spearman_rho", "test", "groups:en")["value"] == pytest.approx((1 + 0.5 - 1) / 3, abs=1e-6)
+    assert select_row(rows, "choice_accuracy", "test", "groups:en")["value"] == 1.0
     assert rows["pair_count"].to_list() == [3, 3, 3]
 
 
 def test_too_few_groups_to_choose_among() -> None:
     """Two groups are ranked, but make no question of three options."""
-    rows = of_groups(graded({"a": [0.1, 0.2], "b": [0.2, 0.1]}), "groups:en", 42)
+    rows = evaluate_groups(graded({"a": [0.1, 0.2], "b": [0.2, 0.1]}), "groups:en", 42)
     assert rows["metric"].to_list() == ["kendall_tau", "spearman_rho"]
 
 
 def test_choices_by_hand() -> None:
     """A question is right if the nearest of the most implicit sentences is of the reference's own group."""
-    some = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
-    moved = some.with_columns(
+    groups = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    moved = groups.with_columns(
         pragmatic=pl.Series([[0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0]], dtype=pl.Array(pl.Float64, 2))
     )  # the most implicit sentences of b and c have changed places
-    assert evaluation._choices(moved, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
+    assert evaluation._measure_choices(moved, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_choices_by_the_models_own_distance() -> None:
     """With the cosine variant directions decide: what is far along the own one is nearer than what is close by."""
-    some = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
-    apart = some.with_columns(
+    groups = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    apart = groups.with_columns(
         pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, 1], [-9, 9]], dtype=pl.Array(pl.Float64, 2))
     )
     near = apart.with_columns(
         pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, -1], [-0.1, -0.1]], dtype=pl.Array(pl.Float64, 2))
     )
-    assert evaluation._choices(apart, 42, "cosine") == 1.0
-    assert evaluation._choices(near, 42, "cosine") == 1.0
-    assert evaluation._choices(near, 42, "euclidean") < 1.0
+    assert evaluation._measure_choices(apart, 42, "cosine") == 1.0
+    assert evaluation._measure_choices(near, 42, "cosine") == 1.0
+    assert evaluation._measure_choices(near, 42, "euclidean") < 1.0

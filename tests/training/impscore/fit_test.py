@@ -17,9 +17,9 @@ from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import DESIGNS, Design, ImpScore, Meaning
 from pipeline.training.impscore import fit as impscore
-from pipeline.training.impscore.corpus import Corpus, corpus
+from pipeline.training.impscore.corpus import Corpus, make_corpus
 from pipeline.training.impscore.embedding import Embedding, Frozen, Tuned
-from pipeline.training.impscore.fit import Fitted, Recipe, fit, recipe_of
+from pipeline.training.impscore.fit import Recipe, TrainingResult, fit, make_recipe
 from tests.support.killed import killed_after
 
 Embed = Callable[[Corpus], Frozen]
@@ -28,25 +28,27 @@ SMALL = Recipe(batch=10)
 
 
 @pytest.fixture(scope="module")
-def fitted(pairs: pl.DataFrame, frozen: Embed) -> Fitted:
+def result(pairs: pl.DataFrame, frozen: Embed) -> TrainingResult:
     """What 30 epochs in batches of 10 come to."""
-    whole = corpus(pairs)
-    return fit(whole, frozen(whole), SMALL)
+    corpus = make_corpus(pairs)
+    return fit(corpus, frozen(corpus), SMALL)
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
     """The same names and the same bits."""
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+    return tensors.keys() == other_tensors.keys() and all(
+        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
+    )
 
 
-def all_meanings(whole: Corpus, found: Fitted, embedding: Embedding) -> Meaning:
+def all_meanings(corpus: Corpus, result: TrainingResult, embedding: Embedding) -> Meaning:
     """Meanings of all texts."""
-    return impscore.meanings(torch.arange(len(whole.texts)), found.model, embedding)
+    return impscore.compute_meanings(torch.arange(len(corpus.texts)), result.model, embedding)
 
 
 def test_profile_paper() -> None:
     """Adam at 0.01, batches of 2^13, 30 epochs (IMP-23); margins and alpha (IMP-24); l and seed of the code (E3)."""
-    recipe = recipe_of("paper")
+    recipe = make_recipe("paper")
     assert recipe == Recipe()
     assert (recipe.learning_rate, recipe.batch, recipe.epochs) == (0.01, 2**13, 30)
     assert (recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha) == (0.5, 0.7, 1.0)
@@ -58,13 +60,13 @@ def test_profile_paper() -> None:
 
 def test_profile_official() -> None:
     """The released code differs by weight decay 1e-3 and a split of 90:5:5 (E3); the paper splits 8:1:1."""
-    assert recipe_of("official") == replace(Recipe(), weight_decay=1e-3)
+    assert make_recipe("official") == replace(Recipe(), weight_decay=1e-3)
     assert (SPLIT_OF["official"], SPLIT_OF["paper"]) == ("official", "paper")
 
 
 def test_profile_undertone() -> None:
     """Ours learns from graded groups and length-matched pairs, reads all layers, and splits by near duplicates."""
-    recipe = recipe_of("undertone")
+    recipe = make_recipe("undertone")
     assert (recipe.is_balanced, recipe.pooling) == (True, "layers")
     assert (recipe.hidden, recipe.dropout, recipe.learning_rate, recipe.epochs) == (128, 0.5, 1e-3, 60)
     assert (recipe.alpha, recipe.batch, recipe.group_batch) == (0.3, 128, 40)
@@ -75,14 +77,18 @@ def test_profile_undertone() -> None:
 
 def test_numbers_can_be_changed() -> None:
     """A change that is given counts; None leaves the profile's number."""
-    assert recipe_of("paper", epochs=3, seed=None, space="third") == replace(Recipe(), epochs=3, space="third")
+    assert make_recipe("paper", epochs=3, seed=None, space="third") == replace(Recipe(), epochs=3, space="third")
 
 
 @pytest.mark.parametrize(
-    ("profile", "changes", "said"),
+    ("profile", "changes", "message"),
     [
-        ("papr", {}, "no profile 'papr'; there are paper, official, undertone"),
-        ("paper", {"gamma": 1.0, "beta": 2}, "a recipe has no beta, gamma; it has features, gamma_implicitness"),
+        ("papr", {}, "no profile 'papr'; choose one of paper, official, undertone"),
+        (
+            "paper",
+            {"gamma": 1.0, "beta": 2},
+            "a recipe has no field beta, gamma; its fields are features",
+        ),
         ("paper", {"space": "fourth"}, "space should be one of p2s, s2p, third; found 'fourth'"),
         ("paper", {"tune": "some"}, "tune should be one of none, adapter, full"),
         ("paper", {"epochs": "many"}, "epochs should be a whole number from 1; found 'many'"),
@@ -95,20 +101,20 @@ def test_numbers_can_be_changed() -> None:
         ("paper", {"is_balanced": 1}, "is_balanced should be true or false; found 1"),
     ],
 )
-def test_what_a_recipe_does_not_know(profile: str, changes: dict[str, Any], said: str) -> None:
+def test_what_a_recipe_does_not_know(profile: str, changes: dict[str, Any], message: str) -> None:
     """An unknown profile, name or value is BadInput, which says what there is."""
-    with pytest.raises(BadInput, match=said):
-        recipe_of(profile, **changes)
+    with pytest.raises(BadInput, match=message):
+        make_recipe(profile, **changes)
 
 
 def test_overfits_32_triples(pairs: pl.DataFrame, frozen: Embed) -> None:
     """32 triples are learnt by heart: every implicit sentence above both others, every own explicit one the nearer."""
-    whole = corpus(pairs.with_columns(split=pl.lit("train")))
-    embedding = frozen(whole)
-    found = fit(whole, embedding, Recipe(epochs=150))
-    i = all_meanings(whole, found, embedding).implicitness[whole.triples]
+    corpus = make_corpus(pairs.with_columns(split=pl.lit("train")))
+    embedding = frozen(corpus)
+    result = fit(corpus, embedding, Recipe(epochs=150))
+    i = all_meanings(corpus, result, embedding).implicitness[corpus.triples]
     assert (i[:, :1] > i[:, 1:]).all()
-    p = all_meanings(whole, found, embedding).pragmatic[whole.triples]
+    p = all_meanings(corpus, result, embedding).pragmatic[corpus.triples]
     near, far = ((p[:, 0] - p[:, side]).norm(dim=1) for side in (1, 2))
     assert (near < far).float().mean() > 0.8  # the epoch is chosen by the other accuracy
 
@@ -116,32 +122,34 @@ def test_overfits_32_triples(pairs: pl.DataFrame, frozen: Embed) -> None:
 @pytest.mark.parametrize("design", DESIGNS, ids="-".join)
 def test_every_variant_learns(pairs: pl.DataFrame, frozen: Embed, design: Design) -> None:
     """Each of the 12 variants of table 2 gets better than chance on what it is trained on (IMP-29)."""
-    whole = corpus(pairs.with_columns(split=pl.lit("train")))
-    embedding = frozen(whole)
-    found = fit(whole, embedding, Recipe(epochs=20, **design._asdict()))
-    assert found.model.design == design
-    i = all_meanings(whole, found, embedding).implicitness[whole.triples]
+    corpus = make_corpus(pairs.with_columns(split=pl.lit("train")))
+    embedding = frozen(corpus)
+    result = fit(corpus, embedding, Recipe(epochs=20, **design._asdict()))
+    assert result.model.design == design
+    i = all_meanings(corpus, result, embedding).implicitness[corpus.triples]
     assert (i[:, :1] > i[:, 1:]).float().mean() > 0.7
-    assert {name: found.recipe[name] for name in Design._fields} == design._asdict()
+    assert {name: result.recipe[name] for name in Design._fields} == design._asdict()
 
 
-def test_two_trainings_are_equal_to_the_bit(pairs: pl.DataFrame, frozen: Embed, fitted: Fitted) -> None:
+def test_two_trainings_are_equal_to_the_bit(pairs: pl.DataFrame, frozen: Embed, result: TrainingResult) -> None:
     """The same pairs and recipe give the same weights and numbers; another seed gives others."""
-    whole = corpus(pairs)
-    again = fit(whole, frozen(whole), SMALL)
-    assert equal(again.tensors, fitted.tensors)
-    assert again.history.equals(fitted.history)
-    assert again.recipe == fitted.recipe
-    other = fit(whole, frozen(whole), replace(SMALL, seed=43, epochs=1))
-    assert not torch.equal(other.model.semantic, fitted.model.semantic)
+    corpus = make_corpus(pairs)
+    repeated = fit(corpus, frozen(corpus), SMALL)
+    assert equal(repeated.tensors, result.tensors)
+    assert repeated.history.equals(result.history)
+    assert repeated.recipe == result.recipe
+    other = fit(corpus, frozen(corpus), replace(SMALL, seed=43, epochs=1))
+    assert not torch.equal(other.model.semantic, result.model.semantic)
 
 
 def test_the_reading_of_equation_9_hardly_matters(pairs: pl.DataFrame, frozen: Embed) -> None:
     """Under Adam the sum trains as the mean does: one step of each differs by the optimiser's epsilon (IMP-10)."""
-    whole = corpus(pairs)
-    one, other = (fit(whole, frozen(whole), Recipe(epochs=1, reduction=how)) for how in ("mean", "sum"))
-    for name, weights in one.tensors.items():
-        apart = (weights - other.tensors[name]).abs()
+    corpus = make_corpus(pairs)
+    mean_result, sum_result = (
+        fit(corpus, frozen(corpus), Recipe(epochs=1, reduction=reduction)) for reduction in ("mean", "sum")
+    )
+    for name, weights in mean_result.tensors.items():
+        apart = (weights - sum_result.tensors[name]).abs()
         assert apart.mean() < 1e-5  # the step itself is 1e-2
         assert (apart < 1e-4).double().mean() > 0.99  # but for weights with hardly any gradient
 
@@ -149,15 +157,15 @@ def test_the_reading_of_equation_9_hardly_matters(pairs: pl.DataFrame, frozen: E
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with every update."""
-    made: list[int] = []
+    counts: list[int] = []
     step = torch.optim.Adam.step
 
-    def counted(self: torch.optim.Adam, *args: Any, **kwargs: Any) -> Any:
-        made.append(1)
+    def count_step(self: torch.optim.Adam, *args: Any, **kwargs: Any) -> Any:
+        counts.append(1)
         return step(self, *args, **kwargs)
 
-    monkeypatch.setattr(torch.optim.Adam, "step", counted)
-    return made
+    monkeypatch.setattr(torch.optim.Adam, "step", count_step)
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -174,60 +182,60 @@ def test_updates(steps: list[int], triples: int, batch: int, expected: int) -> N
     rows = torch.randint(0, 50, (triples, 3), generator=torch.Generator().manual_seed(1))
     split = pl.DataFrame({"split": ["train"] * triples})
     nothing = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
-    whole = Corpus([str(i) for i in range(50)], split, rows, nothing, torch.empty(0, dtype=torch.int64))
-    fit(whole, Frozen(np.eye(50, 8, dtype=np.float32)), Recipe(batch=batch, features=4))
+    corpus = Corpus([str(i) for i in range(50)], split, rows, nothing, torch.empty(0, dtype=torch.int64))
+    fit(corpus, Frozen(np.eye(50, 8, dtype=np.float32)), Recipe(batch=batch, features=4))
     assert len(steps) == expected
 
 
 def test_every_triple_is_seen_once_an_epoch(pairs: pl.DataFrame, frozen: Embed) -> None:
     """An epoch's batches are the training triples, each once, in an order that the next epoch changes."""
-    whole = corpus(pairs)
+    corpus = make_corpus(pairs)
     generator = torch.Generator().manual_seed(1)
-    epochs = [torch.cat(list(impscore._steps(whole, SMALL, generator))) for _ in range(2)]
-    for seen in epochs:
-        assert sorted(seen.tolist()) == sorted(whole.of("train").tolist())
+    epochs = [torch.cat(list(impscore._draw_steps(corpus, SMALL, generator))) for _ in range(2)]
+    for triples in epochs:
+        assert sorted(triples.tolist()) == sorted(corpus.select_triples("train").tolist())
     assert not torch.equal(*epochs)
 
 
-def test_best_epoch_is_kept(fitted: Fitted, pairs: pl.DataFrame, frozen: Embed) -> None:
+def test_best_epoch_is_kept(result: TrainingResult, pairs: pl.DataFrame, frozen: Embed) -> None:
     """The model is that of the first epoch with the best validation accuracy (IMP-23), not that of the last."""
-    assert fitted.history["epoch"].to_list() == list(range(1, 31))
-    assert fitted.history["count"].unique().to_list() == [4]
-    best = int(fitted.history["value"].arg_max() or 0) + 1
-    assert fitted.recipe["best_epoch"] == best
-    whole = corpus(pairs)
-    stopped = fit(whole, frozen(whole), replace(SMALL, epochs=best))
-    assert equal(stopped.tensors, fitted.tensors)
-    i = all_meanings(whole, fitted, frozen(whole)).implicitness[whole.of("validation")]
-    assert (i[:, :1] > i[:, 1:]).double().mean().item() == fitted.history["value"].max()
+    assert result.history["epoch"].to_list() == list(range(1, 31))
+    assert result.history["count"].unique().to_list() == [4]
+    best = int(result.history["value"].arg_max() or 0) + 1
+    assert result.recipe["best_epoch"] == best
+    corpus = make_corpus(pairs)
+    stopped = fit(corpus, frozen(corpus), replace(SMALL, epochs=best))
+    assert equal(stopped.tensors, result.tensors)
+    i = all_meanings(corpus, result, frozen(corpus)).implicitness[corpus.select_triples("validation")]
+    assert (i[:, :1] > i[:, 1:]).double().mean().item() == result.history["value"].max()
 
 
 def test_without_a_validation_part_the_training_part_decides(pairs: pl.DataFrame, frozen: Embed) -> None:
     """Where nothing is kept for validation, the accuracy on all 24 training triples chooses the epoch."""
-    whole = corpus(pairs.filter(pl.col("split") == "train"))
-    assert fit(whole, frozen(whole), replace(SMALL, epochs=2)).history["count"].to_list() == [24, 24]
+    corpus = make_corpus(pairs.filter(pl.col("split") == "train"))
+    assert fit(corpus, frozen(corpus), replace(SMALL, epochs=2)).history["count"].to_list() == [24, 24]
 
 
 def test_learns_ten_groups_by_heart(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
     """Ten graded groups of five steps are ranked without a fault in the end (tau 1), with no pair to learn from."""
-    whole = corpus(pairs.clear(), groups)
-    embedding = frozen(whole)
-    found = fit(whole, embedding, Recipe(epochs=200, group_sharpness=8.0))
-    value = all_meanings(whole, found, embedding).implicitness
-    assert [kendall_tau(range(5), value[rows].tolist()) for rows in whole.groups_of("train")] == [1.0] * 10
+    corpus = make_corpus(pairs.clear(), groups)
+    embedding = frozen(corpus)
+    result = fit(corpus, embedding, Recipe(epochs=200, group_sharpness=8.0))
+    value = all_meanings(corpus, result, embedding).implicitness
+    assert [kendall_tau(range(5), value[rows].tolist()) for rows in corpus.select_groups("train")] == [1.0] * 10
 
 
 def test_a_group_is_about_one_thing(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
     """Learning groups brings the sentences of a group nearer to each other than to those of other groups."""
-    whole = corpus(pairs.clear(), groups)
-    embedding = frozen(whole)
-    name = whole.groups.with_columns(row=pl.Series(whole.graded.numpy())).sort("row")["group"].to_numpy()
+    corpus = make_corpus(pairs.clear(), groups)
+    embedding = frozen(corpus)
+    name = corpus.groups.with_columns(row=pl.Series(corpus.graded.numpy())).sort("row")["group"].to_numpy()
     same = name[:, None] == name[None, :]
 
     def ratio(epochs: int) -> float:
         """Mean distance within groups over that between groups."""
-        found = fit(whole, embedding, Recipe(epochs=epochs, group_sharpness=8.0))
-        p = all_meanings(whole, found, embedding).pragmatic
+        result = fit(corpus, embedding, Recipe(epochs=epochs, group_sharpness=8.0))
+        p = all_meanings(corpus, result, embedding).pragmatic
         apart = torch.cdist(p, p).numpy()
         return float(apart[same & ~np.eye(len(name), dtype=bool)].mean() / apart[~same].mean())
 
@@ -236,31 +244,31 @@ def test_a_group_is_about_one_thing(groups: pl.DataFrame, pairs: pl.DataFrame, f
 
 def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
     """Groups that are learnt from have batches of their own; the epoch is chosen by all comparisons alike."""
-    held = pl.col("group").is_in(groups["group"].unique().sort()[:3].implode())
-    some = groups.with_columns(split=pl.when(held).then(pl.lit("validation")).otherwise(pl.lit("train")))
-    whole = corpus(pairs, some)
+    is_held = pl.col("group").is_in(groups["group"].unique().sort()[:3].implode())
+    split_groups = groups.with_columns(split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")))
+    corpus = make_corpus(pairs, split_groups)
     recipe = replace(SMALL, group_sharpness=8.0, group_batch=4, epochs=3)
-    made = list(impscore._steps(whole, recipe, torch.Generator().manual_seed(1)))
-    assert sorted(len(step) for step in made if isinstance(step, list)) == [3, 4]
-    assert sorted(len(step) for step in made if not isinstance(step, list)) == [4, 10, 10]
-    embedding = frozen(whole)
-    found = fit(whole, embedding, recipe)
-    assert found.history["count"].to_list() == [7, 7, 7]  # four triples and three groups
-    values = all_meanings(whole, found, embedding).implicitness
-    i = values[whole.of("validation")]
+    steps = list(impscore._draw_steps(corpus, recipe, torch.Generator().manual_seed(1)))
+    assert sorted(len(step) for step in steps if isinstance(step, list)) == [3, 4]
+    assert sorted(len(step) for step in steps if not isinstance(step, list)) == [4, 10, 10]
+    embedding = frozen(corpus)
+    result = fit(corpus, embedding, recipe)
+    assert result.history["count"].to_list() == [7, 7, 7]  # four triples and three groups
+    values = all_meanings(corpus, result, embedding).implicitness
+    i = values[corpus.select_triples("validation")]
     # a group's share of pairs in order is (tau + 1) / 2 where no two are equal
-    orders = [(kendall_tau(range(5), values[rows].tolist()) + 1) / 2 for rows in whole.groups_of("validation")]
+    orders = [(kendall_tau(range(5), values[rows].tolist()) + 1) / 2 for rows in corpus.select_groups("validation")]
     right = (i[:, :1] > i[:, 1:]).sum().item() + 10 * sum(orders)  # ten comparisons a group of five
-    assert found.history["value"].max() == pytest.approx(right / (2 * 4 + 10 * 3))
+    assert result.history["value"].max() == pytest.approx(right / (2 * 4 + 10 * 3))
 
 
 def test_without_sharpness_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
     """Profile paper gives the same model whether groups lie beside the pairs or not."""
-    one, other = corpus(pairs), corpus(pairs, groups)
-    known = dict(zip(other.texts, (every := frozen(other)).vectors, strict=True))
-    same = Frozen(np.array([known[text] for text in one.texts]))
+    pairs_alone, corpus = make_corpus(pairs), make_corpus(pairs, groups)
+    vector_of = dict(zip(corpus.texts, (embedding := frozen(corpus)).vectors, strict=True))
+    same = Frozen(np.array([vector_of[text] for text in pairs_alone.texts]))
     recipe = replace(SMALL, epochs=2)
-    assert equal(fit(one, same, recipe).tensors, fit(other, every, recipe).tensors)
+    assert equal(fit(pairs_alone, same, recipe).tensors, fit(corpus, embedding, recipe).tensors)
 
 
 @pytest.mark.parametrize(
@@ -272,22 +280,22 @@ def test_without_sharpness_groups_are_not_learnt(groups: pl.DataFrame, pairs: pl
         ([1, 1, 1], [1, 1, 1], 0),  # equal ones are not in order
     ],
 )
-@pytest.mark.parametrize("learnt", [True, False], ids=["with groups", "without"])
-def test_accuracy_by_hand(triple: list[float], group: list[float], right: int, learnt: bool) -> None:
+@pytest.mark.parametrize("has_groups", [True, False], ids=["with groups", "without"])
+def test_accuracy_by_hand(triple: list[float], group: list[float], right: int, has_groups: bool) -> None:
     """A triple is two comparisons and a group of three is three, all alike; without learning from groups just two."""
-    said = dict(zip("abcxyz", map(float, triple + group), strict=True))
+    value_of = dict(zip("abcxyz", map(float, triple + group), strict=True))
     rows = pl.DataFrame({"implicit": ["a"], "explicit": ["b"], "negative": ["c"], "split": ["validation"]})
     graded = pl.DataFrame({"group": ["g"] * 3, "level": [1, 2, 3], "text": list("xyz"), "split": ["validation"] * 3})
-    whole = corpus(rows, graded)
-    values = torch.tensor([said[text] for text in whole.texts])
+    corpus = make_corpus(rows, graded)
+    values = torch.tensor([value_of[text] for text in corpus.texts])
 
     def stub(i: torch.Tensor) -> Meaning:
         return Meaning(i, i[:, None], i[:, None])
 
-    recipe = Recipe(group_sharpness=8.0 * learnt)
-    found = impscore._accuracy(whole, stub, values.__getitem__, recipe)  # type: ignore[arg-type]
+    recipe = Recipe(group_sharpness=8.0 * has_groups)
+    accuracy = impscore._measure_accuracy(corpus, stub, values.__getitem__, recipe)  # type: ignore[arg-type]
     above = (triple[0] > triple[1]) + (triple[0] > triple[2])
-    assert found == ((right / 5, 2) if learnt else (above / 2, 1))
+    assert accuracy == ((right / 5, 2) if has_groups else (above / 2, 1))
 
 
 @pytest.mark.parametrize("rows", [5, 16_384])
@@ -295,18 +303,18 @@ def test_a_deep_model_looks_at_a_sample(
     pairs: pl.DataFrame, frozen: Embed, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Before training it looks at distinct training texts, at no more than fit into memory; the seed says which."""
-    whole = corpus(pairs)
-    seen: list[torch.Tensor] = []
+    corpus = make_corpus(pairs)
+    samples: list[torch.Tensor] = []
     look_at = ImpScore.look_at
     monkeypatch.setattr(impscore, "ROWS", rows)
-    monkeypatch.setattr(ImpScore, "look_at", lambda self, e: seen.append(e) or look_at(self, e))
+    monkeypatch.setattr(ImpScore, "look_at", lambda self, e: samples.append(e) or look_at(self, e))
     for _ in range(2):
-        fit(whole, frozen(whole), replace(SMALL, epochs=0, hidden=4))
-    known = torch.unique(whole.of("train"))
-    assert len(seen[0]) == min(rows, len(known))
-    assert torch.equal(seen[0], seen[1])
-    every = frozen(whole)(known)
-    assert ((seen[0][:, None] == every[None]).all(-1).sum(1) == 1).all()
+        fit(corpus, frozen(corpus), replace(SMALL, epochs=0, hidden=4))
+    train_rows = torch.unique(corpus.select_triples("train"))
+    assert len(samples[0]) == min(rows, len(train_rows))
+    assert torch.equal(samples[0], samples[1])
+    embeddings = frozen(corpus)(train_rows)
+    assert ((samples[0][:, None] == embeddings[None]).all(-1).sum(1) == 1).all()
 
 
 def test_loss_of_groups_by_hand() -> None:
@@ -320,8 +328,8 @@ def test_loss_of_groups_by_hand() -> None:
     values = torch.tensor([0.6, 0.5, 0.3, 0.5])
     for place, apart in ((4.0, 0.0), (0.5, 1.2)):
         features = torch.tensor([[0.0], [1.0], [place], [place + 1]])
-        found = impscore._group_loss(Meaning(values, features, features), [2, 2], recipe)
-        assert found.item() == pytest.approx(ranking + apart, abs=1e-6)
+        loss = impscore._compute_group_loss(Meaning(values, features, features), [2, 2], recipe)
+        assert loss.item() == pytest.approx(ranking + apart, abs=1e-6)
 
 
 @pytest.mark.parametrize("deep", [{}, {"hidden": 8, "dropout": 0.5}], ids=["paper", "deep"])
@@ -329,13 +337,13 @@ def test_goes_on_where_it_was_stopped(
     groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, deep: dict[str, Any]
 ) -> None:
     """Killed after two of four epochs and begun again, training comes to the same bits, numbers and best epoch."""
-    whole = corpus(pairs, groups)
+    corpus = make_corpus(pairs, groups)
     recipe = replace(SMALL, epochs=4, group_sharpness=8.0, group_batch=4, weight_decay=1e-3, **deep)
-    straight = fit(whole, frozen(whole), recipe, tmp_path / "other.safetensors")
+    straight = fit(corpus, frozen(corpus), recipe, tmp_path / "other.safetensors")
     with killed_after(2):
-        fit(whole, frozen(whole), recipe, tmp_path / "state.safetensors")
+        fit(corpus, frozen(corpus), recipe, tmp_path / "state.safetensors")
     torch.manual_seed(99)  # whatever happens between the two
-    resumed = fit(whole, frozen(whole), recipe, tmp_path / "state.safetensors")
+    resumed = fit(corpus, frozen(corpus), recipe, tmp_path / "state.safetensors")
     assert equal(resumed.tensors, straight.tensors)
     assert resumed.history.equals(straight.history)
     assert resumed.recipe == straight.recipe
@@ -346,17 +354,19 @@ def test_goes_on_when_the_encoder_is_trained(
     groups: pl.DataFrame, pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, tune: str
 ) -> None:
     """The same with a trained encoder, whose dropout draws from the global source: weights, adapters, optimiser."""
-    whole = corpus(pairs.head(16), groups.filter(pl.col("group").is_in(groups["group"].unique().sort()[:4].implode())))
+    corpus = make_corpus(
+        pairs.head(16), groups.filter(pl.col("group").is_in(groups["group"].unique().sort()[:4].implode()))
+    )
     recipe = Recipe(epochs=3, tune=tune, tune_batch=8, tune_rate=1e-3, group_sharpness=8.0)
 
     def embedding() -> Tuned:
-        return Tuned(encoder, whole.texts, tune, torch.Generator().manual_seed(recipe.seed))
+        return Tuned(encoder, corpus.texts, tune, torch.Generator().manual_seed(recipe.seed))
 
-    straight = fit(whole, embedding(), recipe)
+    straight = fit(corpus, embedding(), recipe)
     assert any(name.startswith("encoder.") for name in straight.tensors)
     with killed_after(1):
-        fit(whole, embedding(), recipe, tmp_path / "state")
-    resumed = fit(whole, embedding(), recipe, tmp_path / "state")
+        fit(corpus, embedding(), recipe, tmp_path / "state")
+    resumed = fit(corpus, embedding(), recipe, tmp_path / "state")
     assert equal(resumed.tensors, straight.tensors)
     assert resumed.history.equals(straight.history)
 
@@ -365,48 +375,48 @@ def test_ended_within_an_epoch(
     pairs: pl.DataFrame, frozen: Embed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed in the middle of the third epoch, training goes on after the second and comes to the same bits."""
-    whole, recipe = corpus(pairs), replace(SMALL, epochs=4)
-    straight = fit(whole, frozen(whole), recipe)
-    loss, made = impscore._loss, []
+    corpus, recipe = make_corpus(pairs), replace(SMALL, epochs=4)
+    straight = fit(corpus, frozen(corpus), recipe)
+    loss, losses = impscore._compute_loss, []
 
-    def killed(*given: Any) -> Any:
-        made.append(1)
-        if len(made) == 8:  # three batches an epoch
+    def killed(*options: Any) -> Any:
+        losses.append(1)
+        if len(losses) == 8:  # three batches an epoch
             raise KeyboardInterrupt
-        return loss(*given)
+        return loss(*options)
 
-    monkeypatch.setattr(impscore, "_loss", killed)
+    monkeypatch.setattr(impscore, "_compute_loss", killed)
     with pytest.raises(KeyboardInterrupt):
-        fit(whole, frozen(whole), recipe, tmp_path / "state")
-    made.clear()
-    monkeypatch.setattr(impscore, "_loss", lambda *given: made.append(1) or loss(*given))
-    assert equal(fit(whole, frozen(whole), recipe, tmp_path / "state").tensors, straight.tensors)
-    assert len(made) == 2 * 3  # two epochs were not done again
+        fit(corpus, frozen(corpus), recipe, tmp_path / "state")
+    losses.clear()
+    monkeypatch.setattr(impscore, "_compute_loss", lambda *options: losses.append(1) or loss(*options))
+    assert equal(fit(corpus, frozen(corpus), recipe, tmp_path / "state").tensors, straight.tensors)
+    assert len(losses) == 2 * 3  # two epochs were not done again
 
 
 @pytest.mark.parametrize("tune", ["adapter", "full"])
 def test_a_trained_encoder_changes(pairs: pl.DataFrame, encoder: Encoder, tune: str) -> None:
     """Fine-tuning moves the encoder's weights, learns, and repeats to the bit."""
-    whole = corpus(pairs.with_columns(split=pl.lit("train")))
+    corpus = make_corpus(pairs.with_columns(split=pl.lit("train")))
     recipe = Recipe(epochs=4, tune=tune, tune_batch=8, tune_rate=1e-3)
 
-    def once() -> Fitted:
-        return fit(whole, Tuned(encoder, whole.texts, tune, torch.Generator().manual_seed(1)), recipe)
+    def once() -> TrainingResult:
+        return fit(corpus, Tuned(encoder, corpus.texts, tune, torch.Generator().manual_seed(1)), recipe)
 
-    found = once()
-    before = Tuned(encoder, whole.texts, tune, torch.Generator().manual_seed(1)).state()
-    assert before.keys() == {name for name in found.tensors if name.startswith("encoder.")}
-    moved = {name for name, value in before.items() if not torch.equal(value, found.tensors[name])}
+    first_run = once()
+    before = Tuned(encoder, corpus.texts, tune, torch.Generator().manual_seed(1)).state()
+    assert before.keys() == {name for name in first_run.tensors if name.startswith("encoder.")}
+    moved = {name for name, value in before.items() if not torch.equal(value, first_run.tensors[name])}
     idle = {name for name in before if "pooler" in name or "token_type" in name}  # what no embedding depends on
     assert moved >= before.keys() - idle
-    assert found.history["value"].max() > 0.6
-    assert equal(once().tensors, found.tensors)
+    assert first_run.history["value"].max() > 0.6
+    assert equal(once().tensors, first_run.tensors)
 
 
 def test_batches_of_a_trained_encoder(pairs: pl.DataFrame) -> None:
     """A trained encoder takes smaller batches: 24 triples in steps of 7 are four."""
-    made = list(impscore._steps(corpus(pairs), Recipe(tune="full", tune_batch=7), torch.Generator()))
-    assert [len(step) for step in made] == [7, 7, 7, 3] == [min(7, 24 - 7 * i) for i in range(math.ceil(24 / 7))]
+    steps = list(impscore._draw_steps(make_corpus(pairs), Recipe(tune="full", tune_batch=7), torch.Generator()))
+    assert [len(step) for step in steps] == [7, 7, 7, 3] == [min(7, 24 - 7 * i) for i in range(math.ceil(24 / 7))]
 
 
 @pytest.mark.parametrize(
@@ -425,4 +435,4 @@ def test_batches_of_a_trained_encoder(pairs: pl.DataFrame) -> None:
 def test_values_that_no_training_could_use(changes: dict[str, Any]) -> None:
     """Lists, part numbers where whole ones are meant, sizes of 0 and what is not finite are BadInput by name."""
     with pytest.raises(BadInput, match=next(iter(changes))):
-        recipe_of("paper", **changes)
+        make_recipe("paper", **changes)

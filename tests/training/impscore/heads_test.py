@@ -20,10 +20,10 @@ from pipeline.training.impscore.fit import Recipe
 SMALL: dict[str, Any] = {"batch": 10, "epochs": 3, "pooling": "layers"}
 
 
-def scores_again(found: heads.Head, encoder: Encoder, folder: Path, texts: list[str]) -> np.ndarray:
+def scores_again(head: heads.Head, encoder: Encoder, folder: Path, texts: list[str]) -> np.ndarray:
     """Scores by the head after it was kept in a registry and read again."""
-    tensors = {f"any.{name}": value for name, value in found.tensors.items()}
-    model_id = registry.keep(folder, tensors, {"kind": "impscore", "heads": {"any": found.config}})
+    tensors = {f"any.{name}": value for name, value in head.tensors.items()}
+    model_id = registry.add(folder, tensors, {"kind": "impscore", "heads": {"any": head.config}})
     model = registry.fetch(folder, model_id)
     loaded = scoring.load_heads(model.tensors(), model.config, lambda _: encoder)
     return scoring.implicitness(texts, loaded["any"])
@@ -35,11 +35,11 @@ def test_reloaded_it_gives_the_same_scores(
 ) -> None:
     """Kept and read again, a head scores every text as it did when it was fitted, its trained encoder with it."""
     recipe = Recipe(**SMALL, tune=tune, tune_batch=16, tune_rate=1e-3, group_sharpness=8.0)
-    found = heads.fit(pairs, groups, recipe, encoder, tmp_path / "embeddings")
-    scores = scores_again(found, encoder, tmp_path, pairs["implicit"].to_list())
-    assert scores == pytest.approx(found.triples["i1"].to_list(), abs=2e-6)  # a batch moves 2e-7, and the last digit
-    graded = scores_again(found, encoder, tmp_path, groups["text"].to_list())
-    assert graded == pytest.approx(found.graded["value"].to_list(), abs=2e-6)
+    head = heads.fit(pairs, groups, recipe, encoder, tmp_path / "embeddings")
+    scores = scores_again(head, encoder, tmp_path, pairs["implicit"].to_list())
+    assert scores == pytest.approx(head.triples["i1"].to_list(), abs=2e-6)  # a batch moves 2e-7, and the last digit
+    graded = scores_again(head, encoder, tmp_path, groups["text"].to_list())
+    assert graded == pytest.approx(head.graded["value"].to_list(), abs=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -51,88 +51,95 @@ def test_variants_are_reloaded_as_they_are(
     pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, design: dict[str, Any]
 ) -> None:
     """The variant is in the recipe, so that a model of another space, metric or depth comes back as it was."""
-    found = heads.fit(pairs, None, Recipe(**SMALL, **design), encoder, tmp_path / "embeddings")
-    scores = scores_again(found, encoder, tmp_path, pairs["implicit"].to_list())
-    assert scores == pytest.approx(found.triples["i1"].to_list(), abs=2e-6)
+    head = heads.fit(pairs, None, Recipe(**SMALL, **design), encoder, tmp_path / "embeddings")
+    scores = scores_again(head, encoder, tmp_path, pairs["implicit"].to_list())
+    assert scores == pytest.approx(head.triples["i1"].to_list(), abs=2e-6)
 
 
 def test_numbers_agree_with_a_second_computation(pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
     """What a head says of each pair is what equations 2 to 6 give from its matrices, one by one."""
-    found = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
-    w = {name: value.numpy() for name, value in found.tensors.items()}
+    head = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
+    w = {name: value.numpy() for name, value in head.tensors.items()}
     e = {side: encode(encoder, pairs[side].to_list()) for side in ("implicit", "explicit", "negative")}
 
     def implicitness(rows: np.ndarray) -> np.ndarray:
-        one, other = rows @ w["semantic"], rows @ w["pragmatic"] @ w["transform"]
-        return 1 - (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+        semantic, transformed = rows @ w["semantic"], rows @ w["pragmatic"] @ w["transform"]
+        return 1 - (semantic * transformed).sum(1) / np.linalg.norm(semantic, axis=1) / np.linalg.norm(
+            transformed, axis=1
+        )
 
     for name, side in (("i1", "implicit"), ("i2", "explicit"), ("i3", "negative")):
-        assert found.triples[name].to_numpy() == pytest.approx(implicitness(e[side]), abs=1e-5)
+        assert head.triples[name].to_numpy() == pytest.approx(implicitness(e[side]), abs=1e-5)
     for name, side in (("near", "explicit"), ("far", "negative")):
         expected = np.linalg.norm((e["implicit"] - e[side]) @ w["pragmatic"], axis=1)
-        assert found.triples[name].to_numpy() == pytest.approx(expected, abs=1e-5)
-    assert found.triples.select("pair_id", "source", "split").equals(pairs.select("pair_id", "source", "split"))
+        assert head.triples[name].to_numpy() == pytest.approx(expected, abs=1e-5)
+    assert head.triples.select("pair_id", "source", "split").equals(pairs.select("pair_id", "source", "split"))
 
 
 def test_balanced_pairs_are_learnt_from_and_all_are_measured(
     pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the pairs to train on only length-matched ones are seen, but every pair has its numbers."""
-    seen: list[torch.Tensor] = []
+    training_parts: list[torch.Tensor] = []
     fit = impscore.fit
-    monkeypatch.setattr(impscore, "fit", lambda whole, *rest: seen.append(whole.of("train")) or fit(whole, *rest))
-    found = heads.fit(pairs, None, Recipe(**SMALL, is_balanced=True), encoder, tmp_path)
-    assert len(seen[0]) == balanced(pairs.filter(pl.col("split") == "train"), 42).height < 24
-    assert found.triples.height == 32
+    monkeypatch.setattr(
+        impscore,
+        "fit",
+        lambda corpus, *rest: training_parts.append(corpus.select_triples("train")) or fit(corpus, *rest),
+    )
+    head = heads.fit(pairs, None, Recipe(**SMALL, is_balanced=True), encoder, tmp_path)
+    assert len(training_parts[0]) == balanced(pairs.filter(pl.col("split") == "train"), 42).height < 24
+    assert head.triples.height == 32
 
 
 def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
     pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Foreign sentences to learn from are nearer to the own explicit one than those given, which are measured."""
-    seen: list[Corpus] = []
+    corpora: list[Corpus] = []
     fit = impscore.fit
-    monkeypatch.setattr(impscore, "fit", lambda whole, *rest: seen.append(whole) or fit(whole, *rest))
-    found = heads.fit(pairs, None, Recipe(**SMALL, has_hard_negatives=True), encoder, tmp_path)
+    monkeypatch.setattr(impscore, "fit", lambda corpus, *rest: corpora.append(corpus) or fit(corpus, *rest))
+    head = heads.fit(pairs, None, Recipe(**SMALL, has_hard_negatives=True), encoder, tmp_path)
     plain = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
-    hard, given = (whole.pairs.filter(pl.col("split") == "train").sort("pair_id") for whole in seen)
-    assert hard.drop("negative").equals(given.drop("negative"))
+    hard, given_pairs = (corpus.pairs.filter(pl.col("split") == "train").sort("pair_id") for corpus in corpora)
+    assert hard.drop("negative").equals(given_pairs.drop("negative"))
     assert (hard["negative"] != hard["explicit"]).all()
-    own, *others = (
-        encode(encoder, texts.to_list()) for texts in (given["explicit"], hard["negative"], given["negative"])
+    explicit, *foreign = (
+        encode(encoder, texts.to_list())
+        for texts in (given_pairs["explicit"], hard["negative"], given_pairs["negative"])
     )
-    nearer, further = (np.einsum("nd,nd->n", own, other).mean() for other in others)
+    nearer, further = (np.einsum("nd,nd->n", explicit, other).mean() for other in foreign)
     assert nearer > further + 0.05
-    assert found.triples["near"].len() == 32
-    assert not found.triples["far"].equals(plain.triples["far"])
-    assert seen[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
+    assert head.triples["near"].len() == 32
+    assert not head.triples["far"].equals(plain.triples["far"])
+    assert corpora[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
 
 
 def test_texts_are_encoded_once(pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
     """Two recipes on the same texts share one file of embeddings; the second training only reads it."""
-    told: list[int] = []
+    counts: list[int] = []
     for features in (8, 16):
-        heads.fit(pairs, None, Recipe(**SMALL, features=features), encoder, tmp_path, done=told.append)
+        heads.fit(pairs, None, Recipe(**SMALL, features=features), encoder, tmp_path, on_progress=counts.append)
     assert len(list(tmp_path.iterdir())) == 1
     distinct = pl.concat([pairs[side].rename("t") for side in ("implicit", "explicit", "negative")]).n_unique()
-    assert sum(told) == 2 * distinct
+    assert sum(counts) == 2 * distinct
 
 
 def test_what_a_head_says_of_itself(
     pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path
 ) -> None:
     """Its configuration names encoder, revision and every number of the recipe, and which epoch was kept."""
-    found = heads.fit(pairs, groups, Recipe(**SMALL), encoder, tmp_path)
-    assert found.config["encoder_revision"] == encoder.revision
-    assert found.config["recipe"]["epochs"] == 3
-    assert 1 <= found.config["recipe"]["best_epoch"] <= 3
-    assert found.history.height == 3
-    assert found.graded.columns == ["group", "level", "text", "split", "value", "pragmatic"]
-    assert found.graded["pragmatic"].to_numpy().shape == (50, 64)
+    head = heads.fit(pairs, groups, Recipe(**SMALL), encoder, tmp_path)
+    assert head.config["encoder_revision"] == encoder.revision
+    assert head.config["recipe"]["epochs"] == 3
+    assert 1 <= head.config["recipe"]["best_epoch"] <= 3
+    assert head.history.height == 3
+    assert head.graded.columns == ["group", "level", "text", "split", "value", "pragmatic"]
+    assert head.graded["pragmatic"].to_numpy().shape == (50, 64)
 
 
 def test_groups_alone(pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
     """A language with groups and no pair can be learnt too."""
-    found = heads.fit(pairs.clear(), groups, Recipe(**SMALL, group_sharpness=8.0, is_balanced=True), encoder, tmp_path)
-    assert (found.triples.height, found.graded.height) == (0, 50)
-    assert found.history["count"].to_list() == [10, 10, 10]
+    head = heads.fit(pairs.clear(), groups, Recipe(**SMALL, group_sharpness=8.0, is_balanced=True), encoder, tmp_path)
+    assert (head.triples.height, head.graded.height) == (0, 50)
+    assert head.history["count"].to_list() == [10, 10, 10]

@@ -18,7 +18,7 @@ from pipeline.text import concreteness
 from pipeline.text.concreteness import Ratings
 from pipeline.training import registry
 from pipeline.training.recam import abstractness
-from pipeline.training.recam.abstractness import PROFILES, Recipe, fit, load, pearson, predict, repeated_splits
+from pipeline.training.recam.abstractness import PROFILES, Recipe, evaluate_splits, fit, load, pearson, predict
 
 TINY = Recipe(hidden=(16, 8), members=2, dropout=0.1, learning_rate=0.01, batch=16, epochs=12)
 SMALL = {"hidden": (32, 16), "members": 2, "learning_rate": 0.01, "batch": 16, "epochs": 40}
@@ -50,59 +50,60 @@ def tiny(tiny_folder: Path) -> Encoder:
 def test_learns_a_curve(ratings: Ratings, vectors: WordVectors) -> None:
     """What is no straight line is learnt, by each profile's layers; the loss falls (REC-05)."""
     for profile in PROFILES.values():
-        found = fit(ratings, vectors, replace(profile, **SMALL))
-        assert found.config["pearson_train"] > 0.9
-        assert found.history["loss"][-1] < found.history["loss"][0] / 2
+        result = fit(ratings, vectors, replace(profile, **SMALL))
+        assert result.config["pearson_train"] > 0.9
+        assert result.history["loss"][-1] < result.history["loss"][0] / 2
 
 
 def test_a_word_without_a_vector_is_dropped(ratings: Ratings, vectors: WordVectors) -> None:
     """It is in no training and no split, has its reason, and gets no score."""
-    found = fit(ratings, vectors, TINY)
-    assert found.dropped.rows() == [("w119", "no_vector")]
-    assert found.config["word_count"] == 119
-    asked = predict(load(found.tensors, found.config, vectors), ["w3", "w119", "W3"])
-    assert np.isnan(asked[1])
-    assert asked[0] == asked[2]
-    splits = repeated_splits(ratings, vectors, replace(TINY, epochs=1), n=1)
+    result = fit(ratings, vectors, TINY)
+    assert result.dropped.rows() == [("w119", "no_vector")]
+    assert result.config["word_count"] == 119
+    scores = predict(load(result.tensors, result.config, vectors), ["w3", "w119", "W3"])
+    assert np.isnan(scores[1])
+    assert scores[0] == scores[2]
+    splits = evaluate_splits(ratings, vectors, replace(TINY, epochs=1), split_count=1)
     assert splits.select("train_count", "test_count").row(0) == (64, 55)  # 119 in the proportion 2,148 to 1,877
 
 
 def test_the_same_input_gives_the_same_bits(ratings: Ratings, vectors: WordVectors) -> None:
     """Twice the same model, another with another seed; the global source of chance is left alone."""
     before = torch.get_rng_state()
-    one, other, third = (fit(ratings, vectors, recipe) for recipe in (TINY, TINY, replace(TINY, seed=43)))
+    first, second, third = (fit(ratings, vectors, recipe) for recipe in (TINY, TINY, replace(TINY, seed=43)))
     assert torch.equal(torch.get_rng_state(), before)
-    assert all(torch.equal(value, other.tensors[name]) for name, value in one.tensors.items())
-    assert one.config == other.config
-    assert not all(torch.equal(value, third.tensors[name]) for name, value in one.tensors.items())
+    assert all(torch.equal(value, second.tensors[name]) for name, value in first.tensors.items())
+    assert first.config == second.config
+    assert not all(torch.equal(value, third.tensors[name]) for name, value in first.tensors.items())
 
 
 def test_a_model_on_disk_scores_the_same(tmp_path: Path, tiny: Encoder) -> None:
     """Written by the registry and read again, the scorer says the same, and names the list it learnt from."""
     rated = concreteness.load_embedded()
-    found = fit(rated._replace(rows=rated.rows.head(60)), tiny, TINY)
-    model = registry.read(tmp_path / registry.keep(tmp_path, found.tensors, found.config))
-    asked = [
-        predict(load(*each, tiny), ["door", "Hope", "day"]) for each in (found[:2], (model.tensors(), model.config))
+    result = fit(rated._replace(rows=rated.rows.head(60)), tiny, TINY)
+    model = registry.read(tmp_path / registry.add(tmp_path, result.tensors, result.config))
+    scores = [
+        predict(load(*model_parts, tiny), ["door", "Hope", "day"])
+        for model_parts in (result[:2], (model.tensors(), model.config))
     ]
-    assert asked[0].tolist() == asked[1].tolist()
-    assert ((asked[0] > 0) & (asked[0] < 1)).all()
+    assert scores[0].tolist() == scores[1].tolist()
+    assert ((scores[0] > 0) & (scores[0] < 1)).all()
     assert "language model" in json.dumps(model.config)
     assert model.config["encoder_revision"] == tiny.revision
 
 
 def test_another_source_is_refused(ratings: Ratings, vectors: WordVectors, tiny: Encoder) -> None:
     """A scorer works on what it learnt from: another encoder, other vectors or another kind of model is named."""
-    found = fit(ratings, vectors, TINY)
+    result = fit(ratings, vectors, TINY)
     with pytest.raises(BadInput, match="trained with word vectors; give the same"):
-        load(found.tensors, found.config, tiny)
+        load(result.tensors, result.config, tiny)
     with pytest.raises(BadInput, match="trained on 5 dimensions; the vectors have 2"):
-        load(found.tensors, found.config, WordVectors(["a"], np.ones((1, 2), np.float32)))
+        load(result.tensors, result.config, WordVectors(["a"], np.ones((1, 2), np.float32)))
     with pytest.raises(BadInput, match="of kind 'subtext', not 'abstractness'"):
-        load(found.tensors, found.config | {"kind": "subtext"}, vectors)
-    fitted = fit(ratings, tiny, replace(TINY, epochs=1))
+        load(result.tensors, result.config | {"kind": "subtext"}, vectors)
+    encoder_result = fit(ratings, tiny, replace(TINY, epochs=1))
     with pytest.raises(BadInput, match=r"trained with .*; give the same"):
-        load(fitted.tensors, fitted.config, vectors)
+        load(encoder_result.tensors, encoder_result.config, vectors)
 
 
 def test_an_encoder_without_pieces_is_refused(ratings: Ratings) -> None:
@@ -118,12 +119,12 @@ def test_splits_of_the_papers_sizes(ratings: Ratings) -> None:
     score = 1 / (1 + np.exp(-x[:, 0].astype(float)))
     many = ratings._replace(rows=pl.DataFrame({"word": words, "rating": score, "score": score}))
     recipe = replace(TINY, batch=256, epochs=2)
-    found = repeated_splits(many, WordVectors(words, x), recipe, n=3)
-    assert found.select("train_count", "test_count").rows() == [(2148, 1877)] * 3
-    assert found["pearson"].n_unique() == 3
-    assert found["pearson"].min() > 0.9
-    assert found["p_value"].max() < 1e-5
-    assert found.equals(repeated_splits(many, WordVectors(words, x), recipe, n=3))
+    splits = evaluate_splits(many, WordVectors(words, x), recipe, split_count=3)
+    assert splits.select("train_count", "test_count").rows() == [(2148, 1877)] * 3
+    assert splits["pearson"].n_unique() == 3
+    assert splits["pearson"].min() > 0.9
+    assert splits["p_value"].max() < 1e-5
+    assert splits.equals(evaluate_splits(many, WordVectors(words, x), recipe, split_count=3))
 
 
 def test_what_is_tested_was_not_learnt() -> None:
@@ -134,9 +135,9 @@ def test_what_is_tested_was_not_learnt() -> None:
     rows = pl.DataFrame({"word": words, "rating": score, "score": score})
     source = WordVectors(words, rng.normal(size=(400, 40)).astype(np.float32))
     recipe = replace(TINY, hidden=(64, 32), dropout=0.0, epochs=40)
-    found = repeated_splits(Ratings("drawn.csv", "0", 0, 1, rows, rows), source, recipe, n=2)
-    assert found["pearson_train"].min() > 0.9
-    assert found["pearson"].abs().max() < 0.3  # five standard errors at 186 words are 0.37
+    splits = evaluate_splits(Ratings("drawn.csv", "0", 0, 1, rows, rows), source, recipe, split_count=2)
+    assert splits["pearson_train"].min() > 0.9
+    assert splits["pearson"].abs().max() < 0.3  # five standard errors at 186 words are 0.37
 
 
 def test_too_few_words_are_named(ratings: Ratings, vectors: WordVectors) -> None:
@@ -145,7 +146,7 @@ def test_too_few_words_are_named(ratings: Ratings, vectors: WordVectors) -> None
     with pytest.raises(BadInput, match=r"1 of the 2 words of drawn.csv have a vector"):
         fit(few, vectors, TINY)
     with pytest.raises(BadInput, match="3 words are too few to be split"):
-        repeated_splits(ratings._replace(rows=ratings.rows.head(3)), vectors, TINY)
+        evaluate_splits(ratings._replace(rows=ratings.rows.head(3)), vectors, TINY)
 
 
 def test_a_loss_that_is_no_number_is_named(ratings: Ratings, vectors: WordVectors) -> None:
@@ -166,11 +167,13 @@ def test_many_words_are_scored_in_parts(
     ratings: Ratings, vectors: WordVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words that come in another order, twice and in parts have the scores they have alone; no words have none."""
-    found = fit(ratings, vectors, TINY)
-    trained = load(found.tensors, found.config, vectors)
-    one = predict(trained, WORDS)
+    result = fit(ratings, vectors, TINY)
+    trained = load(result.tensors, result.config, vectors)
+    expected = predict(trained, WORDS)
     monkeypatch.setattr(abstractness, "_ROWS", 7)
-    assert predict(trained, [*WORDS[::-1], *WORDS]) == pytest.approx([*one[::-1], *one], abs=1e-6, nan_ok=True)
+    assert predict(trained, [*WORDS[::-1], *WORDS]) == pytest.approx(
+        [*expected[::-1], *expected], abs=1e-6, nan_ok=True
+    )
     assert predict(trained, []).shape == (0,)
 
 
@@ -180,19 +183,19 @@ def test_the_embedded_encoder_reproduces_table_2(data: Path) -> None:
     the paper's 0.854 in Table 2 and 0.835 in its text; errata E13 accept 0.81 to 0.87, and every p is below 1e-5.
     """
     rated = concreteness.read(data / "concreteness" / "mrc.csv")
-    found = repeated_splits(rated, encoders.load(device="cpu"), PROFILES["undertone"], n=3)
-    assert found.select("train_count", "test_count").unique().rows() == [(2148, 1877)]
-    assert 0.85 <= found["pearson"].mean() <= 0.87
-    assert found["p_value"].max() < 1e-5
+    splits = evaluate_splits(rated, encoders.load(device="cpu"), PROFILES["undertone"], split_count=3)
+    assert splits.select("train_count", "test_count").unique().rows() == [(2148, 1877)]
+    assert 0.85 <= splits["pearson"].mean() <= 0.87
+    assert splits["p_value"].max() < 1e-5
 
 
 def test_the_shipped_list_foretells_people(data: Path) -> None:
     """Learnt from the shipped list alone, r is 0.81 on MRC's words that are not in it (ours, over 3,637 words); on 400
     of them it is no less than what chance leaves of that.
     """
-    ours, encoder = concreteness.load_embedded(), encoders.load(device="cpu")
-    people = concreteness.read(data / "concreteness" / "mrc.csv").rows.join(ours.rows, on="word", how="anti")
+    shipped, encoder = concreteness.load_embedded(), encoders.load(device="cpu")
+    people = concreteness.read(data / "concreteness" / "mrc.csv").rows.join(shipped.rows, on="word", how="anti")
     people = people.sample(400, seed=1)
-    found = fit(ours, encoder, PROFILES["undertone"])
-    said = predict(load(found.tensors, found.config, encoder), people["word"].to_list())
-    assert pearson(people["score"].to_numpy(), said).r > 0.75
+    result = fit(shipped, encoder, PROFILES["undertone"])
+    predicted = predict(load(result.tensors, result.config, encoder), people["word"].to_list())
+    assert pearson(people["score"].to_numpy(), predicted).r > 0.75

@@ -11,9 +11,9 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.training.loop import Fitted
+from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import masked_lm
-from pipeline.training.recam.masked_lm import PROFILES, Recipe, fit, load, masked, recipe_of, write
+from pipeline.training.recam.masked_lm import PROFILES, Recipe, fit, load, make_recipe, mask_pieces, write
 from tests.support.killed import killed_after
 
 TEXTS = [f"{who} see {what} nice day at the door" for who in ("i", "we", "you", "they", "he", "she")
@@ -35,26 +35,28 @@ def gentle(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fitted(tiny_folder: Path) -> Fitted:
+def result(tiny_folder: Path) -> TrainingResult:
     """What two epochs come to."""
     return fit(TEXTS, SMALL, tiny_folder)
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
     """The same names and the same bits."""
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+    return tensors.keys() == other_tensors.keys() and all(
+        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
+    )
 
 
 def test_what_is_masked() -> None:
     """Of 40,000 places 15 % are asked, of those 80 % masked, 10 % another piece, 10 % as they were (Devlin et al.)."""
     ids, may_be = torch.full((200, 200), 7), torch.ones(200, 200, dtype=torch.bool)
     may_be[:, 0] = False
-    shown, is_asked = masked(ids, may_be, 0.15, 4, 1000, torch.Generator().manual_seed(1))
+    masked_ids, is_asked = mask_pieces(ids, may_be, 0.15, 4, 1000, torch.Generator().manual_seed(1))
     assert not is_asked[:, 0].any()
     assert is_asked[:, 1:].float().mean().item() == pytest.approx(0.15, abs=0.01)
-    assert torch.equal(shown[~is_asked], ids[~is_asked])
-    found = shown[is_asked]
-    for share, expected in (((found == 4), 0.8), ((found == 7), 0.1), ((found != 4) & (found != 7), 0.1)):
+    assert torch.equal(masked_ids[~is_asked], ids[~is_asked])
+    targets = masked_ids[is_asked]
+    for share, expected in (((targets == 4), 0.8), ((targets == 7), 0.1), ((targets != 4) & (targets != 7), 0.1)):
         assert share.float().mean().item() == pytest.approx(expected, abs=0.02)
 
 
@@ -63,107 +65,107 @@ def test_masked_words_are_learnt(gentle: Path) -> None:
 
     Of eight pieces six are always the same and two are one of six each: Σ p log 1/p over 6 of 1/8 and 12 of 1/48.
     """
-    found = fit(TEXTS, replace(SMALL, epochs=15), gentle)
-    assert found.history["cross_entropy"][0] > 2.53
-    assert found.history["cross_entropy"].min() < 1.5
-    assert found.history["accuracy"].max() > 0.4
-    assert found.history["count"].n_unique() == 1
-    assert found.config["best_epoch"] == found.history["cross_entropy"].arg_min() + 1
+    result = fit(TEXTS, replace(SMALL, epochs=15), gentle)
+    assert result.history["cross_entropy"][0] > 2.53
+    assert result.history["cross_entropy"].min() < 1.5
+    assert result.history["accuracy"].max() > 0.4
+    assert result.history["count"].n_unique() == 1
+    assert result.config["best_epoch"] == result.history["cross_entropy"].arg_min() + 1
 
 
 def test_a_new_head_begins_at_how_frequent_pieces_are(tiny_folder: Path) -> None:
     """The bias is log((count + 1) / (all + vocabulary)) of the training texts; word embeddings do not learn."""
     torch.manual_seed(0)
-    found = models.opened(tiny_folder, is_masked=True)
-    assert not found.is_headed
-    bias = found.module.get_output_embeddings().bias
-    masked_lm._begin_at_unigrams(found.module, [torch.tensor([9, 9, 8])])
+    transformer = models.load_transformer(tiny_folder, is_masked=True)
+    assert not transformer.is_headed
+    bias = transformer.module.get_output_embeddings().bias
+    masked_lm._set_unigram_bias(transformer.module, [torch.tensor([9, 9, 8])])
     assert bias[[9, 8, 7]].tolist() == pytest.approx([math.log(n / (3 + len(bias))) for n in (3, 2, 1)], abs=1e-5)
-    some = fit(TEXTS, replace(SMALL, epochs=1), tiny_folder)
+    frozen = fit(TEXTS, replace(SMALL, epochs=1), tiny_folder)
     words = "embeddings.word_embeddings.weight"
-    assert torch.equal(some.tensors[f"bert.{words}"], dict(found.module.base_model.named_parameters())[words])
-    more = fit(TEXTS, replace(SMALL, epochs=1, is_embedding_tuned=True, tuned_layers=0), tiny_folder)
-    assert not torch.equal(more.tensors[f"bert.{words}"], some.tensors[f"bert.{words}"])
+    assert torch.equal(frozen.tensors[f"bert.{words}"], dict(transformer.module.base_model.named_parameters())[words])
+    tuned = fit(TEXTS, replace(SMALL, epochs=1, is_embedding_tuned=True, tuned_layers=0), tiny_folder)
+    assert not torch.equal(tuned.tensors[f"bert.{words}"], frozen.tensors[f"bert.{words}"])
 
 
-def test_two_trainings_are_equal_to_the_bit(tiny_folder: Path, fitted: Fitted) -> None:
+def test_two_trainings_are_equal_to_the_bit(tiny_folder: Path, result: TrainingResult) -> None:
     """The same texts and recipe give the same weights and numbers; another seed gives others."""
-    again = fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder)  # a text counts once
-    assert equal(again.tensors, fitted.tensors)
-    assert again.history.equals(fitted.history)
-    assert again.config == fitted.config
-    assert not equal(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, fitted.tensors)
+    repeated = fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder)  # a text counts once
+    assert equal(repeated.tensors, result.tensors)
+    assert repeated.history.equals(result.history)
+    assert repeated.config == result.config
+    assert not equal(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, result.tensors)
 
 
-def test_goes_on_where_it_was_stopped(tiny_folder: Path, tmp_path: Path, fitted: Fitted) -> None:
+def test_goes_on_where_it_was_stopped(tiny_folder: Path, tmp_path: Path, result: TrainingResult) -> None:
     """A training killed after its first epoch and started again ends with the same bits as one that was not."""
     state = tmp_path / "state"
     with killed_after(1):
         fit(TEXTS, SMALL, tiny_folder, state)
     resumed = fit(TEXTS, SMALL, tiny_folder, state)
-    assert equal(resumed.tensors, fitted.tensors)
-    assert resumed.history.equals(fitted.history)
+    assert equal(resumed.tensors, result.tensors)
+    assert resumed.history.equals(result.history)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(TEXTS[1:], SMALL, tiny_folder, state)
 
 
-def test_written_it_is_a_folder_of_transformers(tiny_folder: Path, tmp_path: Path, fitted: Fitted) -> None:
+def test_written_it_is_a_folder_of_transformers(tiny_folder: Path, tmp_path: Path, result: TrainingResult) -> None:
     """AutoModelForMaskedLM and AutoTokenizer load it; it holds no pickle; trained on, it keeps its head."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     folder = tmp_path / "adapted"
-    write(folder, fitted)
+    write(folder, result)
     assert {path.suffix for path in folder.iterdir()} <= {".json", ".safetensors", ".txt"}
-    model, told = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
-    assert not any(told.values())
-    assert equal(models.weights(model), fitted.tensors)
-    pieces = models.pieces(models.pieces_of(models.opened(tiny_folder)))
+    model, loading_info = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(loading_info.values())
+    assert equal(models.copy_weights(model), result.tensors)
+    pieces = models.make_pieces(models.describe_tokenizer(models.load_transformer(tiny_folder)))
     assert (
         AutoTokenizer.from_pretrained(folder)("a nice day", add_special_tokens=False)["input_ids"]
-        == pieces.cut(["a nice day"])[0]
+        == pieces.tokenize(["a nice day"])[0]
     )
-    found = load(folder)
-    assert found.is_headed
-    assert not found.module.training
-    bias = found.module.get_output_embeddings().bias.detach().clone()
-    again = fit(TEXTS, replace(SMALL, learning_rate=1e-9, epochs=1), folder)
-    assert torch.allclose(again.tensors["cls.predictions.bias"], bias, atol=1e-6)  # and does not begin anew
+    transformer = load(folder)
+    assert transformer.is_headed
+    assert not transformer.module.training
+    bias = transformer.module.get_output_embeddings().bias.detach().clone()
+    continued = fit(TEXTS, replace(SMALL, learning_rate=1e-9, epochs=1), folder)
+    assert torch.allclose(continued.tensors["cls.predictions.bias"], bias, atol=1e-6)  # and does not begin anew
     facts = json.loads((folder / "undertone.json").read_text())
-    assert facts["encoder_revision"] == models.opened(tiny_folder).revision
+    assert facts["encoder_revision"] == models.load_transformer(tiny_folder).revision
     assert len(facts["history"]) == 2
     with pytest.raises(BadInput, match="is there already"):
-        write(folder, fitted)
+        write(folder, result)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["adapted", "home"] or not (tmp_path / "home").exists()
 
 
 def test_long_texts_are_cut_into_equal_parts(tiny_folder: Path) -> None:
     """A text of 10 pieces in sequences of 5 of its own becomes two of 5; each begins and ends as one text does."""
-    pieces = models.pieces(models.pieces_of(models.opened(tiny_folder)))
-    rows, is_held = masked_lm._sequences(["day " * 10, "day", ""], pieces, replace(SMALL, longest=7, held=0.4))
+    pieces = models.make_pieces(models.describe_tokenizer(models.load_transformer(tiny_folder)))
+    rows, is_held = masked_lm._make_sequences(["day " * 10, "day", ""], pieces, replace(SMALL, longest=7, held=0.4))
     assert sorted(map(len, rows)) in ([3, 7, 7],)
     assert {int(row[0]) for row in rows} == {2}
     assert {int(row[-1]) for row in rows} == {3}
     assert 0 < is_held.sum() < 3
 
 
-def test_precision_and_memory_are_options(tiny_folder: Path, fitted: Fitted) -> None:
+def test_precision_and_memory_are_options(tiny_folder: Path, result: TrainingResult) -> None:
     """In bfloat16 nearly the same is learnt; computing states anew instead of keeping them changes nothing."""
     half = fit(TEXTS, replace(SMALL, precision="bfloat16"), tiny_folder)
-    assert half.history["cross_entropy"].to_list() == pytest.approx(fitted.history["cross_entropy"].to_list(), rel=0.1)
+    assert half.history["cross_entropy"].to_list() == pytest.approx(result.history["cross_entropy"].to_list(), rel=0.1)
     spared = fit(TEXTS, replace(SMALL, is_checkpointed=True), tiny_folder)
-    assert spared.history["loss"].to_list() == pytest.approx(fitted.history["loss"].to_list(), rel=1e-4)
+    assert spared.history["loss"].to_list() == pytest.approx(result.history["loss"].to_list(), rel=1e-4)
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
     """Of ten steps two rise to the full rate, then it falls to an eighth of it; or it stays."""
     value = torch.nn.Parameter(torch.zeros(2, 2))
-    optimiser = masked_lm.optimiser_of(torch.nn.ParameterList([value]), 0.8, 0.0)
+    optimiser = masked_lm.make_optimiser(torch.nn.ParameterList([value]), 0.8, 0.0)
     rates = []
     for step in range(10):
-        masked_lm.paced(optimiser, step, 10, 0.2)
+        masked_lm.set_learning_rate(optimiser, step, 10, 0.2)
         rates.append(optimiser.param_groups[0]["lr"])
     assert rates == pytest.approx([0.4, 0.8, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-    masked_lm.paced(optimiser, 9, 10, 0.2, is_falling=False)
+    masked_lm.set_learning_rate(optimiser, 9, 10, 0.2, is_falling=False)
     assert optimiser.param_groups[0]["lr"] == pytest.approx(0.8)
 
 
@@ -171,24 +173,24 @@ def test_what_decays_and_what_is_faster() -> None:
     """Matrices decay, vectors do not; what is not part of the slow module learns faster; the frozen is left out."""
     slow, new = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
     slow.bias.requires_grad_(False)
-    optimiser = masked_lm.optimiser_of(torch.nn.ModuleList([slow, new]), 0.1, 0.5, faster=10.0, slow=slow)
-    told = [(group["lr"], group["weight_decay"], len(group["params"])) for group in optimiser.param_groups]
-    assert sorted(told) == [(0.1, 0.5, 1), (1.0, 0.0, 1), (1.0, 0.5, 1)]
+    optimiser = masked_lm.make_optimiser(torch.nn.ModuleList([slow, new]), 0.1, 0.5, faster=10.0, slow=slow)
+    groups = [(group["lr"], group["weight_decay"], len(group["params"])) for group in optimiser.param_groups]
+    assert sorted(groups) == [(0.1, 0.5, 1), (1.0, 0.0, 1), (1.0, 0.5, 1)]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"masked": 0.0}, "masked should be a number above 0"), ({"masked": 1.0}, "masked should be a share below 1"),
         ({"held": 2.0}, "held should be a share below 1"), ({"precision": "int8"}, "one of float32, bfloat16"),
-        ({"size": 3}, "a recipe has no size"),
+        ({"size": 3}, "no field size"),
     ],
 )  # fmt: skip
-def test_recipes_are_checked(changes: dict[str, Any], said: str) -> None:
+def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
     """A number that is none, or of another kind, is refused with what was expected."""
-    assert recipe_of("embedded", epochs=7) == replace(PROFILES["embedded"], epochs=7)
-    with pytest.raises(BadInput, match=said):
-        recipe_of("embedded", **changes)
+    assert make_recipe("embedded", epochs=7) == replace(PROFILES["embedded"], epochs=7)
+    with pytest.raises(BadInput, match=message):
+        make_recipe("embedded", **changes)
 
 
 def test_what_cannot_be_learnt_is_refused(tiny_folder: Path) -> None:

@@ -18,11 +18,11 @@ from pipeline.examples.recam import items as cloze
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.text import wordnet
 from pipeline.training import registry
-from pipeline.training.loop import Fitted
+from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import hypernyms, masked_lm
 from pipeline.training.recam import pretrained_reader as readers
 from pipeline.training.recam import pretrained_reading as reading
-from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, fit, load, loss_of, recipe_of
+from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, compute_loss, fit, load, make_recipe
 from tests.support.killed import killed_after
 
 READINGS = {"soup": "salty", "door": "cold", "work": "late"}
@@ -40,15 +40,15 @@ def items() -> pl.DataFrame:
     """Twelve items whose answer only the passage tells; the question is always the same."""
     rng, rows = np.random.default_rng(0), []
     for i in range(12):
-        seen = list(READINGS)[i % 3]
+        thing = list(READINGS)[i % 3]
         options = rng.permutation([*READINGS.values(), *OTHERS]).tolist()
-        article = f"See the {seen} and the house." + " Very nice." * (i // 3)
-        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[seen])))
+        article = f"See the {thing} and the house." + " Very nice." * (i // 3)
+        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[thing])))
     return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
 
 
 @pytest.fixture(scope="module")
-def fitted(items: pl.DataFrame, tiny_folder: Path) -> Fitted:
+def result(items: pl.DataFrame, tiny_folder: Path) -> TrainingResult:
     """What two epochs of a filled reader come to."""
     return fit(items, TINY, tiny_folder)
 
@@ -56,20 +56,22 @@ def fitted(items: pl.DataFrame, tiny_folder: Path) -> Fitted:
 @pytest.fixture(scope="module")
 def pieces(tiny_folder: Path) -> models.Pieces:
     """The tiny encoder's."""
-    return models.pieces(models.pieces_of(models.opened(tiny_folder)))
+    return models.make_pieces(models.describe_tokenizer(models.load_transformer(tiny_folder)))
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
     """The same names and the same bits."""
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+    return tensors.keys() == other_tensors.keys() and all(
+        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
+    )
 
 
-def loaded(found: Fitted) -> readers.Trained:
+def load_reader(result: TrainingResult) -> readers.TrainedReader:
     """The reader that was fitted."""
-    return load(found.tensors, found.config)
+    return load(result.tensors, result.config)
 
 
-def by_heart(items: pl.DataFrame) -> pl.DataFrame:
+def duplicate_items(items: pl.DataFrame) -> pl.DataFrame:
     """The same items to learn and to choose the epoch by."""
     return pl.concat([items.with_columns(split=pl.lit(part)) for part in ("train", "validation")])
 
@@ -79,9 +81,9 @@ def test_items_are_learnt_by_heart(items: pl.DataFrame, tiny_folder: Path, style
     """The question says nothing, so the passage is read."""
     # a faster rate gets stuck on some CPUs, whose sums end in other digits
     recipe = replace(TINY, style=style, epochs=50, dropout=0.0, learning_rate=0.002, batch=4)
-    found = fit(by_heart(items), recipe, tiny_folder)
-    assert found.history["value"].max() == 1.0
-    assert (answer(loaded(found), items).argmax(axis=1) == items["label"].to_numpy()).all()
+    result = fit(duplicate_items(items), recipe, tiny_folder)
+    assert result.history["value"].max() == 1.0
+    assert (answer(load_reader(result), items).argmax(axis=1) == items["label"].to_numpy()).all()
 
 
 @pytest.mark.parametrize("changes", [{}, EVERY, {"style": "masked"}, {"style": "masked", "masks": "each", **EVERY}])
@@ -90,13 +92,13 @@ def test_goes_on_where_it_was_stopped(
 ) -> None:
     """Trained twice the bits are equal, and those of a training killed after its first epoch and started again too."""
     recipe, state = replace(TINY, **changes), tmp_path / "state"
-    whole = fit(items, recipe, tiny_folder, glosses=GLOSSES)
+    uninterrupted = fit(items, recipe, tiny_folder, glosses=GLOSSES)
     with killed_after(1):
         fit(items, recipe, tiny_folder, state, glosses=GLOSSES)
     resumed = fit(items, recipe, tiny_folder, state, glosses=GLOSSES)
-    assert equal(resumed.tensors, whole.tensors)
-    assert resumed.history.equals(whole.history)
-    assert resumed.config == whole.config
+    assert equal(resumed.tensors, uninterrupted.tensors)
+    assert resumed.history.equals(uninterrupted.history)
+    assert resumed.config == uninterrupted.config
     with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, tiny_folder, state, glosses=GLOSSES)
 
@@ -106,38 +108,40 @@ def test_answers_do_not_depend_on_company(
     items: pl.DataFrame, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
     """Alone, in another order or five at a time, an item has the same probabilities; an option takes its own along."""
-    found = fit(items, replace(TINY, **changes, epochs=1), tiny_folder, glosses=GLOSSES)
-    trained = loaded(found)
-    whole = answer(trained, items)
-    assert whole.sum(axis=1) == pytest.approx(np.ones(12))
-    assert answer(trained, items.reverse())[::-1] == pytest.approx(whole, abs=1e-5)
-    assert answer(trained, items[3:4]) == pytest.approx(whole[3:4], abs=1e-5)
+    result = fit(items, replace(TINY, **changes, epochs=1), tiny_folder, glosses=GLOSSES)
+    trained = load_reader(result)
+    expected = answer(trained, items)
+    assert expected.sum(axis=1) == pytest.approx(np.ones(12))
+    assert answer(trained, items.reverse())[::-1] == pytest.approx(expected, abs=1e-5)
+    assert answer(trained, items[3:4]) == pytest.approx(expected[3:4], abs=1e-5)
     turned = items.with_columns(pl.col("options").list.reverse())
-    assert answer(trained, turned)[:, ::-1] == pytest.approx(whole, abs=1e-5)
+    assert answer(trained, turned)[:, ::-1] == pytest.approx(expected, abs=1e-5)
     monkeypatch.setattr(readers, "ROWS", 5)
-    assert answer(trained, items) == pytest.approx(whole, abs=1e-5)
+    assert answer(trained, items) == pytest.approx(expected, abs=1e-5)
     assert answer(trained, items.clear()).shape == (0, 5)
 
 
 def test_a_model_that_was_kept_answers_the_same(items: pl.DataFrame, tiny_folder: Path, tmp_path: Path) -> None:
     """Written to the registry and read again it needs no encoder; what it lacks or what is another's is refused."""
     for style in ("filled", "masked"):
-        found = fit(items, replace(TINY, style=style, epochs=1, has_gloss=True), tiny_folder, glosses=GLOSSES)
-        assert json.loads(json.dumps(found.config)) == found.config
-        model = registry.fetch(tmp_path, registry.keep(tmp_path, found.tensors, found.config))
-        again, first = load(model.tensors(), model.config), loaded(found)
-        new = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
-        for some in (items, new):
-            assert np.array_equal(answer(again, some), answer(first, some))
-        assert not np.array_equal(answer(again, new), answer(again, new, {"wet": ["nice", "soup"]}))
-        assert again.glosses["salty"] == "like salt"
-    assert found.config["encoder_revision"] == models.opened(tiny_folder).revision
+        result = fit(items, replace(TINY, style=style, epochs=1, has_gloss=True), tiny_folder, glosses=GLOSSES)
+        assert json.loads(json.dumps(result.config)) == result.config
+        model = registry.fetch(tmp_path, registry.add(tmp_path, result.tensors, result.config))
+        stored_reader, reader = load(model.tensors(), model.config), load_reader(result)
+        unseen = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
+        for rows in (items, unseen):
+            assert np.array_equal(answer(stored_reader, rows), answer(reader, rows))
+        assert not np.array_equal(
+            answer(stored_reader, unseen), answer(stored_reader, unseen, {"wet": ["nice", "soup"]})
+        )
+        assert stored_reader.glosses["salty"] == "like salt"
+    assert result.config["encoder_revision"] == models.load_transformer(tiny_folder).revision
     with pytest.raises(BadInput, match="of kind 'reader', not 'pretrained_reader'"):
-        load(found.tensors, found.config | {"kind": "reader"})
+        load(result.tensors, result.config | {"kind": "reader"})
     with pytest.raises(BadInput, match=r"lacks the weight 'ask\.weight' and 0 others"):
-        load({name: value for name, value in found.tensors.items() if name != "ask.weight"}, found.config)
+        load({name: value for name, value in result.tensors.items() if name != "ask.weight"}, result.config)
     with pytest.raises(BadInput, match="is of another model"):
-        load({name: value[:1] for name, value in found.tensors.items()}, found.config)
+        load({name: value[:1] for name, value in result.tensors.items()}, result.config)
 
 
 def test_an_adapted_encoder_keeps_its_head(items: pl.DataFrame, tiny_folder: Path, tmp_path: Path) -> None:
@@ -146,41 +150,44 @@ def test_an_adapted_encoder_keeps_its_head(items: pl.DataFrame, tiny_folder: Pat
 
     recipe = masked_lm.Recipe(longest=12, epochs=1)
     masked_lm.write(tmp_path / "adapted", masked_lm.fit(items["article"].to_list(), recipe, tiny_folder))
-    found = fit(items, replace(MASKED, epochs=0, window=30), tmp_path / "adapted")
-    assert found.history.is_empty()
-    assert found.config["best_epoch"] == 0
+    result = fit(items, replace(MASKED, epochs=0, window=30), tmp_path / "adapted")
+    assert result.history.is_empty()
+    assert result.config["best_epoch"] == 0
     model = AutoModelForMaskedLM.from_pretrained(tmp_path / "adapted").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "adapted")
     ids = tokenizer("It was a [MASK] day.", items["article"][0], return_tensors="pt")
-    said = model(**ids).logits[0, ids["input_ids"][0] == tokenizer.mask_token_id].log_softmax(-1)[0]
+    log_probabilities = model(**ids).logits[0, ids["input_ids"][0] == tokenizer.mask_token_id].log_softmax(-1)[0]
     options = [tokenizer(option, add_special_tokens=False)["input_ids"] for option in items["options"].to_list()[0]]
-    expected = torch.stack([said[option].mean() for option in options]).softmax(0)
-    assert answer(loaded(found), items[:1])[0] == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    expected = torch.stack([log_probabilities[option].mean() for option in options]).softmax(0)
+    assert answer(load_reader(result), items[:1])[0] == pytest.approx(expected.detach().numpy(), abs=1e-5)
 
 
 def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: models.Pieces) -> None:
     """Filled: an option and its gloss in each of five; masked: one mask for all, or as many as pieces; then padding."""
 
     def read(recipe: Recipe) -> tuple[list[str], models.Batch]:
-        told = reading.gloss_options(items, GLOSSES, recipe)
-        inputs = reading.read(items[:1], recipe, pieces, told)
+        gloss_of = reading.gloss_options(items, GLOSSES, recipe)
+        inputs = reading.read(items[:1], recipe, pieces, gloss_of)
         batch = reading.make_batch(inputs, [0], recipe, pieces)
         texts = [
-            pieces.tokenizer.decode(ids[there].tolist(), skip_special_tokens=False)
-            for ids, there in zip(batch.ids, batch.is_there, strict=True)
+            pieces.tokenizer.decode(ids[is_piece].tolist(), skip_special_tokens=False)
+            for ids, is_piece in zip(batch.ids, batch.is_there, strict=True)
         ]
         return texts, batch
 
     options = items["options"].to_list()[0]
     texts, batch = read(replace(TINY, has_gloss=True))
     assert len(texts) == 5
-    at = options.index("salty")
-    assert texts[at] == "[CLS] it was a salty day. [SEP] like salt [SEP] see the soup and the house. [SEP]"
+    salty = options.index("salty")
+    assert texts[salty] == "[CLS] it was a salty day. [SEP] like salt [SEP] see the soup and the house. [SEP]"
     assert batch.serves.tolist() == torch.eye(5, dtype=torch.bool).tolist()
-    assert pieces.tokenizer.decode(batch.ids[at][batch.start[at] :][: batch.width[at]].tolist()) == "salty"
+    assert pieces.tokenizer.decode(batch.ids[salty][batch.start[salty] :][: batch.width[salty]].tolist()) == "salty"
     calm = options.index("calm")
-    assert (batch.width[at].item(), batch.width[calm].item()) == (1, 4)
-    assert batch.types[at].tolist().index(1) == batch.ids[at].tolist().index(3, batch.ids[at].tolist().index(3) + 1) + 1
+    assert (batch.width[salty].item(), batch.width[calm].item()) == (1, 4)
+    assert (
+        batch.types[salty].tolist().index(1)
+        == batch.ids[salty].tolist().index(3, batch.ids[salty].tolist().index(3) + 1) + 1
+    )
     texts, batch = read(MASKED)
     assert texts == ["[CLS] it was a [MASK] day. [SEP] see the soup and the house. [SEP]"]
     assert batch.serves.all()
@@ -194,127 +201,127 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
 def test_windows_cover_every_piece(length: int, window: int, stride: int) -> None:
     """Each piece is in a window, none is longer than it may be, all begin a stride apart but the last."""
     recipe = replace(TINY, window=window, stride=min(stride, window))
-    found = reading.windows(length, recipe)
-    assert {place for start, end in found for place in range(start, end)} == set(range(length))
-    assert all(end - start <= window for start, end in found)
-    starts = [start for start, _ in found]
-    assert starts[:-1] == list(range(0, len(found) * recipe.stride - recipe.stride, recipe.stride))
+    windows = reading.list_windows(length, recipe)
+    assert {place for start, end in windows for place in range(start, end)} == set(range(length))
+    assert all(end - start <= window for start, end in windows)
+    starts = [start for start, _ in windows]
+    assert starts[:-1] == list(range(0, len(windows) * recipe.stride - recipe.stride, recipe.stride))
 
 
 @pytest.mark.parametrize(("over", "expected"), [("max", max), ("mean", lambda two: sum(two) / 2)])
 def test_a_long_passage_is_read_in_windows(items: pl.DataFrame, tiny_folder: Path, over: str, expected: Any) -> None:
     """An option's score is the highest of its windows', or their mean: those are scored one by one here."""
     recipe = replace(TINY, window=4, stride=3, windows=2, windows_by=over)
-    trained = loaded(fit(items, replace(recipe, epochs=1), tiny_folder))
+    trained = load_reader(fit(items, replace(recipe, epochs=1), tiny_folder))
     inputs = reading.read(items[:1], recipe, trained.pieces, {})
     assert len(inputs.passages[0]) == 7  # of eight: so many two windows hold
     with torch.no_grad():
-        both = readers._scores(trained.model, inputs, np.array([0]), recipe, trained.pieces)[0][0]
+        scores = readers._score_options(trained.model, inputs, np.array([0]), recipe, trained.pieces)[0][0]
         alone = [
-            readers._scores(
+            readers._score_options(
                 trained.model, inputs._replace(passages=[inputs.passages[0][start:end]]), np.array([0]), recipe,
                 trained.pieces,
             )[0][0].tolist()
             for start, end in ((0, 4), (3, 7))
         ]  # fmt: skip
-    assert both.tolist() == pytest.approx([expected(two) for two in zip(*alone, strict=True)], abs=1e-5)
+    assert scores.tolist() == pytest.approx([expected(two) for two in zip(*alone, strict=True)], abs=1e-5)
 
 
 def test_the_most_relevant_sentences_are_read() -> None:
     """Of four sentences those that share rare pieces with the question come first, in the passage's order."""
     sentences = [[1, 2, 3, 4], [5, 6, 7, 1], [8, 9, 1, 2], [1, 2, 3, 4]]
-    assert reading.relevant(sentences, [5, 9], 16) == [piece for sentence in sentences for piece in sentence]
-    assert reading.relevant(sentences, [5, 9], 8) == [5, 6, 7, 1, 8, 9, 1, 2]
-    assert reading.relevant(sentences, [1, 9], 6) == [1, 2, 8, 9, 1, 2]  # the first of equals, cut
-    assert reading.relevant(sentences, [], 5) == [1, 2, 3, 4, 5]
-    assert reading.relevant([], [1], 5) == []
+    assert reading.select_sentences(sentences, [5, 9], 16) == [piece for sentence in sentences for piece in sentence]
+    assert reading.select_sentences(sentences, [5, 9], 8) == [5, 6, 7, 1, 8, 9, 1, 2]
+    assert reading.select_sentences(sentences, [1, 9], 6) == [1, 2, 8, 9, 1, 2]  # the first of equals, cut
+    assert reading.select_sentences(sentences, [], 5) == [1, 2, 3, 4, 5]
+    assert reading.select_sentences([], [1], 5) == []
 
 
 def test_label_smoothing_and_wrong_answers_by_hand() -> None:
     """Smoothed by .2 the truth is .84 and four times .04; a wrong head at 0 costs ln 2 an option."""
     right = torch.tensor([[0.2, 0.2, 0.2, 0.3, 0.1]]).log()
     truth = torch.tensor([3])
-    told = loss_of(right, None, truth, replace(TINY, smoothing=0.2)).item()
-    assert told == pytest.approx(-(0.84 * math.log(0.3) + 0.04 * (3 * math.log(0.2) + math.log(0.1))))
+    smoothed = compute_loss(right, None, truth, replace(TINY, smoothing=0.2)).item()
+    assert smoothed == pytest.approx(-(0.84 * math.log(0.3) + 0.04 * (3 * math.log(0.2) + math.log(0.1))))
     wrong = torch.zeros(1, 5)
     plain = -math.log(0.3)
-    assert loss_of(right, wrong, truth, replace(TINY, wrong=0.5)).item() == pytest.approx(plain + math.log(2) / 2)
+    assert compute_loss(right, wrong, truth, replace(TINY, wrong=0.5)).item() == pytest.approx(plain + math.log(2) / 2)
     sure = torch.tensor([[9.0, 9, 9, -9, 9]])  # each wrong option is known to be wrong, and the right one not to be
-    assert loss_of(right, sure, truth, replace(TINY, wrong=1.0)).item() == pytest.approx(plain, abs=1e-3)
+    assert compute_loss(right, sure, truth, replace(TINY, wrong=1.0)).item() == pytest.approx(plain, abs=1e-3)
 
 
 def test_weights_are_averaged_over_the_last_epochs(
     items: pl.DataFrame, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept is the mean of the weights after each of the last two of three epochs."""
-    seen: list[dict[str, torch.Tensor]] = []
-    keep = readers._Training._average
+    epoch_weights: list[dict[str, torch.Tensor]] = []
+    average = readers._Training._average
 
-    def watched(self: Any, *args: Any) -> None:
-        seen.append(masked_lm.learnt(self.model))
-        keep(self, *args)
+    def record_weights(self: Any, *args: Any) -> None:
+        epoch_weights.append(masked_lm.copy_trained_weights(self.model))
+        average(self, *args)
 
-    monkeypatch.setattr(readers._Training, "_average", watched)
-    found = fit(items, replace(TINY, epochs=3, averaged=2), tiny_folder)
-    assert len(seen) == 3
-    for name, value in seen[0].items():
-        assert torch.allclose(found.tensors[name], (seen[1][name] + seen[2][name]) / 2, atol=1e-6)
-        assert value.shape == found.tensors[name].shape
-    assert found.config["best_epoch"] is None
-    assert 0 <= found.config["averaged_value"] <= 1
+    monkeypatch.setattr(readers._Training, "_average", record_weights)
+    result = fit(items, replace(TINY, epochs=3, averaged=2), tiny_folder)
+    assert len(epoch_weights) == 3
+    for name, value in epoch_weights[0].items():
+        assert torch.allclose(result.tensors[name], (epoch_weights[1][name] + epoch_weights[2][name]) / 2, atol=1e-6)
+        assert value.shape == result.tensors[name].shape
+    assert result.config["best_epoch"] is None
+    assert 0 <= result.config["averaged_value"] <= 1
 
 
-def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, fitted: Fitted) -> None:
+def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, result: TrainingResult) -> None:
     """Without layers the heads learn alone; with all of them everything but word embeddings does."""
-    before = models.weights(models.opened(tiny_folder).module)
+    before = models.copy_weights(models.load_transformer(tiny_folder).module)
     headed = fit(items, replace(TINY, tuned_layers=0, epochs=1), tiny_folder)
     for name, value in before.items():
         assert torch.equal(headed.tensors[f"transformer.{name}"], value)
         if not name.endswith(("word_embeddings.weight", "key.bias")):  # keys' biases cancel in the softmax
-            assert not torch.equal(fitted.tensors[f"transformer.{name}"], value)
-    assert torch.equal(fitted.tensors["transformer.embeddings.word_embeddings.weight"],
+            assert not torch.equal(result.tensors[f"transformer.{name}"], value)
+    assert torch.equal(result.tensors["transformer.embeddings.word_embeddings.weight"],
                        before["embeddings.word_embeddings.weight"])  # fmt: skip
 
 
-def test_a_batch_in_parts_is_the_same_batch(items: pl.DataFrame, tiny_folder: Path, fitted: Fitted) -> None:
+def test_a_batch_in_parts_is_the_same_batch(items: pl.DataFrame, tiny_folder: Path, result: TrainingResult) -> None:
     """Gradients of parts add up to those of the whole; states computed anew or in bfloat16 give about the same loss."""
     recipe = replace(TINY, dropout=0.0)
-    whole = fit(items, recipe, tiny_folder).history["loss"].to_list()
+    losses = fit(items, recipe, tiny_folder).history["loss"].to_list()
     for changes in ({"parts": 3}, {"is_checkpointed": True}):
         assert fit(items, replace(recipe, **changes), tiny_folder).history["loss"].to_list() == pytest.approx(
-            whole, rel=1e-3
+            losses, rel=1e-3
         )
     half = fit(items, replace(recipe, precision="bfloat16"), tiny_folder).history["loss"].to_list()
-    assert half == pytest.approx(whole, rel=0.2)
+    assert half == pytest.approx(losses, rel=0.2)
 
 
 def test_hypernyms_make_more_items_to_learn_from(
     items: pl.DataFrame, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small words of passages and options are replaced; none comes to equal another; validation items stay alone."""
-    known = {"soup": "dish", "cold": "nice", "late": "time", "see": "perceive"}
-    monkeypatch.setattr(hypernyms, "hypernym", known.get)
-    more = hypernyms.augmented(items, 1.0, 1)
+    hypernym_of = {"soup": "dish", "cold": "nice", "late": "time", "see": "perceive"}
+    monkeypatch.setattr(hypernyms, "find_hypernym", hypernym_of.get)
+    more = hypernyms.augment(items, 1.0, 1)
     assert more["item_id"].to_list() == [f"i{i}+hypernyms" for i in range(12)]
     assert more["article"][0] == "See the dish and the house."  # capitals may be a name
     assert more["label"].to_list() == items["label"].to_list()
     for old, new in zip(items["options"].to_list(), more["options"].to_list(), strict=True):
         assert new == ["time" if option == "late" else option for option in old]  # nice is there already
-    assert hypernyms.augmented(items, 0.0, 1).is_empty()
-    some = hypernyms.augmented(items, 0.5, 1)
-    assert some.equals(hypernyms.augmented(items, 0.5, 1))
-    assert not some.equals(hypernyms.augmented(items, 0.5, 2))
-    seen: list[int] = []
+    assert hypernyms.augment(items, 0.0, 1).is_empty()
+    half = hypernyms.augment(items, 0.5, 1)
+    assert half.equals(hypernyms.augment(items, 0.5, 1))
+    assert not half.equals(hypernyms.augment(items, 0.5, 2))
+    counts: list[int] = []
     train = readers._Training.__init__
 
-    def watched(self: Any, *args: Any) -> None:
+    def record_counts(self: Any, *args: Any) -> None:
         train(self, *args)
-        seen.extend((len(self.train), len(self.held)))
+        counts.extend((len(self.train), len(self.held)))
 
-    monkeypatch.setattr(readers._Training, "__init__", watched)
+    monkeypatch.setattr(readers._Training, "__init__", record_counts)
     fit(items, replace(TINY, epochs=1, hypernyms=0.9), tiny_folder)
-    assert seen[1] == 1
-    assert 11 < seen[0] <= 22
+    assert counts[1] == 1
+    assert 11 < counts[0] <= 22
 
 
 def test_hypernyms_are_wordnets() -> None:
@@ -323,8 +330,8 @@ def test_hypernyms_are_wordnets() -> None:
         wordnet.load_reader()
     except Missing:
         pytest.skip("WordNet is not set up: make wordnet")
-    found = {word: hypernyms.hypernym(word) for word in ("dog", "years", "see", "entity", "qxv")}
-    assert found == {"dog": "canine", "years": "time period", "see": None, "entity": None, "qxv": None}
+    hypernym_of = {word: hypernyms.find_hypernym(word) for word in ("dog", "years", "see", "entity", "qxv")}
+    assert hypernym_of == {"dog": "canine", "years": "time period", "see": None, "entity": None, "qxv": None}
 
 
 def test_long_questions_are_cut_around_the_placeholder(pieces: models.Pieces, items: pl.DataFrame) -> None:
@@ -337,9 +344,9 @@ def test_long_questions_are_cut_around_the_placeholder(pieces: models.Pieces, it
         reading.read(items[:1].with_columns(question=pl.lit("none")), TINY, pieces, {})
 
 
-def test_hostile_texts_are_read_as_any_other(fitted: Fitted, items: pl.DataFrame) -> None:
+def test_hostile_texts_are_read_as_any_other(result: TrainingResult, items: pl.DataFrame) -> None:
     """Pieces spelt out, control characters, nothing at all and options without a piece are no exception."""
-    trained = loaded(fitted)
+    trained = load_reader(result)
     odd = items[:3].with_columns(
         question=pl.Series(["@placeholder", "[MASK] @placeholder [SEP]", "\u200b@placeholder"]),
         article=pl.Series(["[SEP] [MASK] @placeholder", "\u0000\ud7ff[doge]", "..."]),
@@ -351,24 +358,24 @@ def test_hostile_texts_are_read_as_any_other(fitted: Fitted, items: pl.DataFrame
 @pytest.mark.parametrize("profile", PROFILES)
 def test_profiles_are_within_what_is_checked(profile: str) -> None:
     """Each profile is one that a user could have asked for, and fits into the 512 pieces of most encoders."""
-    assert recipe_of(profile, **asdict(PROFILES[profile])) == PROFILES[profile]
+    assert make_recipe(profile, **asdict(PROFILES[profile])) == PROFILES[profile]
     reading.check_length(PROFILES[profile], models.Pieces(None, [1], [2], [2], [0, 1], 3, 0, 512))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"style": "open"}, "one of filled, masked"), ({"stride": 41}, "stride should be 40 at most"),
         ({"averaged": 2}, "averaged should be 1 at most"), ({"smoothing": 1.0}, "smoothing should be a share below 1"),
         ({"parts": 17}, "parts should be 16 at most"), ({"windows": 0}, "a whole number from 1"),
-        ({"wrong": -1.0}, "a number from 0"), ({"size": 3}, "a recipe has no size"),
+        ({"wrong": -1.0}, "a number from 0"), ({"size": 3}, "no field size"),
     ],
 )  # fmt: skip
-def test_recipes_are_checked(changes: dict[str, Any], said: str) -> None:
+def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
     """A number that is none, or does not go with the others, is refused with what was expected."""
-    assert recipe_of("filled", batch=8, epochs=None) == replace(PROFILES["filled"], batch=8)
-    with pytest.raises(BadInput, match=said):
-        recipe_of("filled", **changes)
+    assert make_recipe("filled", batch=8, epochs=None) == replace(PROFILES["filled"], batch=8)
+    with pytest.raises(BadInput, match=message):
+        make_recipe("filled", **changes)
 
 
 def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, tiny_folder: Path) -> None:

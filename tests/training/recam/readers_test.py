@@ -14,9 +14,9 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import registry
-from pipeline.training.loop import Fitted
+from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import answers, readers
-from pipeline.training.recam.readers import PROFILES, SMALL, Recipe, answer, candidates, fit, load, recipe_of
+from pipeline.training.recam.readers import PROFILES, SMALL, Recipe, answer, fit, load, make_recipe, rank_candidates
 from tests.support.killed import killed_after
 
 READINGS = {"rain": "wet", "sun": "dry", "snow": "cold"}
@@ -31,8 +31,8 @@ PROFILE_NAMES = ("gated", "attentive", "gloss", "official")
 @pytest.fixture(scope="module")
 def vectors() -> WordVectors:
     """Vectors at random; `odd` has none."""
-    drawn = np.random.default_rng(1).normal(size=(len(WORDS), 8)).astype(np.float32)
-    return WordVectors(WORDS, drawn)
+    matrix = np.random.default_rng(1).normal(size=(len(WORDS), 8)).astype(np.float32)
+    return WordVectors(WORDS, matrix)
 
 
 @pytest.fixture(scope="module")
@@ -40,35 +40,37 @@ def items() -> pl.DataFrame:
     """Twelve items whose answer only the passage tells; the question is always the same."""
     rng, rows = np.random.default_rng(0), []
     for i in range(12):
-        seen = list(READINGS)[i % 3]
+        weather = list(READINGS)[i % 3]
         options = rng.permutation([*READINGS.values(), *OTHERS]).tolist()
-        article = f"In it was the {seen}." + " Very" * (i // 3)
-        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[seen])))
+        article = f"In it was the {weather}." + " Very" * (i // 3)
+        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[weather])))
     return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
 
 
 @pytest.fixture(scope="module")
-def fitted(items: pl.DataFrame, vectors: WordVectors) -> Fitted:
+def result(items: pl.DataFrame, vectors: WordVectors) -> TrainingResult:
     """What three epochs come to."""
     return fit(items, TINY, vectors)
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
     """The same names and the same bits."""
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+    return tensors.keys() == other_tensors.keys() and all(
+        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
+    )
 
 
-def loaded(found: Fitted) -> readers.Trained:
+def load_reader(result: TrainingResult) -> readers.TrainedReader:
     """The reader that was fitted."""
-    return load(found.tensors, found.config)
+    return load(result.tensors, result.config)
 
 
-def accuracy(found: Fitted, items: pl.DataFrame, **more: Any) -> float:
+def accuracy(result: TrainingResult, items: pl.DataFrame, **more: Any) -> float:
     """Share of items answered rightly."""
-    return float((answer(loaded(found), items, **more).argmax(axis=1) == items["label"].to_numpy()).mean())
+    return float((answer(load_reader(result), items, **more).argmax(axis=1) == items["label"].to_numpy()).mean())
 
 
-def by_heart(items: pl.DataFrame) -> pl.DataFrame:
+def duplicate_items(items: pl.DataFrame) -> pl.DataFrame:
     """The same items to learn and to choose the epoch by."""
     return pl.concat([items.with_columns(split=pl.lit(part)) for part in ("train", "validation")])
 
@@ -77,61 +79,61 @@ def by_heart(items: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize("over", ["options", "vocabulary"])
 def test_each_reader_learns_items_by_heart(items: pl.DataFrame, vectors: WordVectors, profile: str, over: str) -> None:
     """The question says nothing, so the passage is read; the best candidate of a vocabulary is the answer then."""
-    recipe = recipe_of(profile, hidden=8, hops=min(2, PROFILES[profile].hops), dropout=0.0, over=over, **FAST)
-    found = fit(by_heart(items), recipe, vectors, glosses=GLOSSES)
-    assert found.history["value"].max() == 1.0
-    best = candidates(loaded(found), items, top=1)
+    recipe = make_recipe(profile, hidden=8, hops=min(2, PROFILES[profile].hops), dropout=0.0, over=over, **FAST)
+    result = fit(duplicate_items(items), recipe, vectors, glosses=GLOSSES)
+    assert result.history["value"].max() == 1.0
+    best = rank_candidates(load_reader(result), items, top=1)
     assert best["item_id"].to_list() == items["item_id"].to_list()
     if over == "vocabulary":
         assert best["candidates"].to_list() == [[word] for word in items.select(cloze.answers())["answer"]]
     else:
-        assert accuracy(found, items) == 1.0
+        assert accuracy(result, items) == 1.0
 
 
 def test_hyperparameters_of_the_paper() -> None:
     """Appendix D: GRU of 150, three hops, batches of 32, Adam at 1e-3, dropout .3, fixed vectors (REC-21)."""
     paper = asdict(PROFILES["gated"])
-    told = {"unit": "gru", "hidden": 150, "hops": 3, "batch": 32, "learning_rate": 1e-3, "dropout": 0.3}
-    assert paper | told | {"is_tuned": False, "has_gloss": False} == paper
+    numbers = {"unit": "gru", "hidden": 150, "hops": 3, "batch": 32, "learning_rate": 1e-3, "dropout": 0.3}
+    assert paper | numbers | {"is_tuned": False, "has_gloss": False} == paper
     assert replace(PROFILES["attentive"], hops=3) == PROFILES["gated"]
     assert replace(PROFILES["gloss"], has_gloss=False) == PROFILES["attentive"]
     official = asdict(PROFILES["official"])  # errata E14; one gate is two hops
-    told = {"unit": "lstm", "hidden": 128, "hops": 2, "dropout": 0.5, "is_tuned": True, "clip": 10.0}
-    assert official | told == official
+    numbers = {"unit": "lstm", "hidden": 128, "hops": 2, "dropout": 0.5, "is_tuned": True, "clip": 10.0}
+    assert official | numbers == official
 
 
 @pytest.mark.parametrize("profile", ["gated", "attentive", "gloss"])
 def test_small_recipes_are_the_readers_of_the_paper(profile: str) -> None:
     """For few items sizes and steps change, the network does not, and nothing is longer than in the paper."""
-    small, paper = recipe_of(profile, **SMALL), PROFILES[profile]
+    small, paper = make_recipe(profile, **SMALL), PROFILES[profile]
     assert (small.unit, small.hops, small.has_gloss) == (paper.unit, paper.hops, paper.has_gloss)
     assert all(getattr(small, name) < getattr(paper, name) for name in ("dim", "hidden", "longest", "longest_gloss"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"over": "words"}, "one of options, vocabulary"), ({"hops": 0}, "a whole number from 1"),
         ({"drawn": -1}, "a whole number from 0"), ({"dropout": 1}, "a number from 0 to below 1"),
-        ({"clip": 0.0}, "a number above 0"), ({"is_tuned": 1}, "true or false"), ({"size": 3}, "a recipe has no size"),
+        ({"clip": 0.0}, "a number above 0"), ({"is_tuned": 1}, "true or false"), ({"size": 3}, "no field size"),
     ],
 )  # fmt: skip
-def test_recipes_are_checked(changes: dict[str, Any], said: str) -> None:
+def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
     """A number that is none, or of another kind, is refused with what was expected."""
-    assert recipe_of("gated", hidden=7, batch=None) == replace(PROFILES["gated"], hidden=7)
-    with pytest.raises(BadInput, match=said):
-        recipe_of("gated", **changes)
+    assert make_recipe("gated", hidden=7, batch=None) == replace(PROFILES["gated"], hidden=7)
+    with pytest.raises(BadInput, match=message):
+        make_recipe("gated", **changes)
     with pytest.raises(BadInput, match="no profile 'best'"):
-        recipe_of("best")
+        make_recipe("best")
 
 
-def test_two_trainings_are_equal_to_the_bit(items: pl.DataFrame, vectors: WordVectors, fitted: Fitted) -> None:
+def test_two_trainings_are_equal_to_the_bit(items: pl.DataFrame, vectors: WordVectors, result: TrainingResult) -> None:
     """The same items and recipe give the same weights and numbers; another seed gives others."""
-    again = fit(items, TINY, vectors)
-    assert equal(again.tensors, fitted.tensors)
-    assert again.config == fitted.config
-    assert again.history.equals(fitted.history)
-    assert not equal(fit(items, replace(TINY, seed=43, epochs=1), vectors).tensors, fitted.tensors)
+    repeated = fit(items, TINY, vectors)
+    assert equal(repeated.tensors, result.tensors)
+    assert repeated.config == result.config
+    assert repeated.history.equals(result.history)
+    assert not equal(fit(items, replace(TINY, seed=43, epochs=1), vectors).tensors, result.tensors)
 
 
 @pytest.mark.parametrize("changes", [{}, {"has_gloss": True, "is_tuned": True, "over": "vocabulary", "drawn": 2}])
@@ -140,12 +142,12 @@ def test_goes_on_where_it_was_stopped(
 ) -> None:
     """A training killed after its first epoch and started again ends with the same bits as one that was not."""
     recipe, state = replace(TINY, **changes), tmp_path / "state"
-    whole = fit(items, recipe, vectors, glosses=GLOSSES)
+    uninterrupted = fit(items, recipe, vectors, glosses=GLOSSES)
     with killed_after(1):
         fit(items, recipe, vectors, state, glosses=GLOSSES)
     resumed = fit(items, recipe, vectors, state, glosses=GLOSSES)
-    assert equal(resumed.tensors, whole.tensors)
-    assert resumed.history.equals(whole.history)
+    assert equal(resumed.tensors, uninterrupted.tensors)
+    assert resumed.history.equals(uninterrupted.history)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, vectors, state, glosses=GLOSSES)
 
@@ -155,47 +157,49 @@ def test_a_model_that_was_kept_answers_the_same(
     items: pl.DataFrame, vectors: WordVectors, tmp_path: Path, profile: str
 ) -> None:
     """Written to the registry and read again, a reader says the same, of words it has not seen too."""
-    found = fit(items, recipe_of(profile, hidden=6, epochs=1), vectors, glosses=GLOSSES)
-    model = registry.fetch(tmp_path, registry.keep(tmp_path, found.tensors, found.config))
-    again, first = load(model.tensors(), model.config), loaded(found)
-    new = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
-    for some in (items, new):
-        assert np.array_equal(answer(again, some), answer(first, some))
-        assert answer(first, some).sum(axis=1) == pytest.approx(np.ones(len(some)))
-    assert candidates(again, items).equals(candidates(first, items))
+    result = fit(items, make_recipe(profile, hidden=6, epochs=1), vectors, glosses=GLOSSES)
+    model = registry.fetch(tmp_path, registry.add(tmp_path, result.tensors, result.config))
+    stored_reader, reader = load(model.tensors(), model.config), load_reader(result)
+    unseen = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
+    for rows in (items, unseen):
+        assert np.array_equal(answer(stored_reader, rows), answer(reader, rows))
+        assert answer(reader, rows).sum(axis=1) == pytest.approx(np.ones(len(rows)))
+    assert rank_candidates(stored_reader, items).equals(rank_candidates(reader, items))
     with pytest.raises(BadInput, match="of kind 'subtext'"):
-        load(found.tensors, found.config | {"kind": "subtext"})
+        load(result.tensors, result.config | {"kind": "subtext"})
 
 
-def test_answers_do_not_depend_on_company(fitted: Fitted, items: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_do_not_depend_on_company(
+    result: TrainingResult, items: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Alone, in another order or five at a time, an item has the same probabilities but for rounding."""
-    trained = loaded(fitted)
-    whole, best = answer(trained, items), candidates(trained, items, top=2)["candidates"].to_list()
-    assert answer(trained, items.reverse())[::-1] == pytest.approx(whole, abs=1e-6)
-    assert answer(trained, items[3:4]) == pytest.approx(whole[3:4], abs=1e-6)
+    trained = load_reader(result)
+    expected, best = answer(trained, items), rank_candidates(trained, items, top=2)["candidates"].to_list()
+    assert answer(trained, items.reverse())[::-1] == pytest.approx(expected, abs=1e-6)
+    assert answer(trained, items[3:4]) == pytest.approx(expected[3:4], abs=1e-6)
     monkeypatch.setattr(answers, "ROWS", 5)
     monkeypatch.setattr(answers, "_GLOSSES", 2)
-    assert answer(trained, items) == pytest.approx(whole, abs=1e-6)
-    assert candidates(trained, items, top=2)["candidates"].to_list() == best
+    assert answer(trained, items) == pytest.approx(expected, abs=1e-6)
+    assert rank_candidates(trained, items, top=2)["candidates"].to_list() == best
     assert answer(trained, items.clear()).shape == (0, 5)
-    assert candidates(trained, items.clear()).is_empty()
+    assert rank_candidates(trained, items.clear()).is_empty()
 
 
-def test_options_and_vocabulary_are_scored_alike(fitted: Fitted, items: pl.DataFrame) -> None:
+def test_options_and_vocabulary_are_scored_alike(result: TrainingResult, items: pl.DataFrame) -> None:
     """Among an item's options the order by probability is their order in the whole vocabulary (REC-16)."""
-    trained = loaded(fitted)
-    found = candidates(trained, items, top=99)
-    assert found["probabilities"].list.sum().to_numpy() == pytest.approx(np.ones(len(items)))
-    for options, row, listed in zip(
-        items["options"].to_list(), answer(trained, items), found["candidates"], strict=True
+    trained = load_reader(result)
+    ranked = rank_candidates(trained, items, top=99)
+    assert ranked["probabilities"].list.sum().to_numpy() == pytest.approx(np.ones(len(items)))
+    for options, row, candidates in zip(
+        items["options"].to_list(), answer(trained, items), ranked["candidates"], strict=True
     ):
-        assert sorted(listed) == sorted(fitted.config["candidates"])
-        assert [options[place] for place in np.argsort(-row)] == [word for word in listed if word in set(options)]
+        assert sorted(candidates) == sorted(result.config["candidates"])
+        assert [options[place] for place in np.argsort(-row)] == [word for word in candidates if word in set(options)]
 
 
-def test_an_answer_moves_with_its_option(fitted: Fitted, items: pl.DataFrame) -> None:
+def test_an_answer_moves_with_its_option(result: TrainingResult, items: pl.DataFrame) -> None:
     """Where an option stands says nothing: the published code's head fails this (errata E14)."""
-    trained = loaded(fitted)
+    trained = load_reader(result)
     turned = items.with_columns(pl.col("options").list.reverse())
     assert answer(trained, turned)[:, ::-1] == pytest.approx(answer(trained, items), abs=1e-6)
 
@@ -206,10 +210,10 @@ def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors:
     Two items are of each article here, written with other blanks.
     """
     twice = pl.concat([items, items.with_columns(pl.col("article").str.replace_all(" ", "  "))])
-    found = readers.parted(twice, TINY)
-    assert found.group_by(cloze.normalised()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
-    assert (found["split"] == "validation").sum() == 2
-    assert readers.parted(by_heart(items), TINY).equals(by_heart(items))
+    split_rows = readers.split_items(twice, TINY)
+    assert split_rows.group_by(cloze.normalised()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
+    assert (split_rows["split"] == "validation").sum() == 2
+    assert readers.split_items(duplicate_items(items), TINY).equals(duplicate_items(items))
     assert fit(twice, replace(TINY, epochs=1), vectors).history["count"].to_list() == [2]
 
 
@@ -217,48 +221,48 @@ def test_only_what_is_trained_changes(items: pl.DataFrame, vectors: WordVectors)
     """Word vectors stay as they are, sized to about 1, but where they are tuned; candidates' and glosses' learn."""
     recipe = replace(TINY, has_gloss=True, epochs=1)
     for is_tuned in (False, True):
-        found = fit(items, replace(recipe, is_tuned=is_tuned), vectors, glosses=GLOSSES)
-        table = found.tensors["table"]
-        raw = torch.from_numpy(vectors.vectors[[vectors.words.index(word) for word in found.config["words"]]])
+        result = fit(items, replace(recipe, is_tuned=is_tuned), vectors, glosses=GLOSSES)
+        table = result.tensors["table"]
+        raw = torch.from_numpy(vectors.vectors[[vectors.words.index(word) for word in result.config["words"]]])
         assert torch.allclose(table[3:], raw / raw.square().mean().sqrt(), atol=1e-6) != is_tuned
         assert not table[0].any()  # padding
-        place = found.config["words"].index("wet") + 3
-        assert not torch.allclose(found.tensors["answers"][found.config["candidates"].index("wet")], table[place])
-        assert found.config["glosses"]["odd"] == ["odd"]  # it has none
+        place = result.config["words"].index("wet") + 3
+        assert not torch.allclose(result.tensors["answers"][result.config["candidates"].index("wet")], table[place])
+        assert result.config["glosses"]["odd"] == ["odd"]  # it has none
 
 
-def test_unknown_words_share_a_vector(fitted: Fitted, items: pl.DataFrame) -> None:
+def test_unknown_words_share_a_vector(result: TrainingResult, items: pl.DataFrame) -> None:
     """What has no vector is one word, whichever it is; small letters stand for capitals; blanks are no words."""
-    trained = loaded(fitted)
-    said = [
+    trained = load_reader(result)
+    answers = [
         answer(trained, items[:1].with_columns(article=pl.lit(article)))
         for article in ("zyx rain", "qqq RAIN", "qqq\n Rain ", "the rain")
     ]
-    assert np.array_equal(said[0], said[1])
-    assert np.array_equal(said[0], said[2])
-    assert not np.array_equal(said[0], said[3])
+    assert np.array_equal(answers[0], answers[1])
+    assert np.array_equal(answers[0], answers[2])
+    assert not np.array_equal(answers[0], answers[3])
 
 
 def test_long_texts_are_cut(items: pl.DataFrame, vectors: WordVectors) -> None:
     """Of an article its first words are read, of a question those around the placeholder; a gloss ends as well."""
     recipe = replace(TINY, longest=3, longest_gloss=2, has_gloss=True, epochs=1)
-    found = fit(items, recipe, vectors, glosses=GLOSSES)
-    assert found.config["glosses"]["cold"] == ["snow", "and"]
-    one, other = (
+    result = fit(items, recipe, vectors, glosses=GLOSSES)
+    assert result.config["glosses"]["cold"] == ["snow", "and"]
+    sunny, snowy = (
         items[:1].with_columns(
             article=pl.lit(f"In it was {word}"), question=pl.lit(f"{word} it was a @placeholder day. of {word}")
         )
         for word in ("sun", "snow")
     )
-    trained = loaded(found)
-    assert np.array_equal(answer(trained, one), answer(trained, other))
-    shorter = one.with_columns(article=pl.lit("In it sun"))
-    assert not np.array_equal(answer(trained, one), answer(trained, shorter))
+    trained = load_reader(result)
+    assert np.array_equal(answer(trained, sunny), answer(trained, snowy))
+    shorter = sunny.with_columns(article=pl.lit("In it sun"))
+    assert not np.array_equal(answer(trained, sunny), answer(trained, shorter))
 
 
-def test_the_placeholder_is_found_where_it_is_glued(fitted: Fitted, items: pl.DataFrame) -> None:
+def test_the_placeholder_is_found_where_it_is_glued(result: TrainingResult, items: pl.DataFrame) -> None:
     """Letters right after the placeholder do not hide it, and hostile texts are read as any other."""
-    trained = loaded(fitted)
+    trained = load_reader(result)
     odd = items[:3].with_columns(
         question=pl.Series(["@placeholders", "in(@placeholder)@placeholder_", "\u200b@placeholder"]),
         article=pl.Series(["@placeholder @placeholder", "\u0000\ud7ff[doge]", "..."]),
@@ -272,12 +276,12 @@ def test_distractors_need_no_options(items: pl.DataFrame, vectors: WordVectors) 
     """Over a vocabulary an item has an answer alone; other candidates can be named, and a draw of them suffices."""
     bare = items.select("item_id", "article", "question", cloze.answers())
     recipe = replace(TINY, over="vocabulary", drawn=1, epochs=2)
-    found = fit(bare, recipe, vectors, candidates=["Calm", "sun"])
-    assert found.config["candidates"] == ["calm", "cold", "dry", "sun", "wet"]
-    listed = candidates(loaded(found), bare, top=3)["candidates"]
-    assert listed.list.n_unique().to_list() == [3] * 12
-    again = fit(items, recipe, vectors, candidates=["calm", "sun"])  # the answer is the option at the label
-    assert equal(again.tensors, found.tensors)
+    result = fit(bare, recipe, vectors, candidates=["Calm", "sun"])
+    assert result.config["candidates"] == ["calm", "cold", "dry", "sun", "wet"]
+    candidates = rank_candidates(load_reader(result), bare, top=3)["candidates"]
+    assert candidates.list.n_unique().to_list() == [3] * 12
+    repeated = fit(items, recipe, vectors, candidates=["calm", "sun"])  # the answer is the option at the label
+    assert equal(repeated.tensors, result.tensors)
 
 
 def test_a_draw_of_candidates_keeps_what_is_frequent(vectors: WordVectors) -> None:
@@ -286,15 +290,15 @@ def test_a_draw_of_candidates_keeps_what_is_frequent(vectors: WordVectors) -> No
     Seven of ten answers are one word here. It is in every batch, the others in half of them: without the chances of
     being scored the reader would give it .42, not .57.
     """
-    said = ["wet"] * 7 + ["dry", "cold", "calm"]
-    rows = [(f"i{i}", "it was", "a @placeholder day", said[i % 10]) for i in range(800)]
+    answer_words = ["wet"] * 7 + ["dry", "cold", "calm"]
+    rows = [(f"i{i}", "it was", "a @placeholder day", answer_words[i % 10]) for i in range(800)]
     bare = pl.DataFrame(rows, schema=["item_id", "article", "question", "answer"], orient="row")
     split = pl.when(pl.int_range(pl.len()) < 10).then(pl.lit("validation")).otherwise(pl.lit("train"))
     recipe = replace(TINY, over="vocabulary", hops=1, batch=4, dropout=0.0, learning_rate=0.01, epochs=1)
     shares = []
-    for drawn in (0, 1):
-        trained = loaded(fit(bare.with_columns(split=split), replace(recipe, drawn=drawn), vectors))
-        best = candidates(trained, bare[:1])
+    for sample_size in (0, 1):
+        trained = load_reader(fit(bare.with_columns(split=split), replace(recipe, drawn=sample_size), vectors))
+        best = rank_candidates(trained, bare[:1])
         assert best["candidates"].to_list()[0][0] == "wet"
         shares.append(best["probabilities"].to_list()[0][0])
     assert shares[1] == pytest.approx(shares[0], abs=0.07)
@@ -314,8 +318,8 @@ def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, vectors: WordVect
         fit(items, TINY, broken)
 
 
-def test_configuration_is_json(fitted: Fitted) -> None:
+def test_configuration_is_json(result: TrainingResult) -> None:
     """What is kept beside the weights can be written and read as JSON, and asked again."""
-    again = json.loads(json.dumps(fitted.config, sort_keys=True))
-    assert again == fitted.config
-    assert load(fitted.tensors, again).words == fitted.config["candidates"]
+    config = json.loads(json.dumps(result.config, sort_keys=True))
+    assert config == result.config
+    assert load(result.tensors, config).words == result.config["candidates"]

@@ -23,27 +23,29 @@ def items(*pairs: tuple[str, str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
 
 
-def drawn(seed: int = 1) -> torch.Generator:
+def make_generator(seed: int = 1) -> torch.Generator:
     """A source of chance."""
     return torch.Generator().manual_seed(seed)
 
 
 def test_an_article_is_cut_once() -> None:
     """Two items of one article share its words; a word has one number everywhere, the placeholder -1."""
-    texts = reading.cut(items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder")), Recipe())
+    texts = reading.tokenize(
+        items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder")), Recipe()
+    )
     assert [[texts.words[i] for i in ids] for ids in texts.articles] == [["The", "cold", "sea"]]
     assert texts.article_of.tolist() == [0, 0]
-    said = [["@" if i < 0 else texts.words[i] for i in ids] for ids in texts.questions]
-    assert said == [["a", "@", "sea"], ["sea", "@"]]
+    questions = [["@" if i < 0 else texts.words[i] for i in ids] for ids in texts.questions]
+    assert questions == [["a", "@", "sea"], ["sea", "@"]]
 
 
 def test_texts_are_cut_at_the_longest() -> None:
     """Of an article the first words are kept, of a question those next to its placeholder."""
-    texts = reading.cut(items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
+    texts = reading.tokenize(items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
     assert [len(texts.articles[0]), texts.words[texts.articles[0][0]]] == [1, "one"]
     assert ["@" if i < 0 else texts.words[i] for i in texts.questions[0]] == ["two", "@", "three"]
     with pytest.raises(BadInput, match=r"item i1: field 'question' should hold @placeholder, found 'nothing'"):
-        reading.cut(items(("one", "@placeholder"), ("one", "nothing")), Recipe())
+        reading.tokenize(items(("one", "@placeholder"), ("one", "nothing")), Recipe())
 
 
 def test_rows_of_words() -> None:
@@ -56,15 +58,15 @@ def test_rows_of_words() -> None:
 @given(st.sets(st.sampled_from(["THE", "Sea", "sea", "Cold", "odd"])), st.integers(0, 5))
 def test_words_that_are_kept(needed: set[str], commonest: int) -> None:
     """The commonest and those needed, in the order of the vectors and sized to about 1; row 0 is zeros."""
-    lexicon, table = reading.table(needed, VECTORS, 300, 3, drawn(), commonest)
+    lexicon, table = reading.make_table(needed, VECTORS, 300, 3, make_generator(), commonest)
     forms = needed | {word.lower() for word in needed}
-    kept = [row for row, word in enumerate(VECTORS.words) if row < commonest or word in forms]
-    assert lexicon.words == [VECTORS.words[row] for row in kept]
-    assert table.shape == (3 + len(kept), 4)
+    rows = [row for row, word in enumerate(VECTORS.words) if row < commonest or word in forms]
+    assert lexicon.words == [VECTORS.words[row] for row in rows]
+    assert table.shape == (3 + len(rows), 4)
     assert not table[0].any()
-    if kept:
+    if rows:
         assert table[3:].square().mean().item() == pytest.approx(1.0)
-        assert torch.equal(table[3:] != 0, torch.from_numpy(VECTORS.vectors[kept] != 0))
+        assert torch.equal(table[3:] != 0, torch.from_numpy(VECTORS.vectors[rows] != 0))
 
 
 def test_long_vectors_keep_what_tells_words_apart() -> None:
@@ -72,48 +74,48 @@ def test_long_vectors_keep_what_tells_words_apart() -> None:
     rng = np.random.default_rng(3)
     plane = rng.normal(size=(20, 2)) * [5.0, 1.0]
     long = WordVectors([f"w{i}" for i in range(20)], (plane @ rng.normal(size=(2, 9)) + 7).astype(np.float32))
-    lexicon, table = reading.table(long.words, long, 2, 2, drawn())
+    lexicon, table = reading.make_table(long.words, long, 2, 2, make_generator())
     assert lexicon.words == long.words
     assert table.shape == (22, 2)
     was, now = (torch.cdist(rows, rows) for rows in (torch.from_numpy(long.vectors), table[2:]))
     assert torch.allclose(now, was * (now.max() / was.max()), atol=1e-4)
     assert table[2:].mean(dim=0).abs().max() < 1e-5
     assert table[2:, 0].var() > table[2:, 1].var()
-    assert reading.table([], long, 2, 2, drawn())[1].shape == (2, 2)
+    assert reading.make_table([], long, 2, 2, make_generator())[1].shape == (2, 2)
 
 
 def test_inputs_of_batches() -> None:
     """Rows of the table by item, that of the placeholder 2, where it stands, and an article without words unknown."""
     given_items = items(("Cold the", "sea @placeholder"), ("", "@placeholder odd"))
-    texts, lexicon = reading.cut(given_items, Recipe()), Lexicon(VECTORS.words, 3)
+    texts, lexicon = reading.tokenize(given_items, Recipe()), Lexicon(VECTORS.words, 3)
     options = np.arange(10).reshape(2, 5)
-    found = reading.inputs(given_items, texts, lexicon, options, np.array([1, 1]))
-    assert [ids.tolist() for ids in found.articles] == [[5, 3], [1]]
-    assert [ids.tolist() for ids in found.questions] == [[6, 2], [2, 1]]
-    assert found.place.tolist() == [1, 0]
-    assert found.lengths().tolist() == [2, 1]
+    inputs = reading.make_inputs(given_items, texts, lexicon, options, np.array([1, 1]))
+    assert [ids.tolist() for ids in inputs.articles] == [[5, 3], [1]]
+    assert [ids.tolist() for ids in inputs.questions] == [[6, 2], [2, 1]]
+    assert inputs.place.tolist() == [1, 0]
+    assert inputs.lengths().tolist() == [2, 1]
 
 
 def test_candidates_are_known_in_small_letters() -> None:
     """Options, or the answer alone: that of a column, or the option at the label."""
-    one = items(("the", "@placeholder"))
-    assert reading.said(one, "options") == [["cold", "warm", "odd", "calm", "wet"]]
-    assert reading.said(one, "vocabulary") == [["warm"]]
-    assert reading.said(one.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
+    row = items(("the", "@placeholder"))
+    assert reading.list_options(row, "options") == [["cold", "warm", "odd", "calm", "wet"]]
+    assert reading.list_options(row, "vocabulary") == [["warm"]]
+    assert reading.list_options(row.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
 
 
 def test_a_word_without_gloss_is_its_own() -> None:
     """Glosses end at the longest; a reader without glosses gets none."""
     glosses = {"sea": ["NOUN", "much", "water"], "odd": []}
-    found = reading.told(["sea", "odd", "cold"], glosses, Recipe(has_gloss=True, longest_gloss=2))
-    assert found == {"sea": ["NOUN", "much"], "odd": ["odd"], "cold": ["cold"]}
-    assert reading.told(["sea"], glosses, Recipe()) == {}
+    gloss_of = reading.select_glosses(["sea", "odd", "cold"], glosses, Recipe(has_gloss=True, longest_gloss=2))
+    assert gloss_of == {"sea": ["NOUN", "much"], "odd": ["odd"], "cold": ["cold"]}
+    assert reading.select_glosses(["sea"], glosses, Recipe()) == {}
 
 
 def test_some_candidates() -> None:
     """Vectors and glosses of the same ones, in the order asked for."""
-    every = reading.Candidates(torch.eye(3), [torch.tensor([row]) for row in range(3)])
-    some = every.some(torch.tensor([2, 0]))
-    assert torch.equal(some.vectors, torch.eye(3)[[2, 0]])
-    assert [ids.item() for ids in some.glosses] == [2, 0]
-    assert every._replace(glosses=[]).some(torch.tensor([1])).glosses == []
+    candidates = reading.Candidates(torch.eye(3), [torch.tensor([row]) for row in range(3)])
+    selected = candidates.select(torch.tensor([2, 0]))
+    assert torch.equal(selected.vectors, torch.eye(3)[[2, 0]])
+    assert [ids.item() for ids in selected.glosses] == [2, 0]
+    assert candidates._replace(glosses=[]).select(torch.tensor([1])).glosses == []

@@ -1,4 +1,4 @@
-"""Fitting sequence-to-sequence models: learning by heart, resuming, and what chooses the epoch (CSD-03)."""
+"""Fitting of sequence-to-sequence models: memorising, resuming, and choosing the epoch (CSD-03)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding
 from pipeline.models.subtext import seq2seq
 from pipeline.models.subtext.seq2seq import Seq2Seq
-from pipeline.training.subtext.seq2seq import Fitted, Recipe, fit
+from pipeline.training.subtext.seq2seq import Recipe, TrainingResult, fit
 
 COMMENTS = [
     ("又陪老板看月亮", "下班了吗", "我又加班到很晚"),
@@ -24,107 +24,106 @@ COMMENTS = [
     ("雨神来了", None, "他一来就下雨"),
 ]
 SMALL = Recipe(epochs=80, batch=8, learning_rate=5e-3, source=24, target=12)
-BRIEF = replace(SMALL, epochs=4, batch=3)
+SHORT = replace(SMALL, epochs=4, batch=3)
 
 
 def rows(validation: int = 0) -> pl.DataFrame:
-    """The comments above, the last ones for validation."""
+    """Return the comments above, with the last ones for validation."""
     split = ["train"] * (len(COMMENTS) - validation) + ["validation"] * validation
     names = ("text", "context", "meaning")
     return pl.DataFrame(COMMENTS, schema=names, orient="row").with_columns(split=pl.Series(split))
 
 
 def model(dropout: float = 0.1) -> Seq2Seq:
-    """A model of random weights that knows all their characters."""
+    """Make a model of random weights with all their characters."""
     texts = [text for row in COMMENTS for text in row if text]
-    return seq2seq.fresh(texts, width=32, layers=1, dropout=dropout)
+    return seq2seq.make_model(texts, width=32, layers=1, dropout=dropout)
 
 
-def written(fitted: Fitted) -> list[str]:
-    """What a model writes of the comments."""
+def write_meanings(result: TrainingResult) -> list[str]:
+    """Generate the meanings of the comments."""
     texts, contexts, _ = zip(*COMMENTS, strict=True)
-    return seq2seq.generate(fitted.model, texts, contexts, 2, 12, longest=24)
+    return seq2seq.generate(result.model, texts, contexts, 2, 12, longest=24)
 
 
-def equal(one: Fitted, other: Fitted) -> bool:
-    """The same weights to the bit, and the same numbers."""
-    weights, others = one.model.module.state_dict(), other.model.module.state_dict()
-    return one.history.equals(other.history) and all(torch.equal(v, others[name]) for name, v in weights.items())
+def equal(result: TrainingResult, other_result: TrainingResult) -> bool:
+    """Return whether weights and history are equal."""
+    weights, other_weights = result.model.module.state_dict(), other_result.model.module.state_dict()
+    return result.history.equals(other_result.history) and all(
+        torch.equal(v, other_weights[name]) for name, v in weights.items()
+    )
 
 
 @pytest.fixture(scope="module")
-def learnt() -> Fitted:
-    """Eight comments learnt by heart."""
+def result() -> TrainingResult:
+    """Train until the eight comments are memorised."""
     return fit(rows(), model(0.0), SMALL)
 
 
-def test_eight_comments_are_learnt_by_heart(learnt: Fitted) -> None:
-    """Every meaning is written word for word; two comments alike get theirs by context alone (CSD-01)."""
-    assert written(learnt) == [meaning for *_, meaning in COMMENTS]
-    assert learnt.history["validation_loss"][-1] < 0.1 < learnt.history["validation_loss"][0]
-    assert not learnt.model.module.training
+def test_eight_comments_are_memorised(result: TrainingResult) -> None:
+    """Every meaning is generated exactly; two equal comments differ by context alone (CSD-01)."""
+    assert write_meanings(result) == [meaning for *_, meaning in COMMENTS]
+    assert result.history["validation_loss"][-1] < 0.1 < result.history["validation_loss"][0]
+    assert not result.model.module.training
 
 
-def test_a_reloaded_model_writes_the_same(learnt: Fitted, tmp_path: Path) -> None:
-    """A fitted model as a folder writes what it wrote before."""
-    revision = seq2seq.save(learnt.model, tmp_path / "model", learnt.recipe)
+def test_a_reloaded_model_writes_the_same(result: TrainingResult, tmp_path: Path) -> None:
+    """A model saved and loaded generates the same meanings."""
+    revision = seq2seq.save(result.model, tmp_path / "model", result.recipe)
     loaded = seq2seq.load(tmp_path / "model", device="cpu")
     assert loaded.revision == revision
-    assert written(Fitted(loaded, {}, learnt.history)) == written(learnt)
+    assert write_meanings(TrainingResult(loaded, {}, result.history)) == write_meanings(result)
 
 
 def test_resuming_equals_not_stopping(tmp_path: Path) -> None:
-    """Stopped after two epochs and begun anew, with dropout, it ends with the same weights and numbers."""
-    whole = fit(rows(2), model(), BRIEF)
+    """A training with dropout that is stopped after two epochs and resumed ends with the same result."""
+    uninterrupted = fit(rows(2), model(), SHORT)
     state = tmp_path / "state.safetensors"
-    fit(rows(2), model(), replace(BRIEF, epochs=2), state)
+    fit(rows(2), model(), replace(SHORT, epochs=2), state)
     torch.manual_seed(99)
-    assert equal(fit(rows(2), model(), BRIEF, state), whole)
-    assert equal(fit(rows(2), model(), BRIEF, state), whole)  # nothing is left to do
-    assert equal(fit(rows(2), model(), BRIEF), whole)
-    assert not equal(fit(rows(2), model(), replace(BRIEF, seed=7)), whole)
+    assert equal(fit(rows(2), model(), SHORT, state), uninterrupted)
+    assert equal(fit(rows(2), model(), SHORT, state), uninterrupted)  # no epoch remains
+    assert equal(fit(rows(2), model(), SHORT), uninterrupted)
+    assert not equal(fit(rows(2), model(), replace(SHORT, seed=7)), uninterrupted)
 
 
 @pytest.mark.parametrize("change", ["rows", "model", "recipe"])
 def test_a_state_of_something_else_is_refused(tmp_path: Path, change: str) -> None:
-    """A state goes on with the rows, model and recipe it was made of, and with no others."""
+    """A state resumes only with the same rows, model and recipe."""
     state = tmp_path / "state.safetensors"
-    brief = replace(BRIEF, epochs=1)
-    fit(rows(), model(), brief, state)
-    with pytest.raises(BadInput, match=r"state\.safetensors: the state of a training on other data"):
+    recipe = replace(SHORT, epochs=1)
+    fit(rows(), model(), recipe, state)
+    with pytest.raises(BadInput, match=r"state\.safetensors: this state is of a training on other data"):
         fit(
             rows(1 if change == "rows" else 0),
             model(0.5 if change == "model" else 0.1),
-            replace(brief, batch=2) if change == "recipe" else brief,
+            replace(recipe, batch=2) if change == "recipe" else recipe,
             state,
         )
 
 
-def test_test_rows_are_let_be() -> None:
+def test_test_rows_are_ignored() -> None:
     """Rows of the split `test` change nothing."""
-    known = rows(2)
-    more = pl.concat([known, known.head(2).with_columns(meaning=pl.lit("他迟到"), split=pl.lit("test"))])
-    brief = replace(BRIEF, epochs=1)
-    assert equal(fit(known, model(), brief), fit(more, model(), brief))
+    few_rows = rows(2)
+    more_rows = pl.concat([few_rows, few_rows.head(2).with_columns(meaning=pl.lit("他迟到"), split=pl.lit("test"))])
+    recipe = replace(SHORT, epochs=1)
+    assert equal(fit(few_rows, model(), recipe), fit(more_rows, model(), recipe))
 
 
-def test_what_came_of_it_is_told() -> None:
-    """The recipe names the model it began with, and the history has a row an epoch."""
-    began = model()
-    found = fit(rows(2), began, BRIEF)
-    assert found.recipe | {"best_epoch": 0} == {
+def test_a_result_describes_the_training() -> None:
+    """The result's recipe names the base model, and its history has one row an epoch."""
+    base = model()
+    result = fit(rows(2), base, SHORT)
+    assert result.recipe | {"best_epoch": 0} == {
         "learning_rate": 5e-3, "weight_decay": 0.01, "clip": 1.0, "batch": 3, "epochs": 4, "source": 24, "target": 12,
-        "keep": "end", "seed": 42, "base": "characters", "base_revision": began.revision, "best_epoch": 0,
+        "keep": "end", "seed": 42, "base": "characters", "base_revision": base.revision, "best_epoch": 0,
     }  # fmt: skip
-    assert found.history["epoch"].to_list() == [1, 2, 3, 4]
-    assert found.history.columns == ["epoch", "train_loss", "validation_loss"]
+    assert result.history["epoch"].to_list() == [1, 2, 3, 4]
+    assert result.history.columns == ["epoch", "train_loss", "validation_loss"]
 
 
-def test_comments_on_articles_are_learnt_by_heart() -> None:
-    """Title and the start of a content in, comment out (AAC-21): what tells two articles apart is at the start.
-
-    Of the same contents the end would tell nothing, and nothing can be learnt by it.
-    """
+def test_comments_on_articles_are_memorised() -> None:
+    """Comments are learnt from the title and the start of the content (AAC-21); the ends of the contents are equal."""
     tail = "，本报记者从现场发回报道" * 3
     articles = [
         ("地铁通车", "早班开出", "不用挤了"),
@@ -132,28 +131,35 @@ def test_comments_on_articles_are_learnt_by_heart() -> None:
         ("菜场淹了", "货物搬走", "要涨价了"),
     ]
     names = ("text", "context", "meaning")
-    told = pl.DataFrame(articles, schema=names, orient="row").with_columns(
+    rows = pl.DataFrame(articles, schema=names, orient="row").with_columns(
         pl.col("context") + tail, split=pl.lit("train")
     )
-    texts = [text for name in names for text in told[name]]
+    texts = [text for name in names for text in rows[name]]
     recipe = replace(SMALL, epochs=60, keep="start")
-    found = fit(told, seq2seq.fresh(texts, width=32, layers=1, dropout=0.0), recipe)
-    read, decoding = (told["text"].to_list(), told["context"].to_list()), Decoding(beams=3, longest=8)
-    best = [row[0] for row in seq2seq.candidates(found.model, *read, decoding, longest=24, keep="start")]
-    assert [one.text for one in best] == told["meaning"].to_list()
-    assert min(one.log_probability for one in best) > -0.5
-    assert seq2seq.generate(found.model, *read, 3, 8, longest=24, keep="start") == told["meaning"].to_list()
-    ends = seq2seq.candidates(found.model, *read, decoding, longest=24, keep="end")
+    result = fit(rows, seq2seq.make_model(texts, width=32, layers=1, dropout=0.0), recipe)
+    texts_and_contexts, decoding = (rows["text"].to_list(), rows["context"].to_list()), Decoding(beams=3, longest=8)
+    best = [
+        row[0]
+        for row in seq2seq.generate_candidates(result.model, *texts_and_contexts, decoding, longest=24, keep="start")
+    ]
+    assert [candidate.text for candidate in best] == rows["meaning"].to_list()
+    assert min(candidate.log_probability for candidate in best) > -0.5
+    assert (
+        seq2seq.generate(result.model, *texts_and_contexts, 3, 8, longest=24, keep="start") == rows["meaning"].to_list()
+    )
+    ends = seq2seq.generate_candidates(result.model, *texts_and_contexts, decoding, longest=24, keep="end")
     assert ends[0] == ends[1]
-    drawn = seq2seq.candidates(found.model, *read, Decoding(method="sample", longest=8), longest=24, keep="start")
-    assert sum(row[0].text == one.text for row, one in zip(drawn, best, strict=True)) >= 2
+    sampled = seq2seq.generate_candidates(
+        result.model, *texts_and_contexts, Decoding(method="sample", longest=8), longest=24, keep="start"
+    )
+    assert sum(row[0].text == candidate.text for row, candidate in zip(sampled, best, strict=True)) >= 2
 
 
 def test_nothing_to_learn_from_or_a_loss_that_is_no_number() -> None:
-    """No training rows, and a learning rate that breaks the weights, are bad input."""
+    """No training rows, a null meaning or an infinite loss raises BadInput."""
     with pytest.raises(BadInput, match="split 'train': expected at least one"):
-        fit(rows().with_columns(split=pl.lit("test")), model(), BRIEF)
+        fit(rows().with_columns(split=pl.lit("test")), model(), SHORT)
     with pytest.raises(BadInput, match="field 'meaning' is null in 1 of 8"):
-        fit(rows().with_columns(meaning=pl.Series([None, *rows()["meaning"][1:]])), model(), BRIEF)
+        fit(rows().with_columns(meaning=pl.Series([None, *rows()["meaning"][1:]])), model(), SHORT)
     with pytest.raises(BadInput, match="in epoch 1: the learning rate is too high"):
-        fit(rows(), model(), replace(BRIEF, learning_rate=float("inf"), epochs=1))
+        fit(rows(), model(), replace(SHORT, learning_rate=float("inf"), epochs=1))
