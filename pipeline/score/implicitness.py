@@ -12,6 +12,7 @@ import polars as pl
 import torch
 
 from pipeline.errors import BadInput
+from pipeline.models.adapter import load_adapter
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
 

@@ -10,6 +10,8 @@ from pipeline.examples.impscore.pairs import balanced
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import audit_groups
+from pipeline.metrics.impscore.implicitness import tabulate_figure_3
+from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 
