@@ -1,7 +1,7 @@
-"""How well a classifier does: precision, recall and F1 by class and macro averaged (errata E9), with intervals.
+"""Quality of a classifier: precision, recall and F1 by class and macro averaged (errata E9), with intervals.
 
 CSD's P 64.8, R 69.9, F1 66.1 are macro averages: the harmonic mean of the first two is 67.25. Macro values are means
-over the classes that stand in truth or prediction, as scikit-learn takes them; what has no cases counts 0.
+over the classes in truth or prediction, as in scikit-learn; a class without cases counts 0.
 """
 
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ Metric = Literal["accuracy", "precision", "recall", "f1"]
 
 
 class Interval(NamedTuple):
-    """A number and the bounds between which it lies with the confidence asked for."""
+    """A number and its confidence bounds."""
 
     value: float
     low: float
@@ -27,7 +27,7 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How far one predictor is from another on the same rows, and how likely so much is if they were equally good."""
+    """Difference of two predictors on the same rows, and its p if they were equally good."""
 
     difference: float
     low: float
@@ -36,19 +36,19 @@ class Comparison(NamedTuple):
 
 
 def confusion(truth: Labels, predicted: Labels, classes: int | None = None) -> npt.NDArray[np.int64]:
-    """How often each class was taken for each: int64 [classes, classes], truth by row."""
+    """Count how often each class was predicted for each: int64 [classes, classes], truth by row."""
     truth, predicted = _check_labels(truth, predicted)
     size = classes or int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
 
 def macro_f1(truth: Labels, predicted: Labels) -> float:
-    """Mean of the classes' F1."""
+    """Compute the mean of the classes' F1."""
     return float(compute_metric(confusion(truth, predicted), "f1"))
 
 
 def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
-    """A metric of confusion tables [..., classes, classes]: [...]."""
+    """Compute a metric of confusion tables: [..., classes, classes] -> [...]."""
     if metric == "accuracy":
         correct = np.trace(tables, axis1=-2, axis2=-1)
         return np.asarray(correct / tables.sum(axis=(-2, -1)), np.float64)
@@ -58,7 +58,7 @@ def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
 
 
 def _score_classes(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
-    """Precision, recall and F1 [..., classes], 0 where there is nothing to divide by."""
+    """Compute precision, recall and F1 by class, each [..., classes]; 0 where the divisor is 0."""
     correct = np.diagonal(tables, axis1=-2, axis2=-1)
     predicted, true = tables.sum(axis=-2), tables.sum(axis=-1)
     return (
@@ -69,10 +69,16 @@ def _score_classes(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Flo
 
 
 def estimate_interval(
-    truth: Labels, predicted: Labels, metric: Metric = "f1", *,
-    groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
-) -> Interval:  # fmt: skip
-    """A metric with its percentile bootstrap interval.
+    truth: Labels,
+    predicted: Labels,
+    metric: Metric = "f1",
+    *,
+    groups: Names | None = None,
+    draws: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 42,
+) -> Interval:
+    """Compute a metric with its percentile bootstrap interval.
 
     Args:
         truth: class numbers from 0, [n].
@@ -89,9 +95,16 @@ def estimate_interval(
 
 
 def compare(
-    truth: Labels, first: Labels, second: Labels, metric: Metric = "f1", *,
-    groups: Names | None = None, draws: int = 2000, confidence: float = 0.95, seed: int = 42,
-) -> Comparison:  # fmt: skip
+    truth: Labels,
+    first: Labels,
+    second: Labels,
+    metric: Metric = "f1",
+    *,
+    groups: Names | None = None,
+    draws: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 42,
+) -> Comparison:
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
 
     p is that of `resample.p_value`.
@@ -105,7 +118,7 @@ def compare(
 
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
-    """Exact two-sided p of McNemar's test: do two predictors err on the same number of rows; 1 if nowhere apart."""
+    """Compute the exact two-sided p of McNemar's test; 1 if both predictors err on the same rows."""
     truth, first = _check_labels(truth, first)
     truth, second = _check_labels(truth, second)
     first_only = int(((first == truth) & (second != truth)).sum())
@@ -115,14 +128,14 @@ def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
 
 
 class Calibration(NamedTuple):
-    """Expected calibration error, and a row a bin that is not empty: low, high, confidence, accuracy, count."""
+    """Expected calibration error, and a row for each bin that is not empty: low, high, confidence, accuracy, count."""
 
     error: float
     bins: pl.DataFrame
 
 
 def calibration(truth: Labels, probabilities: Floats, bins: int = 10) -> Calibration:
-    """Expected calibration error (Guo et al., 2017): how far confidence is from accuracy, in bins of equal width.
+    """Compute the expected calibration error (Guo et al., 2017) in bins of confidence of equal width.
 
     Args:
         truth: class numbers from 0, [n].
@@ -149,9 +162,9 @@ def calibration(truth: Labels, probabilities: Floats, bins: int = 10) -> Calibra
 def _sample_tables(
     truth: Labels, predictions: list[Labels], groups: Names | None, draws: int, seed: int
 ) -> list[npt.NDArray[np.int64]]:
-    """Confusion tables of the same samples for each predictor: [draws, classes, classes].
+    """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes].
 
-    A sample is how often each group is drawn; its table is the sum of the groups' tables, so many times each.
+    A sample holds how often each group is drawn; its table is the weighted sum of the groups' tables.
     """
     class_numbers = [_check_labels(truth, predicted)[1] for predicted in predictions]
     truth = np.asarray(truth)

@@ -1,8 +1,9 @@
-"""How well a hidden meaning was recovered: overlap with references, and choices between readings (CSD-03).
+"""Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
 
 CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
 (Popović 2015), as the packages rouge-score and sacrebleu count them. Chinese is counted by character, other writing by
-word; rouge-score's own tokenizer drops every character that is not ASCII. Baselines that read nothing stand beside.
+word; rouge-score's own tokenizer drops every character that is not ASCII. Baselines that understand nothing are
+measured as well.
 """
 
 from collections import Counter, defaultdict
@@ -24,12 +25,12 @@ BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
 
 def split_units(text: str) -> list[str]:
-    """Chinese characters, words of other writing in lower case, and marks, in order."""
+    """Split text into Chinese characters, lower-case words of other writing, and marks."""
     return UNIT.findall(text.lower())
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """F1 of the longest common subsequence of units without marks, with the reference it fits best; in [0, 1]."""
+    """Compute F1 of the longest common subsequence of units without marks, for the best reference; in [0, 1]."""
     answer_units, *reference_units = (
         [unit for unit in split_units(text) if unit[0].isalnum()] for text in (answer, *references)
     )
@@ -43,7 +44,7 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
 
 
 def _lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence, a whole row of its table in the bits of one number (Hyyrö 2004)."""
+    """Compute the length of the longest common subsequence; one integer holds a table row (Hyyrö 2004)."""
     unit_bits: dict[str, int] = defaultdict(int)
     for position, unit in enumerate(first):
         unit_bits[unit] |= 1 << position
@@ -56,7 +57,7 @@ def _lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _count_ngrams(answer: Sequence[str], references: Sequence[Sequence[str]], orders: int) -> Counts:
-    """n-grams of the answer, of the references and shared by order, each shared as often as any reference has it."""
+    """Count n-grams of the answer, of the references and shared, by order; of several references the maximum counts."""
     counts = np.zeros((orders, 3), np.int64)
     for n in range(1, orders + 1):
         answer_ngrams, *reference_ngrams = (
@@ -68,7 +69,7 @@ def _count_ngrams(answer: Sequence[str], references: Sequence[Sequence[str]], or
 
 
 def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
-    """Geometric mean of the precisions of the orders there are, and brevity penalty.
+    """Compute the geometric mean of the precisions of the orders that occur, times the brevity penalty.
 
     An order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
     the answers are left out (its `effective_order`): meanings are short.
@@ -83,7 +84,7 @@ def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
 
 
 def _chrf(counts: Counts) -> float:
-    """F with beta 2 of mean precision and mean recall over the orders that both sides have."""
+    """Compute F with beta 2 of mean precision and mean recall over the orders that both sides have."""
     answer_counts, reference_counts, shared = counts[(counts[:, 0] > 0) & (counts[:, 1] > 0)].T
     if not shared.sum():
         return 0.0
@@ -105,7 +106,7 @@ class Overlap(NamedTuple):
 
 
 def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
-    """Overlap of each answer with its references, and of all.
+    """Measure the overlap of each answer with its references, and of all answers.
 
     Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
     length nearest to the answer's.
@@ -152,7 +153,7 @@ def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence
 
 
 def measure_overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
-    """What answers reach that recover nothing: the text itself, its context, and the meaning of another row.
+    """Measure the overlap of baselines: the text itself, its context, and the meaning of another row.
 
     The last shows how much of the overlap is the references' common wording.
 
@@ -190,7 +191,7 @@ class Accuracy(NamedTuple):
 
 
 def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
-    """Share of rows where the chosen option is right, or one of those that are.
+    """Measure the share of rows where the chosen option is right.
 
     Args:
         choices: rows with options and answers (places of the right ones).
@@ -207,7 +208,7 @@ def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accur
 
 
 def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> Accuracy:
-    """Accuracy of shares of being right, [n] in [0, 1]."""
+    """Build the accuracy from each row's share of being right, [n] in [0, 1]."""
     if not len(choices):
         raise ValueError("expected at least one row")
     share = float(np.mean(correct_shares.to_numpy()))
@@ -219,7 +220,7 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
 
 
 def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
-    """What choices reach that understand nothing; where a baseline cannot decide, it is right by the share of the tied.
+    """Measure choice baselines that understand nothing; of tied options the share of right ones counts.
 
     Args:
         choices: text, context (null where there is none), options, answers.
@@ -261,7 +262,7 @@ def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _share_units(text: str, context: str | None, options: list[str]) -> list[float]:
-    """Share of each option's distinct units that stand in context or text."""
+    """Compute the share of each option's distinct units that are in context or text."""
     text_units = set(split_units(f"{context or ''}\n{text}"))
     option_units = [set(split_units(option)) for option in options]
     return [len(distinct_units & text_units) / max(len(distinct_units), 1) for distinct_units in option_units]

@@ -1,9 +1,9 @@
-"""How sure a number is: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
+"""Uncertainty of a number: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
 
-A unit is what is drawn as a whole: an item, or a group of items that depend on each other, such as the comments on one
+A unit is drawn as a whole: an item, or a group of items that depend on each other, such as the comments on one
 article. A sample draws as many units as there are, with replacement. It is given as counts, how often it holds each
 unit: what adds up over items (statistics, confusion tables) is then a product of counts and units' sums, and what does
-not add up (ranks) takes the counts as weights.
+not add up (ranks) uses the counts as weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _CELLS = 1 << 20  # counts held at a time
 
 
 def number_units(names: Names, count: int, items: str = "items") -> Ints:
-    """The unit of each item by number, from 0 in the order of the names: [count].
+    """Number the unit of each item, from 0 in the order of the names: [count].
 
     Raises:
         ValueError: not as many names as items, or a null.
@@ -37,14 +37,14 @@ def number_units(names: Names, count: int, items: str = "items") -> Ints:
 
 
 def sum_units(values: Numbers, units: Ints) -> Numbers:
-    """Sums of items' values over each unit: [items, k] -> [units, k]."""
+    """Sum items' values over each unit: [items, k] -> [units, k]."""
     sums = np.zeros((units.max() + 1, *values.shape[1:]), values.dtype)
     np.add.at(sums, units, values)
     return sums
 
 
 def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
-    """How often each unit is in each sample, in blocks of samples: [block, units].
+    """Draw samples as counts of each unit, in blocks of samples: [block, units].
 
     Units that are alike may be given as one with its number of copies, which costs no more than a single one.
 
@@ -59,7 +59,7 @@ def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
 
 
 def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[Ints]:
-    """As `draw_counts`, by picking one unit after the other: other samples of the same distribution.
+    """Draw samples as `draw_counts` does, by picking units one by one: other samples, same distribution.
 
     Args:
         units: number of units.
@@ -74,13 +74,13 @@ def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[In
 
 
 def block_sizes(draws: int, width: int) -> Iterator[int]:
-    """How many samples of so many numbers each are held at a time, until there are enough."""
+    """Split the draws into blocks of so many samples that few numbers are held at a time."""
     step = max(1, _CELLS // width)
     return (min(step, draws - start) for start in range(0, draws, step))
 
 
 def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
-    """Sums of units' values over each sample: [units, …] -> [draws, …].
+    """Sum units' values over each sample: [units, …] -> [draws, …].
 
     Raises:
         ValueError: no draws.
@@ -92,14 +92,14 @@ def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
 
 
 def iterate_counts(units: int, draws: int, seed: int) -> Iterator[Floats]:
-    """Counts of one sample after the other, [units]: first all units once, then the samples of `draw_counts`."""
+    """Yield the counts of all units once, then of each sample of `draw_counts`: [units] each."""
     yield np.ones(units)
     for block in draw_counts(units, draws, seed):
         yield from block.astype(np.float64)
 
 
 def tail_shares(confidence: float) -> tuple[float, float]:
-    """The shares of samples below an interval and up to its end.
+    """Compute the quantiles at which an interval begins and ends.
 
     Raises:
         ValueError: a confidence outside (0, 1).
@@ -110,7 +110,7 @@ def tail_shares(confidence: float) -> tuple[float, float]:
 
 
 def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float, float]:
-    """The percentile interval of the samples that are numbers, by default of 95 %; NaN where none is.
+    """Compute the percentile interval of the samples that are not NaN, by default of 95 %; NaN without any.
 
     Args:
         samples: a number each, NaN where it is undefined, [draws].
@@ -124,7 +124,7 @@ def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float
 
 
 def p_value(differences: Floats) -> float:
-    """Two-sided p of a paired difference by its samples [draws], of which NaN do not count.
+    """Compute the two-sided p of a paired difference from its samples [draws]; NaN do not count.
 
     min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not above 0 or that in
     which it is not below, whichever is smaller; no number of draws shows that it is 0.
@@ -135,7 +135,7 @@ def p_value(differences: Floats) -> float:
 
 
 def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson's score interval of a share among `count` independent answers: (low, high), NaN where there are none."""
+    """Compute Wilson's score interval of a share of `count` independent answers: (low, high), NaN for a count of 0."""
     z = float(stats.norm.ppf((1 + confidence) / 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)

@@ -1,14 +1,14 @@
 """How much a context changes what a comment's words lead to expect: f(s) against f(c ⊕ s) (CSD, section 1; CSD-01).
 
 A sentence has subtext where its meaning alone, f(s), is not its meaning in its context, f(c ⊕ s). Here f is what a
-masked language model expects at the places of the comment's words, ⊕ puts the context's words right before them, and
+masked language model expects at the places of the comment's words, ⊕ prepends the context's words, and
 the difference is the divergence of the two distributions at each word, as in NDD.
 
 In: comments and their contexts as lists of words, and a model. Out: a number a comment, or one a word.
 
-A large number says that the context matters to the words, not that they mean anything else. The shorter a comment, the
+A large number shows that the context matters to the words, not that their meaning changes. The shorter a comment, the
 larger the part of its words that stand next to the context, so it goes with length: by a model of counts it is little
-else (Spearman's -.98 on 2,000 comments of CHECKED). See `correlate_shift` for what is left at equal length.
+else (Spearman's -.98 on 2,000 comments of CHECKED). `correlate_shift` measures the rest at equal length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,15 @@ Weights = Literal["mean", "sum"]
 
 
 def context_shift(
-    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], *,
-    divergence: Divergence = "hellinger", weights: Weights = "mean", words: int = WORDS,
-) -> Floats:  # fmt: skip
-    """Divergence of the distributions at a comment's words without and with its context: [n].
+    model: MaskedModel,
+    comments: Sequence[Sentence],
+    contexts: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+    words: int = WORDS,
+) -> Floats:
+    """Compute the mean divergence of the distributions at a comment's words without and with its context: [n].
 
     0 where the context is empty, NaN where the comment is. Hellinger's mean is in [0, 1].
 
@@ -43,7 +48,7 @@ def context_shift(
         contexts: of each, maybe empty.
         divergence: hellinger; kl, KL(with ‖ without); kl_reversed.
         weights: mean of a comment's words, or their sum, which grows with its length.
-        words: last words of a context that are kept, from 1; a model of pieces takes some hundreds in all.
+        words: last words of a context that are kept, from 1; a model of pieces accepts some hundreds in all.
 
     Raises:
         BadInput: a context more or less than comments, an unknown divergence or weight, or no words to keep.
@@ -56,10 +61,14 @@ def context_shift(
 
 
 def measure_words(
-    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], *,
-    divergence: Divergence = "hellinger", words: int = WORDS,
-) -> list[Floats]:  # fmt: skip
-    """The divergence at each word of each comment, which is what makes up its `context_shift`: n times [words].
+    model: MaskedModel,
+    comments: Sequence[Sentence],
+    contexts: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    words: int = WORDS,
+) -> list[Floats]:
+    """Compute the divergence at each word of each comment: n times [words].
 
     Arguments and errors as of `context_shift`.
     """
@@ -92,7 +101,7 @@ def measure_words(
 
 
 def _split_blocks(comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> Iterator[list[int]]:
-    """Rows that have both a comment and a context, so many at a time that there are few words; one at least."""
+    """Yield blocks of rows that have a comment and a context, each of about `_BLOCK_WORDS` words."""
     rows: list[int] = []
     count = 0
     for row, (comment, context) in enumerate(zip(comments, contexts, strict=True)):
@@ -108,17 +117,23 @@ def _split_blocks(comments: Sequence[Sentence], contexts: Sequence[Sentence]) ->
 
 
 def correlate_shift(
-    frame: pl.DataFrame, columns: Sequence[str], *, shift: str = SHIFT, length: str = LENGTH, group: str | None = None,
-    draws: int = DRAWS, seed: int = SEED,
-) -> pl.DataFrame:  # fmt: skip
-    """How the shift goes with other measures of the same comments, as it is and at equal length.
+    frame: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    shift: str = SHIFT,
+    length: str = LENGTH,
+    group: str | None = None,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> pl.DataFrame:
+    """Correlate the shift with other measures of the same comments, plain and at equal length.
 
     At equal length is Spearman's partial correlation: Pearson's of what a straight line in the rank of the length
-    leaves of both ranks. Its interval draws these remainders again and does not fit the line anew.
+    leaves of both ranks. Its interval draws these residuals and does not fit the line again.
 
     Args:
         frame: a row a comment: the shift, the length, the columns and the group; rows with a null or NaN in what is
-            compared are left out, and n says how many stay.
+            compared are left out of n.
         columns: measures such as implicitness, subtext; the length itself as well, which has no partial one.
         shift: the column of the shift.
         length: that of comments' lengths.
@@ -157,7 +172,7 @@ def correlate_shift(
 
 
 def _rank_residuals(rows: pl.DataFrame, name: str) -> Floats:
-    """What the rank of the length does not tell of a rank."""
+    """Compute what the rank of the length does not explain of a rank."""
     rank, length = (rows[column].rank().to_numpy() for column in (name, "length"))
     rank, length = rank - rank.mean(), length - length.mean()
     spread = float(length @ length)

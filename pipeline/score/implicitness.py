@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
-    """The heads of a registry entry by language.
+    """Load the heads of a registry entry, by language.
 
     Args:
         tensors: weights, `<language>.<name>`.
@@ -43,7 +43,7 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
             within [0, 2].
     """
     if config.get("kind") != "impscore" or not isinstance(config.get("heads"), dict):
-        raise BadInput("this is no ImpScore model of ours: config.json names no heads")
+        raise BadInput("expected an ImpScore model of this package: config.json names no heads")
     heads = {}
     for name, head_config in config["heads"].items():
         if not isinstance(head_config, dict) or {"encoder", "encoder_revision", "recipe"} - set(head_config):
@@ -79,7 +79,7 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
 
 
 def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> Meaning:
-    """Meanings of texts by one head, in their order."""
+    """Compute the meanings of texts by one head, in their order."""
     parts = []
     with torch.inference_mode():
         for start in range(0, max(len(texts), 1), ROWS):
@@ -89,7 +89,7 @@ def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress =
 
 
 def implicitness(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> npt.NDArray[np.float64]:
-    """I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
+    """Compute I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
     values = compute_meanings(texts, head, on_progress).implicitness.numpy().astype(np.float64)
     return np.asarray(np.round(values, DECIMALS).clip(0.0, 2.0), np.float64)
 
@@ -97,7 +97,7 @@ def implicitness(texts: Sequence[str], head: Head, on_progress: OnProgress = lam
 def measure_distances(
     first: Sequence[str], second: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None
 ) -> npt.NDArray[np.float64]:
-    """ΔP of texts row by row (equation 6): float64 [len(one)], rounded to 6 decimals."""
+    """Compute ΔP of texts row by row (equation 6): float64 [len(first)], rounded to 6 decimals."""
     meaning = compute_meanings([*first, *second], head, on_progress)
     rows = torch.arange(len(first))
     values = pragmatic_distance(meaning.select(rows), meaning.select(rows + len(first)), head.model.design.pragmatics)
@@ -105,7 +105,7 @@ def measure_distances(
 
 
 def score_triples(rows: pl.DataFrame, head: Head, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """I of the implicit, explicit and foreign sentence of each row, and ΔP of the first with each of the others.
+    """Compute I of the implicit, explicit and foreign sentence of each row, and ΔP of the first with each other.
 
     Returns:
         i1, i2, i3, near, far: a row a row of `pairs`.

@@ -66,8 +66,8 @@ def test_groups_are_drawn_whole() -> None:
     """Ten groups of forty rows of one fate are ten answers, not 400: the interval is √40 times as wide."""
     predicted = np.repeat([1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 40)
     truth, groups = np.ones(400, int), np.repeat(np.arange(10), 40)
-    rows, whole = (estimate_interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
-    assert (whole.high - whole.low) / (rows.high - rows.low) == pytest.approx(np.sqrt(40), rel=0.15)
+    rows, grouped = (estimate_interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
+    assert (grouped.high - grouped.low) / (rows.high - rows.low) == pytest.approx(np.sqrt(40), rel=0.15)
     single = estimate_interval(truth, predicted, "accuracy", groups=np.arange(400))
     assert single == pytest.approx(rows, abs=0.01)
 
@@ -79,32 +79,32 @@ def test_paired_bootstrap() -> None:
     worse[:60] = 1 - worse[:60]
     better[:30] = 1 - better[:30]
     assert compare(truth, worse, worse) == (0.0, 0.0, 0.0, 1.0)
-    found = compare(truth, better, worse, "accuracy")
-    assert found.difference == pytest.approx(0.15)
-    assert found.low > 0.09
-    assert found.p == pytest.approx(2 / 2001)
+    actual = compare(truth, better, worse, "accuracy")
+    assert actual.difference == pytest.approx(0.15)
+    assert actual.low > 0.09
+    assert actual.p == pytest.approx(2 / 2001)
     assert compare(truth, worse, better, "accuracy").difference == pytest.approx(-0.15)
-    assert compare(truth, worse, better, "accuracy").p == found.p
+    assert compare(truth, worse, better, "accuracy").p == actual.p
 
 
 def test_mcnemar() -> None:
     """Eight rows only one gets right and one only the other: p = 2 (1 + 9) / 2^9 by the binomial."""
     truth = np.zeros(20, int)
-    one, other = truth.copy(), truth.copy()
-    other[:8], one[8] = 1, 1
-    assert mcnemar(truth, one, other) == pytest.approx(2 * (1 + 9) / 2**9)
-    assert mcnemar(truth, one, other) == mcnemar(truth, other, one)
-    assert mcnemar(truth, one, one) == 1.0
+    first, second = truth.copy(), truth.copy()
+    second[:8], first[8] = 1, 1
+    assert mcnemar(truth, first, second) == pytest.approx(2 * (1 + 9) / 2**9)
+    assert mcnemar(truth, first, second) == mcnemar(truth, second, first)
+    assert mcnemar(truth, first, first) == 1.0
 
 
 def test_calibration_by_hand() -> None:
     """Two bins: 0.9 three times with two right, 0.6 once and wrong: (3 |0.9 - 2/3| + 0.6) / 4."""
     probabilities = np.array([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1], [0.6, 0.4]])
-    found = calibration(np.array([1, 0, 1, 1]), probabilities)
-    assert found.error == pytest.approx((3 * abs(0.9 - 2 / 3) + 0.6) / 4)
-    assert found.bins["count"].to_list() == [1, 3]
-    assert found.bins["low"].to_list() == pytest.approx([0.5, 0.8])
-    assert found.bins["high"].to_list() == pytest.approx([0.6, 0.9])
+    actual = calibration(np.array([1, 0, 1, 1]), probabilities)
+    assert actual.error == pytest.approx((3 * abs(0.9 - 2 / 3) + 0.6) / 4)
+    assert actual.bins["count"].to_list() == [1, 3]
+    assert actual.bins["low"].to_list() == pytest.approx([0.5, 0.8])
+    assert actual.bins["high"].to_list() == pytest.approx([0.6, 0.9])
 
 
 def test_a_certain_and_right_classifier_is_calibrated() -> None:
@@ -115,10 +115,10 @@ def test_a_certain_and_right_classifier_is_calibrated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("truth", "predicted", "said"),
+    ("truth", "predicted", "message"),
     [([0, 1], [0], "equally long"), ([], [], "not empty"), ([0, -1], [0, 0], "numbered from 0")],
 )
-def test_what_cannot_be_measured(truth: list[int], predicted: list[int], said: str) -> None:
+def test_what_cannot_be_measured(truth: list[int], predicted: list[int], message: str) -> None:
     """Unequal lengths, nothing at all, or a class below 0 is an error."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         macro_f1(np.array(truth, int), np.array(predicted, int))

@@ -58,29 +58,29 @@ def test_units() -> None:
 @pytest.mark.parametrize(("rows", "lang"), [(ZH, "zh"), (EN, "en")])
 def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple[float, ...]]], lang: str) -> None:
     """Each row and the corpus come to what the packages compute, several references and short texts among them."""
-    found = measure_overlap([answer for answer, *_ in rows], [kept for _, kept, _ in rows])
-    for values, (_, _, expected) in zip(found.rows.iter_rows(), rows, strict=True):
+    actual = measure_overlap([answer for answer, *_ in rows], [references for _, references, _ in rows])
+    for values, (_, _, expected) in zip(actual.rows.iter_rows(), rows, strict=True):
         assert values == pytest.approx(expected, abs=1e-6)
-    assert (*found.corpus.values(),) == pytest.approx(CORPUS[lang], abs=1e-6)
-    assert list(found.corpus) == found.rows.columns == ["rouge_l", "bleu", "chrf"]
+    assert (*actual.corpus.values(),) == pytest.approx(CORPUS[lang], abs=1e-6)
+    assert list(actual.corpus) == actual.rows.columns == ["rouge_l", "bleu", "chrf"]
 
 
 def test_no_answer_counts_as_an_empty_one() -> None:
     """A null answer overlaps with nothing, weighs in the corpus like an empty one, and is counted."""
-    kept = [["他迟到了"], ["他不想来"]]
-    found = measure_overlap([None, "他不想来"], kept)
-    assert found.rows.row(0) == (0, 0, 0)
-    assert (found.row_count, found.null_count) == (2, 1)
-    assert found.corpus == measure_overlap(["", "他不想来"], kept).corpus
-    assert found.corpus["rouge_l"] == 0.5
+    references = [["他迟到了"], ["他不想来"]]
+    actual = measure_overlap([None, "他不想来"], references)
+    assert actual.rows.row(0) == (0, 0, 0)
+    assert (actual.row_count, actual.null_count) == (2, 1)
+    assert actual.corpus == measure_overlap(["", "他不想来"], references).corpus
+    assert actual.corpus["rouge_l"] == 0.5
     assert measure_overlap([None], [["他"]]).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
 
 
 def test_answers_need_references() -> None:
     """A row without references, and lists of different lengths, are errors; no rows at all are none."""
-    for answers, kept in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
+    for answers, references in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
         with pytest.raises(ValueError, match="expected references"):
-            measure_overlap(answers, kept)
+            measure_overlap(answers, references)
     assert measure_overlap([], []).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
 
 
@@ -89,14 +89,17 @@ texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=3))
-def test_overlap_is_a_share(answers: list[str], kept: list[str]) -> None:
+def test_overlap_is_a_share(answers: list[str], references: list[str]) -> None:
     """Every value is in [0, 1], one more reference lowers no row's ROUGE-L or chrF, and rows stand for themselves."""
-    one, more = measure_overlap(answers, [kept[:1]] * len(answers)), measure_overlap(answers, [kept] * len(answers))
-    for row, other in zip(one.rows.iter_rows(named=True), more.rows.iter_rows(named=True), strict=True):
+    fewer, more = (
+        measure_overlap(answers, [references[:1]] * len(answers)),
+        measure_overlap(answers, [references] * len(answers)),
+    )
+    for row, other in zip(fewer.rows.iter_rows(named=True), more.rows.iter_rows(named=True), strict=True):
         assert all(0 <= value <= 1 + 1e-9 for value in (*row.values(), *other.values()))
         assert other["rouge_l"] >= row["rouge_l"]
         assert other["chrf"] >= row["chrf"]
-    assert measure_overlap(answers[:1], [kept]).rows.row(0) == more.rows.row(0)
+    assert measure_overlap(answers[:1], [references]).rows.row(0) == more.rows.row(0)
     assert all(0 <= value <= 1 + 1e-9 for value in more.corpus.values())
 
 
@@ -106,21 +109,21 @@ def test_a_reference_overlaps_fully_with_itself(text: str) -> None:
     assert measure_overlap([text], [[text]]).rows.row(0) == pytest.approx((1, 1, 1))
 
 
-def subsequence(one: str, other: str) -> int:
+def subsequence(first: str, second: str) -> int:
     """Length of the longest common subsequence by its table."""
-    row = [0] * (len(other) + 1)
-    for letter in one:
+    row = [0] * (len(second) + 1)
+    for letter in first:
         before = row[:]
-        for i, met in enumerate(other):
+        for i, met in enumerate(second):
             row[i + 1] = before[i] + 1 if letter == met else max(before[i + 1], row[i])
     return row[-1]
 
 
 @given(*[st.text(st.sampled_from("一二三四"), min_size=1, max_size=80)] * 2)
-def test_rouge_l_is_the_longest_common_subsequence(one: str, other: str) -> None:
+def test_rouge_l_is_the_longest_common_subsequence(first: str, second: str) -> None:
     """F1 of the subsequence's length as the textbook's table gives it, and the same the other way round."""
-    assert rouge_l(one, [other]) == pytest.approx(2 * subsequence(one, other) / (len(one) + len(other)))
-    assert rouge_l(other, [one]) == rouge_l(one, [other])
+    assert rouge_l(first, [second]) == pytest.approx(2 * subsequence(first, second) / (len(first) + len(second)))
+    assert rouge_l(second, [first]) == rouge_l(first, [second])
 
 
 def test_baselines_of_overlap() -> None:
@@ -128,21 +131,21 @@ def test_baselines_of_overlap() -> None:
     rows = pl.DataFrame({
         "text": ["他来了", "好"], "context": ["他不想来", None], "meanings": [["他不想来", "他很烦"], ["不好"]],
     })  # fmt: skip
-    found = {row["baseline"]: row for row in measure_overlap_baselines(rows).iter_rows(named=True)}
-    assert found["text"]["rouge_l"] == pytest.approx((4 / 7 + 2 / 3) / 2)
-    assert found["context"]["rouge_l"] == 0.5
-    assert found["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
-    assert {name: row["null_count"] for name, row in found.items()} == {"text": 0, "context": 1, "other_meaning": 0}
+    actual = {row["baseline"]: row for row in measure_overlap_baselines(rows).iter_rows(named=True)}
+    assert actual["text"]["rouge_l"] == pytest.approx((4 / 7 + 2 / 3) / 2)
+    assert actual["context"]["rouge_l"] == 0.5
+    assert actual["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
+    assert {name: row["null_count"] for name, row in actual.items()} == {"text": 0, "context": 1, "other_meaning": 0}
 
 
 def test_choices_right_wrong_and_none() -> None:
     """Any right option will do; none is wrong and counted; chance is the mean share of right options."""
-    found = measure_choices(QUESTIONS, [0, None, 2])
-    assert found.accuracy == pytest.approx(2 / 3)
+    actual = measure_choices(QUESTIONS, [0, None, 2])
+    assert actual.accuracy == pytest.approx(2 / 3)
     interval = stats.binomtest(2, 3).proportion_ci(method="wilson")
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    assert found.chance == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
-    assert (found.row_count, found.null_count) == (3, 1)
+    assert (actual.low, actual.high) == pytest.approx((interval.low, interval.high))
+    assert actual.chance == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
+    assert (actual.row_count, actual.null_count) == (3, 1)
     assert measure_choices(QUESTIONS, [None] * 3).accuracy == 0
     assert measure_choices(QUESTIONS, [1, 0, 9]).accuracy == 0
 
@@ -159,8 +162,8 @@ def test_choices_that_cannot_be_counted() -> None:
 
 def test_baselines_of_choices() -> None:
     """Length, overlap and place, by hand; where two options tie, their share that is right counts."""
-    found = dict(measure_choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
-    assert found == pytest.approx({
+    actual = dict(measure_choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
+    assert actual == pytest.approx({
         "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
         "shortest": 1 / 3,  # 不; 饭很香; 雨很大
         "most_overlap": 0.0,  # 他很准时 3/4; 饭很香 1/3; 他是雨神 2/4
@@ -178,17 +181,17 @@ def test_baselines_of_choices() -> None:
 def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
     """The right option chosen gives 1, and its interval holds 1; chance is one in four."""
     rows = pl.DataFrame({"options": [["甲", "乙", "丙", "丁"]] * len(right), "answers": [[place] for place in right]})
-    found = measure_choices(rows, right)
-    assert (found.accuracy, found.chance) == (1, 0.25)
-    assert found.low < found.high == pytest.approx(1)
+    actual = measure_choices(rows, right)
+    assert (actual.accuracy, actual.chance) == (1, 0.25)
+    assert actual.low < actual.high == pytest.approx(1)
 
 
 def test_what_the_published_choices_give_away(data: Path) -> None:
     """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten (errata E23)."""
     choices = examples.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
-    found = dict(measure_choice_baselines(choices).select("baseline", "accuracy").iter_rows())
-    assert found["position"] == pytest.approx(1250 / 1251)
-    assert found["longest"] == pytest.approx(0.9033, abs=5e-4)  # counted when this was written
+    actual = dict(measure_choice_baselines(choices).select("baseline", "accuracy").iter_rows())
+    assert actual["position"] == pytest.approx(1250 / 1251)
+    assert actual["longest"] == pytest.approx(0.9033, abs=5e-4)  # counted when this was written
     dealt = dict(measure_choice_baselines(examples.shuffled(choices)).select("baseline", "accuracy").iter_rows())
     assert dealt["position"] < 0.55
-    assert dealt["longest"] == pytest.approx(found["longest"])
+    assert dealt["longest"] == pytest.approx(actual["longest"])

@@ -47,15 +47,15 @@ def test_copies_are_drawn_as_so_many_units() -> None:
 @pytest.mark.parametrize("draw", [draw_counts, draw_picks])
 def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sample has as many units as there are, and the same ones in however small blocks."""
-    whole = np.concatenate([*draw(30, 50, 3)])
-    assert (whole.sum(axis=1) == 30).all()
+    all_samples = np.concatenate([*draw(30, 50, 3)])
+    assert (all_samples.sum(axis=1) == 30).all()
     monkeypatch.setattr(resample, "_CELLS", 100)
     blocks = [*draw(30, 50, 3)]
     assert len(blocks) > 10
-    assert (np.concatenate(blocks) == whole).all()
-    first, *drawn = iterate_counts(30, 50, 3)
+    assert (np.concatenate(blocks) == all_samples).all()
+    first, *rest = iterate_counts(30, 50, 3)
     assert (first == 1).all()
-    assert (np.stack(drawn) == np.concatenate([*draw_counts(30, 50, 3)])).all()
+    assert (np.stack(rest) == np.concatenate([*draw_counts(30, 50, 3)])).all()
 
 
 def test_groups_are_units() -> None:
@@ -70,9 +70,9 @@ def test_groups_are_units() -> None:
 
 def test_undefined_samples_are_left_out() -> None:
     """Bounds and p are of the samples that are numbers; where none is, there are no bounds and p is 1."""
-    some, none = np.array([np.nan, 1.0, 1.0, 2.0]), np.full(3, np.nan)
-    assert bounds(some, (0, 1)) == (1, 2)
-    assert p_value(some) == 2 / 4
+    partial, none = np.array([np.nan, 1.0, 1.0, 2.0]), np.full(3, np.nan)
+    assert bounds(partial, (0, 1)) == (1, 2)
+    assert p_value(partial) == 2 / 4
     assert np.isnan(bounds(none)).all()
     assert p_value(none) == 1
 

@@ -42,9 +42,9 @@ class Stub:
 class Silent(Stub):
     """A model that must not be asked."""
 
-    def distributions(self, *asked: object) -> Iterator[tuple[npt.NDArray[np.int64], torch.Tensor]]:
+    def distributions(self, *requests: object) -> Iterator[tuple[npt.NDArray[np.int64], torch.Tensor]]:
         """Never."""
-        raise AssertionError(asked)
+        raise AssertionError(requests)
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def test_by_hand() -> None:
     """Of "a c b" behind "c" the first two words expect something else, and b, behind its own c, the same."""
     apart = np.sqrt(((np.sqrt(0.9) - np.sqrt(0.5)) ** 2 + (np.sqrt(0.5) - np.sqrt(0.1)) ** 2) / 2)
     comments, contexts = [["a", "c", "b"], ["a", "b"]], [["c"], ["d"]]
-    found = measure_words(Stub(), comments, contexts)
-    assert found[0] == pytest.approx([apart, apart, 0], abs=1e-6)
-    assert found[1].tolist() == [0, 0]
+    actual = measure_words(Stub(), comments, contexts)
+    assert actual[0] == pytest.approx([apart, apart, 0], abs=1e-6)
+    assert actual[1].tolist() == [0, 0]
     assert context_shift(Stub(), comments, contexts) == pytest.approx([2 * apart / 3, 0], abs=1e-6)
     assert context_shift(Stub(), comments, contexts, weights="sum") == pytest.approx([2 * apart, 0], abs=1e-6)
     toward = 0.9 * np.log(0.9 / 0.5) + 0.1 * np.log(0.1 / 0.5)
@@ -73,11 +73,11 @@ def test_no_context_no_words(model: CountLM) -> None:
     assert context_shift(Silent(), [["nice", "hat"], []], [[], ["soup"]]).tolist() == pytest.approx(
         [0, np.nan], nan_ok=True
     )
-    found = context_shift(model, [["nice", "hat"], [], []], [[], ["soup"], []])
-    assert found[0] == 0
-    assert np.isnan(found[1:]).all()
+    actual = context_shift(model, [["nice", "hat"], [], []], [[], ["soup"], []])
+    assert actual[0] == 0
+    assert np.isnan(actual[1:]).all()
     assert context_shift(model, [], []).shape == (0,)
-    assert [len(each) for each in measure_words(model, [["nice", "hat"], []], [[], ["soup"]])] == [2, 0]
+    assert [len(divergences) for divergences in measure_words(model, [["nice", "hat"], []], [[], ["soup"]])] == [2, 0]
 
 
 @settings(max_examples=30)
@@ -85,14 +85,16 @@ def test_no_context_no_words(model: CountLM) -> None:
 def test_within_bounds(model: CountLM, rows: list[tuple[list[str], list[str]]]) -> None:
     """Hellinger's mean is in [0, 1]; the sum is the mean times the words; each word's shift makes up its comment's."""
     comments, contexts = [row[0] for row in rows], [row[1] for row in rows]
-    found, total = (context_shift(model, comments, contexts, weights=weights) for weights in ("mean", "sum"))
-    assert found.shape == (len(rows),)
-    assert np.isnan(found).tolist() == [not comment for comment in comments]
-    there = found[~np.isnan(found)]
-    assert ((there >= 0) & (there <= 1)).all()
-    assert total == pytest.approx(found * [len(comment) for comment in comments], nan_ok=True)
+    actual, total = (context_shift(model, comments, contexts, weights=weights) for weights in ("mean", "sum"))
+    assert actual.shape == (len(rows),)
+    assert np.isnan(actual).tolist() == [not comment for comment in comments]
+    defined = actual[~np.isnan(actual)]
+    assert ((defined >= 0) & (defined <= 1)).all()
+    assert total == pytest.approx(actual * [len(comment) for comment in comments], nan_ok=True)
     words = measure_words(model, comments, contexts)
-    assert [each.mean() if len(each) else np.nan for each in words] == pytest.approx(found, nan_ok=True)
+    assert [divergences.mean() if len(divergences) else np.nan for divergences in words] == pytest.approx(
+        actual, nan_ok=True
+    )
 
 
 @settings(max_examples=30)
@@ -100,13 +102,13 @@ def test_within_bounds(model: CountLM, rows: list[tuple[list[str], list[str]]]) 
 def test_a_batch_equals_single_ones(model: CountLM, rows: list[tuple[list[str], list[str]]], asks: int) -> None:
     """Comments together, in small blocks and alone have the same shift."""
     comments, contexts = [row[0] for row in rows], [row[1] for row in rows]
-    whole = context_shift(model, comments, contexts)
+    complete = context_shift(model, comments, contexts)
     alone = [context_shift(model, [comment], [context])[0] for comment, context in rows]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shift, "_BLOCK_WORDS", asks)
         blocks = context_shift(model, comments, contexts)
-    assert np.array_equal(whole, alone, equal_nan=True)
-    assert np.array_equal(whole, blocks, equal_nan=True)
+    assert np.array_equal(complete, alone, equal_nan=True)
+    assert np.array_equal(complete, blocks, equal_nan=True)
 
 
 def test_only_the_last_words_of_a_context_count() -> None:
@@ -126,7 +128,7 @@ def test_a_context_that_is_repeated_counts_more(model: CountLM) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "message"),
     [
         ({"contexts": []}, "a context for each of 1 comments, found 0"),
         ({"divergence": "cosine"}, "found 'cosine', 64"),
@@ -134,20 +136,20 @@ def test_a_context_that_is_repeated_counts_more(model: CountLM) -> None:
         ({"weights": "distance"}, "expected mean or sum, found 'distance'"),
     ],
 )
-def test_bad_input(model: CountLM, options: dict[str, object], found: str) -> None:
+def test_bad_input(model: CountLM, options: dict[str, object], message: str) -> None:
     """A context too few, an unknown divergence or weight and no words to keep are refused."""
-    given_ = {"comments": [["nice"]], "contexts": [["hat"]], **options}
-    with pytest.raises(BadInput, match=found):
-        context_shift(model, **given_)  # type: ignore[arg-type]
+    arguments = {"comments": [["nice"]], "contexts": [["hat"]], **options}
+    with pytest.raises(BadInput, match=message):
+        context_shift(model, **arguments)  # type: ignore[arg-type]
 
 
 def frame(count: int = 300) -> pl.DataFrame:
     """Comments whose shift falls with their length, and measures that go with the one or the other."""
     rng = np.random.default_rng(4)
     length = rng.integers(1, 40, count)
-    own = rng.normal(size=count)
+    noise = rng.normal(size=count)
     return pl.DataFrame({
-        "context_shift": own - length / 10, "word_count": length, "implicitness": own + rng.normal(size=count),
+        "context_shift": noise - length / 10, "word_count": length, "implicitness": noise + rng.normal(size=count),
         "terseness": -length + rng.normal(size=count), "subtext": rng.normal(size=count) > 0,
         "post": rng.integers(0, 20, count).astype(str),
     })  # fmt: skip
@@ -156,18 +158,18 @@ def frame(count: int = 300) -> pl.DataFrame:
 def test_at_equal_length() -> None:
     """The partial correlation is that of the three plain ones, and parts what goes with length from what does not."""
     rows = frame().with_columns(letters=-2 * pl.col("word_count"))
-    found = correlate_shift(rows, ["implicitness", "terseness", "subtext", "word_count", "letters"], draws=200)
-    assert found["metric"].to_list() == ["implicitness", "terseness", "subtext", "word_count", "letters"]
-    for metric, plain, partial in found.select("metric", "spearman", "partial").head(3).iter_rows():
+    actual = correlate_shift(rows, ["implicitness", "terseness", "subtext", "word_count", "letters"], draws=200)
+    assert actual["metric"].to_list() == ["implicitness", "terseness", "subtext", "word_count", "letters"]
+    for metric, plain, partial in actual.select("metric", "spearman", "partial").head(3).iter_rows():
         xy, xz, yz = (
-            stats.spearmanr(rows[one], rows[other]).statistic
-            for one, other in [("context_shift", metric), ("context_shift", "word_count"), (metric, "word_count")]
+            stats.spearmanr(rows[first], rows[second]).statistic
+            for first, second in [("context_shift", metric), ("context_shift", "word_count"), (metric, "word_count")]
         )
         assert plain == pytest.approx(xy)
         assert partial == pytest.approx((xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2)))
-    own, terse, chance, length, other_length = found.iter_rows(named=True)
-    assert own["partial"] > own["spearman"] + 0.1
-    assert own["partial_low"] < own["partial"] < own["partial_high"]
+    own_effect, terse, chance, length, other_length = actual.iter_rows(named=True)
+    assert own_effect["partial"] > own_effect["spearman"] + 0.1
+    assert own_effect["partial_low"] < own_effect["partial"] < own_effect["partial_high"]
     assert terse["spearman"] > 0.5
     assert abs(terse["partial"]) < 0.2
     assert chance["low"] < 0 < chance["high"]
@@ -183,7 +185,7 @@ def test_whole_groups_are_drawn() -> None:
         correlate_shift(rows, ["implicitness"], group=group, draws=300)
         for rows, group in ((once, None), (many, None), (many, "post"))
     )
-    wide = [(each["high"] - each["low"])[0] for each in (single, copied, grouped)]
+    wide = [(table["high"] - table["low"])[0] for table in (single, copied, grouped)]
     assert wide[2] == pytest.approx(wide[0], rel=0.2)
     assert wide[1] < wide[2] / 2
 
@@ -194,9 +196,9 @@ def test_rows_without_a_value_are_left_out() -> None:
         context_shift=pl.when(pl.int_range(pl.len()) == 0).then(float("nan")).otherwise("context_shift"),
         subtext=pl.when(pl.int_range(pl.len()) > 2).then("subtext"), constant=1,
     )  # fmt: skip
-    found = correlate_shift(rows, ["implicitness", "subtext", "constant"], draws=20)
-    assert found["n"].to_list() == [19, 17, 19]
-    assert found.row(2)[1:7] == (None,) * 6
+    actual = correlate_shift(rows, ["implicitness", "subtext", "constant"], draws=20)
+    assert actual["n"].to_list() == [19, 17, 19]
+    assert actual.row(2)[1:7] == (None,) * 6
     grouped = rows.with_columns(post=pl.when(pl.int_range(pl.len()) != 5).then("post"))
     assert correlate_shift(grouped, ["implicitness"], group="post", draws=20)["n"].to_list() == [18]
     short = correlate_shift(rows.head(3), ["implicitness"], draws=20)

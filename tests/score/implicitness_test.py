@@ -55,8 +55,8 @@ def tiny(tiny_folder: Path) -> Encoder:
 
 def config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
     """The configuration of a model with these heads."""
-    about = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, **recipe}}
-    return {"kind": "impscore", "heads": dict.fromkeys(names, about)}
+    head_config = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, **recipe}}
+    return {"kind": "impscore", "heads": dict.fromkeys(names, head_config)}
 
 
 def weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
@@ -103,19 +103,19 @@ def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
 
 def test_many_texts_are_taken_in_parts(head: Head, monkeypatch: pytest.MonkeyPatch) -> None:
     """More texts than are held at a time give the same scores in the same order, and all are told as done."""
-    whole = implicitness(TEXTS, head)
+    complete = implicitness(TEXTS, head)
     monkeypatch.setattr("pipeline.score.implicitness.ROWS", 4)
-    told: list[int] = []
-    assert implicitness(TEXTS, head, told.append) == pytest.approx(whole, abs=1.5e-6)
-    assert sum(told) == len(TEXTS)
+    counts: list[int] = []
+    assert implicitness(TEXTS, head, counts.append) == pytest.approx(complete, abs=1.5e-6)
+    assert sum(counts) == len(TEXTS)
 
 
 def test_distances_agree_with_equation_6(head: Head) -> None:
     """Pragmatic distance is the length of the difference of e W_p, here from the matrices themselves (IMP-08)."""
-    one, other = TEXTS, TEXTS[::-1]
+    first, second = TEXTS, TEXTS[::-1]
     w = head.model.pragmatic.detach().numpy()
-    expected = np.linalg.norm((encode(head.encoder, one) - encode(head.encoder, other)) @ w, axis=1)
-    assert measure_distances(one, other, head) == pytest.approx(expected, abs=2e-6)
+    expected = np.linalg.norm((encode(head.encoder, first) - encode(head.encoder, second)) @ w, axis=1)
+    assert measure_distances(first, second, head) == pytest.approx(expected, abs=2e-6)
 
 
 @settings(deadline=None, max_examples=12)
@@ -124,41 +124,41 @@ def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
     """From a text to itself it is 0, it is symmetric, and no way round is shorter (IMP-08)."""
     head = Head(tiny, ImpScore(tiny.dim, 8, torch.Generator().manual_seed(3)).eval())
     a, b, c = texts
-    there = measure_distances([a, b, a, a], [b, c, c, a], head)
+    distances = measure_distances([a, b, a, a], [b, c, c, a], head)
     back = measure_distances([b, c, c, a], [a, b, a, a], head)
-    assert there == pytest.approx(back, abs=2e-6)
-    assert there[3] == 0.0
-    assert there[2] <= there[0] + there[1] + 3e-6
+    assert distances == pytest.approx(back, abs=2e-6)
+    assert distances[3] == 0.0
+    assert distances[2] <= distances[0] + distances[1] + 3e-6
 
 
 def test_numbers_of_pairs(head: Head) -> None:
     """A row of pairs has I of its three sentences and both distances, as each function says by itself."""
     rows = pl.DataFrame({"implicit": TEXTS[:2], "explicit": TEXTS[2:4], "negative": TEXTS[4:]})
-    found = score_triples(rows, head)
-    assert found.columns == ["i1", "i2", "i3", "near", "far"]
+    actual = score_triples(rows, head)
+    assert actual.columns == ["i1", "i2", "i3", "near", "far"]
     for name, side in (("i1", "implicit"), ("i2", "explicit"), ("i3", "negative")):
-        assert found[name].to_list() == pytest.approx(implicitness(rows[side].to_list(), head), abs=2e-6)
+        assert actual[name].to_list() == pytest.approx(implicitness(rows[side].to_list(), head), abs=2e-6)
     for name, side in (("near", "explicit"), ("far", "negative")):
         apart = measure_distances(rows["implicit"].to_list(), rows[side].to_list(), head)
-        assert found[name].to_list() == pytest.approx(apart, abs=2e-6)
+        assert actual[name].to_list() == pytest.approx(apart, abs=2e-6)
 
 
 def test_heads_of_a_model(tiny: Encoder) -> None:
     """A model's heads come by language, each with its own weights; one head may serve any language."""
     tensors = {**weights(tiny, "en", 1), **weights(tiny, "zh", 2)}
-    found = load_heads(tensors, config(tiny, "en", "zh"), lambda _: tiny)
-    assert list(found) == ["en", "zh"]
-    for name in found:
-        assert torch.equal(found[name].model.semantic, tensors[f"{name}.semantic"])
-    assert implicitness(["nice hat"], found["en"]) != implicitness(["nice hat"], found["zh"])
+    heads = load_heads(tensors, config(tiny, "en", "zh"), lambda _: tiny)
+    assert list(heads) == ["en", "zh"]
+    for name in heads:
+        assert torch.equal(heads[name].model.semantic, tensors[f"{name}.semantic"])
+    assert implicitness(["nice hat"], heads["en"]) != implicitness(["nice hat"], heads["zh"])
     assert list(load_heads(weights(tiny, "any", 1), config(tiny, "any"), lambda _: tiny)) == ["any"]
 
 
 def test_half_precision_weights_are_widened(tiny: Encoder) -> None:
     """Weights kept in half precision, as shipped ones may be, compute in single."""
     tensors = {name: value.half() for name, value in weights(tiny, "any", 1).items()}
-    found = load_heads(tensors, config(tiny, "any"), lambda _: tiny)["any"]
-    assert compute_meanings(["nice hat"], found).implicitness.dtype == torch.float32
+    head = load_heads(tensors, config(tiny, "any"), lambda _: tiny)["any"]
+    assert compute_meanings(["nice hat"], head).implicitness.dtype == torch.float32
 
 
 def test_model_belongs_to_its_encoder(head: Head) -> None:
@@ -187,9 +187,9 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
 )
 def test_a_configuration_that_is_none_of_ours(tiny: Encoder, change: dict[str, Any]) -> None:
     """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
-    for about in ({**config(tiny, "any"), **change}, {"architectures": ["Bert"]}, {}):
-        with pytest.raises(BadInput, match=r"no ImpScore model of ours: config\.json names no heads"):
-            load_heads(weights(tiny, "any", 1), about, lambda _: tiny)
+    for head_config in ({**config(tiny, "any"), **change}, {"architectures": ["Bert"]}, {}):
+        with pytest.raises(BadInput, match=r"expected an ImpScore model of this package: config\.json names no heads"):
+            load_heads(weights(tiny, "any", 1), head_config, lambda _: tiny)
 
 
 def test_weights_that_do_not_fit(tiny: Encoder) -> None:

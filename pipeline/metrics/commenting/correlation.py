@@ -1,9 +1,8 @@
-"""What an automatic metric's scores say of human grades: correlations with intervals, the difference of two metrics',
+"""How far an automatic metric agrees with human grades: correlations with intervals, the difference of two metrics',
 the "Human" row, normalised scores (Automatic Article Commenting, section 5, appendix C.2; AAC-26, 27, 29).
 
-In: of each comment a score and a grade. Comments on one article are not independent, so whoever knows the articles
-gives them as groups, which the bootstrap draws whole. A correlation is null where fewer than three items are left or
-one side is constant.
+In: a score and a grade of each comment. Comments on one article are not independent: give the articles as groups where
+they are known; the bootstrap draws whole groups. A correlation is null for fewer than three items or a constant side.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,9 +49,9 @@ class SplitHalf(NamedTuple):
 def correlate(
     scores: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
 ) -> Correlation:
-    """Spearman's and Pearson's correlation of scores with grades.
+    """Compute Spearman's and Pearson's correlation of scores with grades.
 
-    p is scipy's and takes items for independent; the interval does not.
+    p is scipy's and assumes independent items; the interval does not.
 
     Args:
         scores: of each item, [n].
@@ -79,7 +78,7 @@ def compare(
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> Correlation:
-    """How much more `first` correlates with the grades than `second`, such as a weighted metric than the plain one.
+    """Measure how much more `first` correlates with the grades than `second`, e.g. a weighted metric and the plain one.
 
     By a paired bootstrap: both are measured on the same samples, and p is that of `resample.p_value`. Arguments and
     errors as of `correlate`.
@@ -99,7 +98,7 @@ def compare(
 def split_half(
     ratings: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED, spearman_brown: bool = False
 ) -> SplitHalf:
-    """The "Human" row of tables 3 and 4: how far human grades correlate with human grades (AAC-27).
+    """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
 
     The grades of each item are randomly divided into two halves, of which one has a grade more where they are odd; the
     halves' means are correlated over items, and the coefficients averaged over draws. With two grades an item it is one
@@ -129,7 +128,7 @@ def split_half(
 
 
 def normalise_scores(scores: Numbers, grades: Numbers, low: float = 1, high: float = 5) -> Floats:
-    """Scores moved and stretched to the grades' mean and variance, then clipped (tables 5 and 6; AAC-29): [n].
+    """Scale scores to the mean and variance of the grades, then clip them (tables 5 and 6; AAC-29): [n].
 
     Constant scores all become the mean. Only what is normalised against the same grades may be compared.
 
@@ -145,7 +144,7 @@ def normalise_scores(scores: Numbers, grades: Numbers, low: float = 1, high: flo
 
 
 def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """Tables 3 and 4 with intervals: how far each metric correlates with the grades of the same items.
+    """Correlate each metric with the grades of the same items, with intervals (tables 3 and 4).
 
     Args:
         rows: item_id, group (the article), grade, metric, value; each item once for each metric.
@@ -187,7 +186,7 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.
 def _check_inputs(
     scores: Sequence[Numbers], grades: Numbers, groups: Names | None
 ) -> tuple[list[Floats], Floats, Ints]:
-    """All as numbers, groups as well."""
+    """Convert scores, grades and groups to numbers and check them."""
     arrays = [np.array(pl.Series(column, dtype=pl.Float64, strict=False).to_numpy()) for column in (*scores, grades)]
     if len({len(array) for array in arrays}) > 1:
         raise ValueError(f"expected as many scores as grades, got {', '.join(str(len(array)) for array in arrays)}")
@@ -200,14 +199,14 @@ def _check_inputs(
 
 
 def _is_constant(values: Floats) -> bool:
-    """Also where values differ only by rounding, by the bound from which scipy warns."""
+    """Check whether all values are equal, up to the rounding error from which scipy warns."""
     if not np.ptp(values):
         return True
     return bool(np.linalg.norm(values - values.mean()) < 1e-13 * abs(values.mean()))
 
 
 def _spearman(scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
-    """The coefficient and its p; null where it is not defined."""
+    """Compute Spearman's coefficient and its p; None where they are undefined."""
     return _correlate_or_none(stats.spearmanr, scores, grades)
 
 
@@ -225,7 +224,7 @@ def _correlate_or_none(
 
 
 def _build_correlation(scores: Floats, grades: Floats, samples: Floats) -> Correlation:
-    """Coefficients with the bounds of their samples, [draws, 2]."""
+    """Build a row from scores, grades and the coefficients of the samples, [draws, 2]."""
     spearman, pearson = _spearman(scores, grades), _pearson(scores, grades)
     if spearman[0] is None:
         return Correlation._make([*[None] * 8, len(grades)])
@@ -239,7 +238,7 @@ def _bounds_or_none(samples: Floats) -> tuple[float | None, float | None]:
 
 
 def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int, seed: int) -> Floats:
-    """Spearman and Pearson of each metric in samples of groups: [draws, metrics, 2], NaN where not defined.
+    """Compute Spearman and Pearson of each metric in samples of groups: [draws, metrics, 2], NaN where undefined.
 
     A sample is how often each group, hence each item is drawn. The mean rank of a value in it follows from how many
     items have lower ones, so that nothing is sorted again.
@@ -267,7 +266,7 @@ def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int,
 
 
 def _index_levels(values: Floats) -> tuple[Ints, Ints, Ints]:
-    """The order of items by value, where in it each value starts, and the number of each item's value."""
+    """Return the order of items by value, where each value starts in it, and each item's value number."""
     order = np.argsort(values, kind="stable")
     _, starts, level = np.unique(values[order], return_index=True, return_inverse=True)
     levels = np.empty_like(order)
@@ -276,14 +275,14 @@ def _index_levels(values: Floats) -> tuple[Ints, Ints, Ints]:
 
 
 def _rank_samples(item_counts: Floats, order: Ints, starts: Ints, levels: Ints) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Mean rank of each item in each sample less the mean of all ranks, [draws, n]; whether ranks differ, [draws]."""
+    """Compute each item's mean rank less the mean of all ranks, [draws, n], and whether ranks differ, [draws]."""
     count = np.add.reduceat(item_counts[:, order], starts, axis=1)
     ranks = np.cumsum(count, axis=1) - count / 2
     return (ranks - item_counts.sum(axis=1, keepdims=True) / 2)[:, levels], (count > 0).sum(axis=1) > 1
 
 
 def _weighted_pearson(weights: Floats, first: Floats, second: Floats) -> Floats:
-    """Pearson's coefficient of each sample: [draws, n] and twice [draws, n] or [n] -> [draws]."""
+    """Compute Pearson's coefficient of each sample, [draws], from weights [draws, n] and values [draws, n] or [n]."""
     total = weights.sum(axis=1)
     mean_first, mean_second, squares_first, squares_second, products = (
         (weights * values).sum(axis=1) / total
@@ -296,7 +295,7 @@ def _weighted_pearson(weights: Floats, first: Floats, second: Floats) -> Floats:
 
 
 def _average_draws(coefficients: Floats, *, spearman_brown: bool) -> float | None:
-    """Of the draws in which there is one."""
+    """Average the coefficients of the draws where they are defined."""
     defined = coefficients[np.isfinite(coefficients)]
     if not len(defined):
         return None
@@ -307,7 +306,7 @@ def _average_draws(coefficients: Floats, *, spearman_brown: bool) -> float | Non
 
 
 def _correlate_halves(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
-    """Spearman and Pearson between halves of grades that stand by items: [draws, 2], NaN where not defined."""
+    """Correlate random halves of the grades, sorted by item: [draws, 2], NaN where undefined."""
     if len(sizes) < 3:
         return np.full((draws, 2), np.nan)
     blocks = [np.empty((0, 2))]

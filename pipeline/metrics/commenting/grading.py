@@ -1,4 +1,4 @@
-"""How good a scorer of comments is: against people's grades, within an article, beyond the comment's length.
+"""Quality of a scorer of comments: against people's grades, within an article, beyond the comment's length.
 
 In: rows with `article_id`, `target` (a grade, or log(1 + likes)) and `score`. Out: a row a number, with the interval of
 a bootstrap over articles, as comments of one article are not independent. Longer comments get better grades, so beside
@@ -37,7 +37,7 @@ class PairCounts(NamedTuple):
 
 
 def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None) -> PairCounts:
-    """Which pairs within an article are ordered rightly.
+    """Count the pairs within an article that the score orders as the grades do.
 
     Args:
         groups: number of the article of each comment, from 0, [n].
@@ -65,14 +65,14 @@ def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floa
 
 
 def report(rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """All numbers of a scorer with their percentile bootstrap intervals of 95 % over articles.
+    """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
     unit of the target; the share of pairs of comments of one article with different grades that are ordered rightly, a
     tie of scores half, over all pairs; the same of pairs of about the same length, where there is a text.
 
     Args:
-        rows: article_id, target, score; text for pairs of one length. A null article_id is an article of its own.
+        rows: article_id, target, score; text for pairs of one length. A null article_id is a separate article.
         cutoff: k of NDCG@k, the mean over articles with two or more comments and a grade above 0 (the gain is the
             grade); none by default.
         draws: samples drawn with replacement; with 0 no interval, null.
@@ -116,11 +116,11 @@ def report(rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS,
 
 
 def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
-    """Articles by number, targets and scores."""
+    """Return article numbers, targets and scores."""
     if absent := [name for name in ("article_id", "target", "score") if name not in rows.columns]:
         raise BadInput(f"expected columns article_id, target and score; missing {', '.join(absent)}")
     if not rows.height:
-        raise BadInput("there are no rows: expected comments with a target and a score")
+        raise BadInput("found no rows; expected comments with a target and a score")
     for name in ("target", "score"):
         is_wrong = ~rows[name].cast(pl.Float64).is_finite().fill_null(value=False)
         if is_wrong.any():
@@ -139,7 +139,7 @@ class _Ranks:
         _, self.place = np.unique(values, return_inverse=True)
 
     def __call__(self, weights: Floats) -> Floats:
-        """Mean rank of the equal values, as `scipy.stats.rankdata` has it of the repeated values: [n]."""
+        """Compute mean ranks of equal values, as `scipy.stats.rankdata` does for the repeated values: [n]."""
         equal = np.bincount(self.place, weights)
         ranks: Floats = (np.cumsum(equal) - (equal - 1) / 2)[self.place]
         return ranks
@@ -150,7 +150,7 @@ def _spearman(first: _Ranks, second: _Ranks, weights: Floats) -> float:
 
 
 def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
-    """Pearson's r of values that stand some times each; NaN where one side is constant."""
+    """Compute Pearson's r of weighted values; NaN where one side is constant."""
     total = weights.sum()
     first_centred, second_centred = first - weights @ first / total, second - weights @ second / total
     spread = math.sqrt((weights @ first_centred**2) * (weights @ second_centred**2))
@@ -158,7 +158,7 @@ def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
 
 
 def _build_ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
-    """A mean of what is summed and counted by article."""
+    """Build a function that computes a mean from sums and counts by article."""
 
     def measure(times: Floats) -> float:
         count = float(times @ counts)
@@ -168,7 +168,7 @@ def _build_ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
 
 
 def ndcg(groups: IndexArray, target: Floats, score: Floats, cutoff: int) -> Floats:
-    """Normalised discounted cumulative gain of the first `cutoff` comments of each article: [articles].
+    """Compute the normalised discounted cumulative gain of the first `cutoff` comments of each article: [articles].
 
     The gain of a comment is its grade; ties of scores are averaged over (scikit-learn's `ndcg_score`). NaN where an
     article has one comment, no grade above 0, or one below.
@@ -186,9 +186,9 @@ def ndcg(groups: IndexArray, target: Floats, score: Floats, cutoff: int) -> Floa
 
 
 def report_baselines(
-    rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED,
-) -> pl.DataFrame:  # fmt: skip
-    """What a scorer has to beat: the constant mean, length, its logarithm, the surface alone, and a bag of words alone.
+    rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED
+) -> pl.DataFrame:
+    """Measure the baselines that a scorer must beat: constant mean, length, log length, surface, bag of words.
 
     Each is a ridge regression on the split `train`, measured on `test`.
 
@@ -228,7 +228,7 @@ def _split_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
-    """What each baseline says of the test part."""
+    """Predict the targets of the test rows with each baseline."""
     from sklearn.dummy import DummyRegressor
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import Ridge
@@ -248,7 +248,7 @@ def _predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Flo
 
 
 def _measure_length(texts: Sequence[str]) -> Floats:
-    """Characters: [n, 1]."""
+    """Count characters: [n, 1]."""
     return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
 
 
@@ -257,7 +257,7 @@ def _measure_log_length(texts: Sequence[str]) -> Floats:
 
 
 def _measure_surface(texts: Sequence[str]) -> Floats:
-    """Length, its logarithm, words, and how often each mark, digits and capitals stand: [n, d]."""
+    """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
     counts = [
         [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
         for text in texts

@@ -1,4 +1,4 @@
-"""What a text's surface alone gives away: baselines that a measure of implicitness must beat to have learnt more.
+"""Surface baselines that a measure of implicitness must beat to have learnt more.
 
 On public pairs the longer sentence is the implicit one in 85% of cases and more, so that a model can look right by
 reading length and topic. Each baseline sees one kind of surface feature of one sentence and is fitted like a model, on
@@ -24,13 +24,13 @@ WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 
 
 def _measure_length(texts: Texts) -> Floats:
-    """Characters and words, plain and as logarithms: [n, 4]."""
+    """Count characters and words, plain and as logarithms: [n, 4]."""
     sizes = np.array([(len(text), len(text.split())) for text in texts], float).reshape(-1, 2)
     return np.hstack([sizes / 100, np.log1p(sizes)])
 
 
 def _count_marks(texts: Texts) -> Floats:
-    """How often each mark stands: [n, marks]."""
+    """Count each mark: [n, marks]."""
     return np.array([[text.count(mark) for mark in MARKS] for text in texts], float).reshape(-1, len(MARKS))
 
 
@@ -55,7 +55,7 @@ BASELINES = ("length", "punctuation", "words", "source")
 def _fit_baseline(
     name: str, texts: Texts, sources: Texts, target: Floats, estimator: Any
 ) -> Callable[[Texts, Texts], Any]:
-    """A baseline fitted to `target`, and what it then says of other texts."""
+    """Fit a baseline to `target` and return its prediction function."""
     from sklearn.pipeline import make_pipeline
 
     def select_inputs(texts: Texts, sources: Texts) -> Any:
@@ -67,7 +67,7 @@ def _fit_baseline(
 
 
 def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Floats, Floats, Floats]:
-    """What a baseline fitted on `train` says of the implicit, explicit and negative sentences of `test`: [n] each.
+    """Score the implicit, explicit and negative sentences of `test` with a baseline fitted on `train`: [n] each.
 
     Args:
         train: rows with source, implicit, explicit.
@@ -86,12 +86,12 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
 
 
 def win_share(implicit: Floats, explicit: Floats) -> float:
-    """Share of comparisons that the implicit side wins, a tie counting half."""
+    """Compute the share of comparisons that the implicit side wins; a tie counts half."""
     return float(np.mean(np.sign(implicit - explicit) + 1) / 2)
 
 
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Implicitness accuracy of each baseline, by source and over all.
+    """Measure the implicitness accuracy of each baseline, by source and overall.
 
     Fitted on the split `train` and measured on `test`; where there is no test split, crosswise over five parts, near
     duplicates together.
@@ -118,7 +118,7 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """(train, test): as the pairs say, else crosswise."""
+    """Yield (train, test): the given split, else the folds of a cross-validation."""
     if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
         yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
         return
@@ -131,14 +131,14 @@ def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFra
 
 
 def _draw_folds(groups: pl.Series) -> npt.NDArray[np.int64]:
-    """A fold for each row, the same for equal values; drawn from sorted values, so that row order does not matter."""
+    """Draw a fold for each row, the same for equal values; row order does not matter."""
     _, inverse = np.unique(groups.fill_null("").to_numpy().astype(str), return_inverse=True)
     fold_numbers = np.random.default_rng(SEED).permutation(inverse.max(initial=-1) + 1) % FOLDS
     return np.asarray(fold_numbers[inverse], np.int64)
 
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Mean Kendall tau and Spearman rho of each baseline on graded groups.
+    """Compute mean Kendall tau and Spearman rho of each baseline on graded groups.
 
     Args:
         groups: rows of `examples.impscore.groups.read`: group, level, text.
@@ -164,7 +164,7 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
 
 
 def _score_groups(name: str, training_groups: pl.DataFrame, groups: pl.DataFrame) -> Floats:
-    """What a baseline fitted to the levels of some groups says of the sentences of others."""
+    """Score the sentences of groups with a baseline fitted to the levels of other groups."""
     from sklearn.linear_model import Ridge
 
     level = (

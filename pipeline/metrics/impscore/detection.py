@@ -1,6 +1,6 @@
-"""How often a detector sees what is meant, by how implicit it is (ImpScore, section 7.2 and figure 7; IMP-42, IMP-43).
+"""Accuracy of a detector of problematic texts, by implicitness (ImpScore, section 7.2, figure 7; IMP-42, IMP-43).
 
-In: one row a text that is problematic, with what the detector said. Out: accuracy in eight bins of implicitness, with
+In: a row for each problematic text, with the detector's answer. Out: accuracy in eight bins of implicitness, with
 an interval that counts near duplicates once: one template in 500 variants is not 500 texts.
 """
 
@@ -18,7 +18,7 @@ _SLACK = 1e-5  # 1 - cos in single precision may leave [0, 2] by a rounding
 
 
 def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
-    """Label of each value's bin, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last holds 2 as well.
+    """Label the bin of each value, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last bin holds 2 as well.
 
     Raises:
         BadInput: a value is missing or outside [0, 2].
@@ -32,7 +32,7 @@ def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
 
 
 def measure_bins(rows: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy of one detector in each bin, the empty ones too.
+    """Measure the accuracy of one detector in each bin, including empty bins.
 
     Accuracy is the share of all rows that are detected, as in the paper. Its 95 % interval is Wilson's on the
     *effective* count, the number of near-duplicate clusters in the bin: rows of one cluster count as one answer.

@@ -1,4 +1,4 @@
-"""How well a model tells implicit from explicit (ImpScore, section 5.1), and the numbers of figure 3."""
+"""How well a model separates implicit from explicit (ImpScore, section 5.1), and the numbers of figure 3."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ Floats = npt.NDArray[np.floating]
 
 
 def tabulate_figure_3(triples: pl.DataFrame, *group_columns: str) -> pl.DataFrame:
-    """Both accuracies and the means of figure 3 (IMP-25 to IMP-27), over all rows or by some columns.
+    """Compute both accuracies and the means of figure 3 (IMP-25 to IMP-27), overall or by columns.
 
     Args:
         triples: a row a triple: i1, i2, i3 (implicitness of the implicit, explicit and foreign sentence), near and far
@@ -44,5 +44,5 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def compute_quantiles(values: pl.Series, levels: Sequence[float] = QUANTILES) -> list[float]:
-    """Linearly interpolated quantiles: what a violin of figure 3 is drawn from, as a table (IMP-28)."""
+    """Compute linearly interpolated quantiles, the numbers behind a violin of figure 3 (IMP-28)."""
     return [float(values.quantile(level, interpolation="linear") or 0.0) for level in levels]

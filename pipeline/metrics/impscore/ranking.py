@@ -10,7 +10,7 @@ from scipy import stats
 
 
 def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
-    """(concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
+    """Compute (concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
 
     Raises:
         ValueError: fewer than two items, or lengths that differ.
@@ -24,7 +24,7 @@ def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
 
 
 def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
-    """Spearman's rank correlation in [-1, 1], tied ranks averaged; 0 where one side is constant."""
+    """Compute Spearman's rank correlation in [-1, 1], tied ranks averaged; 0 where one side is constant."""
     if len(set(gold)) < 2 or len(set(scores)) < 2:
         return 0.0
     return float(stats.spearmanr(gold, scores).statistic)
@@ -39,7 +39,7 @@ class Correlations(NamedTuple):
 
 
 def average_correlations(groups: pl.DataFrame) -> Correlations:
-    """Kendall tau and Spearman rho of value with level, each taken within a group and averaged over groups.
+    """Compute Kendall tau and Spearman rho of value with level within each group and average over groups.
 
     Args:
         groups: rows with group, level, value.
@@ -51,7 +51,7 @@ def average_correlations(groups: pl.DataFrame) -> Correlations:
 
 
 def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
-    """How far raters agree on the order of items, each with each (table 4 and figure 9; IMP-35).
+    """Measure how far each pair of raters agrees on the order of items (table 4 and figure 9; IMP-35).
 
     Args:
         ratings: [raters, groups, items], any numbers that rise with implicitness; equal numbers are ties.

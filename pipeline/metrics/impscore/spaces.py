@@ -16,16 +16,16 @@ PERPLEXITY = 30.0  # of t-SNE where there are points enough
 
 
 class Silhouettes(NamedTuple):
-    """Mean silhouette coefficients in [-1, 1]: 1 where each group is a clump of its own, 0 where they mingle."""
+    """Mean silhouette coefficients in [-1, 1]: 1 where groups are separate, 0 where they mix."""
 
     pragmatic: float
     semantic: float
 
 
 def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
-    """How far the groups are clumps in either space: the numbers behind figures 11 to 13.
+    """Measure how well the groups are separated in either space (figures 11 to 13).
 
-    The paper's claim is that groups of one intent, said in different words, are tighter in the pragmatic space.
+    The paper's claim is that groups of one intent in different words are tighter in the pragmatic space.
 
     Args:
         pragmatic: features [n, l].
@@ -33,7 +33,7 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
         groups: group of each row [n].
 
     Raises:
-        BadInput: there are not two groups, or all rows are groups of their own.
+        BadInput: fewer than two groups, or each row is its own group.
     """
     from sklearn.metrics import silhouette_score
 
@@ -48,7 +48,7 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
 
 
 def lay_out(features: Floats, seed: int = SEED) -> Doubles:
-    """The points laid out in the plane by t-SNE, for drawing: near ones stay near, other distances mean nothing.
+    """Lay out points in the plane by t-SNE for drawing: near points stay near, other distances mean nothing.
 
     The same features give the same points. Points that are all one, or fewer than three, are laid in a row.
 

@@ -4,8 +4,8 @@ For grades there is Cohen's weighted kappa (commenting, section 3; AAC-09).
 
 Labels are whole numbers from 0, [items, raters], -1 where a label is missing.
 
-TAE takes three raters of a first round and the label that a fourth decided on (CSD-15), who saw theirs: he is not
-independent of them. That is why kappa is told of the three as well as of all four, as the paper has it (CSD-16).
+TAE compares three raters of a first round with the label that a fourth rater decided on (CSD-15). The fourth saw their
+labels and so is not independent: kappa is given for the three as well as for all four, as in the paper (CSD-16).
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ SEED = 42
 
 
 def fleiss_kappa(codes: Codes) -> float:
-    """Fleiss' kappa (1971), at most 1; an item with a missing label does not count.
+    """Compute Fleiss' kappa (1971), at most 1; an item with a missing label does not count.
 
     Args:
         codes: [items, raters], two raters or more.
@@ -45,7 +45,7 @@ def fleiss_kappa(codes: Codes) -> float:
 
 
 def cohen_kappa(codes: Codes) -> float:
-    """Cohen's kappa (1960), in [-1, 1], averaged over all pairs of raters; each over the items that both labelled.
+    """Compute Cohen's kappa (1960), in [-1, 1]: the mean over pairs of raters, over the items that both labelled.
 
     Args:
         codes: [items, raters], two raters or more.
@@ -57,14 +57,14 @@ def cohen_kappa(codes: Codes) -> float:
 
 
 def weighted_kappa(codes: Codes, weights: str = "quadratic") -> float:
-    """Weighted kappa (Cohen, 1968), in [-1, 1]: 1 less disagreement over that by chance.
+    """Compute weighted kappa (Cohen, 1968), in [-1, 1]: 1 less disagreement over that by chance.
 
-    Commenting, section 3, tells 0.59 without its weights, so there are both kinds (AAC-09).
+    Commenting, section 3, reports 0.59 without its weights, so there are both kinds (AAC-09).
 
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
     all items, that is Conger's kappa (1980), with weights. Taken pair by pair, as `cohen_kappa` does, it would be
-    undefined for two who never met, and near 0 for two who met seldom, whose own few items tell chance too well.
+    undefined for two raters without common items, and near 0 for two with few.
 
     Args:
         codes: [items, raters], two raters or more; greater codes are greater grades, a step apart.
@@ -77,7 +77,7 @@ def weighted_kappa(codes: Codes, weights: str = "quadratic") -> float:
 
 
 def krippendorff_alpha(codes: Codes, level: str = "nominal") -> float:
-    """Krippendorff's alpha (2011), at most 1; an item with fewer than two labels does not count.
+    """Compute Krippendorff's alpha (2011), at most 1; an item with fewer than two labels does not count.
 
     Args:
         codes: [items, raters], two raters or more. But for `nominal`, greater codes stand for greater values.
@@ -90,9 +90,9 @@ def krippendorff_alpha(codes: Codes, level: str = "nominal") -> float:
 
 
 def tae(first: Codes, second: Codes) -> float:
-    """Two-Stages Annotation Evaluation, (exp(agr - rad) - 1/e) / (e - 1/e), in (0, 1] (equation 3; CSD-20).
+    """Compute Two-Stages Annotation Evaluation, (exp(agr - rad) - 1/e) / (e - 1/e), in (0, 1] (equation 3; CSD-20).
 
-    agr and rad are averaged over records first (equations 4 and 5); `tae_bounds` tells how low it can be.
+    agr and rad are averaged over records first (equations 4 and 5); `tae_bounds` gives its minimum.
 
     Args:
         first: [items, raters], labels of the first round.
@@ -105,7 +105,7 @@ def tae(first: Codes, second: Codes) -> float:
 
 
 def tae_mean_of_records(first: Codes, second: Codes) -> float:
-    """The mean of the records' own TAE, as section 3.3 may be read; at least `tae`, exp being convex (CSD-20)."""
+    """Compute the mean of the records' own TAE, another reading of section 3.3; at least `tae` (CSD-20)."""
     return _compute_measure("tae_mean_of_records", np.column_stack([first, second]))
 
 
@@ -118,7 +118,7 @@ class Records(NamedTuple):
 
 
 def measure_records(first: Codes, second: Codes) -> Records:
-    """agr, rad and TAE of each item (CSD-18, CSD-19); arguments as for `tae`."""
+    """Compute agr, rad and TAE of each item (CSD-18, CSD-19); arguments as of `tae`."""
     codes = check_codes(np.column_stack([first, second]))
     agr, rad = compute_ratios(codes, count_classes(codes))
     agr, rad = (np.where((codes >= 0).all(axis=1), part, np.nan) for part in (agr, rad))
@@ -133,10 +133,10 @@ class Bounds(NamedTuple):
 
 
 def tae_bounds(raters: int, classes: int) -> Bounds:
-    """How low and how high TAE can be (errata E8), by either reading.
+    """Compute the lowest and highest possible TAE (errata E8), for either reading.
 
-    With d distinct labels beside the second, both rounds have d + 1, so rad = d / (d + 1) < 1. TAE is least where no
-    first label is the second and they are as varied as can be: d = min(raters, classes - 1).
+    With d distinct labels other than the second, both rounds have d + 1, so rad = d / (d + 1) < 1. TAE is least where
+    no first label is the second and they are as varied as can be: d = min(raters, classes - 1).
 
     Args:
         raters: of the first round, at least 1.
@@ -162,7 +162,7 @@ class Interval(NamedTuple):
 def estimate_interval(
     measure: str, codes: Codes, resamples: int = RESAMPLES, confidence: float = 0.95, seed: int = SEED
 ) -> Interval:
-    """Percentile bootstrap over items: items are drawn with replacement, all labels of an item together.
+    """Estimate a percentile bootstrap interval: items are drawn with all their labels.
 
     Drawing n items is drawing how often each pattern of labels occurs (multinomial), so the work depends on the number
     of patterns, not of items, and the result not on the order of items.
@@ -184,7 +184,7 @@ def estimate_interval(
 
 
 def encode_values(field: str, values: pl.Series, names: pl.Series | None = None) -> pl.Series:
-    """Values of a field as their places in the schema, Int8; nulls stay.
+    """Encode values of a field as their positions in the schema, Int8; nulls stay.
 
     Args:
         field: a field of the schema.
@@ -192,7 +192,7 @@ def encode_values(field: str, values: pl.Series, names: pl.Series | None = None)
         names: what errors call the rows; without them, their numbers from 0.
 
     Raises:
-        BadInput: there is no such field, or a value is none of its own.
+        BadInput: an unknown field, or a value that the field does not have.
     """
     if field not in FIELDS:
         raise BadInput(f"no field {field!r}; there are {', '.join(FIELDS)}")
@@ -220,9 +220,9 @@ _TABLE_MEASURES = {
 
 
 def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES, seed: int = SEED) -> pl.DataFrame:
-    """Every measure for every field, with 95% intervals (the paper's table 2, and what it leaves out).
+    """Compute every measure for every field, with 95% intervals (the paper's table 2 and more).
 
-    `fourth` is the label that stands, so where the three agreed and nobody was asked it is theirs (CSD-15, rule 1).
+    `fourth` is the final label; where the three agreed, no fourth rater was asked and it is theirs (CSD-15, rule 1).
     Left null there, TAE would be that of the disputed comments alone. Null is for what was deleted or is open.
 
     Args:

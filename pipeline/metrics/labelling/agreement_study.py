@@ -1,8 +1,8 @@
 """How kappa, accuracy and TAE answer to the raters' accuracy and to skew (CSD, appendix A and figure 4; CSD-22).
 
 The model: every item has a true class. Each of three raters of the first round gives it with probability q, else one
-of the other classes, each as likely; raters err independently. The second round tells the truth. The first class is
-the negative one; the positive rate is the share of the others together, and they have equal parts of it, so that a low
+of the other classes, each as likely; raters err independently. The second round gives the true class. The first class
+is negative; the positive rate is the share of the others together, and they have equal parts of it, so that a low
 rate is skew with three classes too.
 
 The paper does not say whose kappa figure 4 shows. The numbers of CSD-22 (0.239, 0.474, 0.793) are Cohen's kappa of one
@@ -29,14 +29,14 @@ ITEMS = 20_000
 
 
 class Ratings(NamedTuple):
-    """Labels of both rounds, as `agreement.tae` takes them."""
+    """Labels of both rounds, for `agreement.tae`."""
 
     first: Codes  # [items, raters]
     second: Codes  # [items], the truth
 
 
 def class_shares(positive_rate: float, classes: int) -> Floats:
-    """Of the negative class, then of each positive one: [classes], sum 1."""
+    """Compute the shares of the negative class and of each positive class: [classes], sum 1."""
     if not 0 <= positive_rate <= 1 or classes < 2:
         raise ValueError(f"expected a rate in [0, 1] and two classes or more, got {positive_rate} and {classes}")
     return np.array([1 - positive_rate, *[positive_rate / (classes - 1)] * (classes - 1)])
@@ -45,7 +45,7 @@ def class_shares(positive_rate: float, classes: int) -> Floats:
 def simulate(
     items: int, accuracy: float, positive_rate: float, classes: int = 2, raters: int = RATERS, seed: int = SEED
 ) -> Ratings:
-    """Labels of raters who are right with probability `accuracy`."""
+    """Simulate labels of raters who are right with probability `accuracy`."""
     rng = np.random.default_rng(seed)
     truth = rng.choice(classes, items, p=class_shares(positive_rate, classes)).astype(np.int8)
     # a wrong label is the true one moved on by 1 to classes - 1 places, round and round
@@ -61,7 +61,7 @@ def study(
     items: int = ITEMS,
     seed: int = SEED,
 ) -> pl.DataFrame:
-    """Figure 4 as rows: what each measure makes of the same simulated labels.
+    """Compute figure 4 as rows: each measure on the same simulated labels.
 
     Every cell draws from the same seed, so that curves differ by what was varied and not by luck.
 

@@ -16,7 +16,7 @@ from pipeline.metrics.labelling.agreement import encode_values
 
 
 def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
-    """How often each value of each field was given (figure 1; CSD-25).
+    """Count how often each value of each field was given (figure 1; CSD-25).
 
     Returns:
         field, value, count, ratio: a row for every value of the schema, also those never given, in its order. Ratios
@@ -32,7 +32,7 @@ def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
-    """How many of the instances of one field are instances of another (figure 2; CSD-26).
+    """Count how many instances of one field are instances of another (figure 2; CSD-26).
 
     An instance is a comment labelled `1`; in sentiment, one that is not neutral; in emotion, one that shows any. The
     paper does not say what it divides by: here are both directions, as the rows (a, b) and (b, a), and Jaccard's index.
@@ -59,7 +59,7 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def correlations(labels: pl.DataFrame) -> pl.DataFrame:
-    """Spearman's rank correlation of each two fields, ties sharing their mean rank (figure 3; CSD-27).
+    """Compute Spearman's rank correlation of each pair of fields, tied ranks averaged (figure 3; CSD-27).
 
     Values are ranked -1, 0, 1. Emotions have no order: any of them counts as 1, `None` as -1.
 
@@ -80,7 +80,7 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
-    """The fields there are, in the schema's order, as places among their values."""
+    """Encode the fields of a frame as positions among their values, in the schema's order."""
     codes_by_field = {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
     if not codes_by_field:
         raise BadInput(f"labels: expected a column of {', '.join(FIELDS)}; found {', '.join(labels.columns)}")

@@ -24,7 +24,7 @@ class Parts(NamedTuple):
 
 
 def check_codes(codes: Codes) -> Codes:
-    """Labels as an array; ValueError if they are no whole numbers from -1, or of one rater."""
+    """Return labels as an array; ValueError unless they are integers from -1 of two raters or more."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"expected whole numbers [items, two raters or more], got {codes.dtype} {list(codes.shape)}")
@@ -34,12 +34,12 @@ def check_codes(codes: Codes) -> Codes:
 
 
 def count_classes(codes: Codes) -> int:
-    """Classes up to the greatest that was given."""
+    """Count the classes up to the highest label."""
     return int(codes.max(initial=0)) + 1
 
 
 def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
-    """The distinct rows, in a fixed order, and how often each occurs."""
+    """Return the distinct rows, in a fixed order, and their counts."""
     base = count_classes(codes) + 1
     if base ** codes.shape[1] >= 2**63:  # too many for one number a row
         patterns, counts = np.unique(codes, axis=0, return_counts=True)
@@ -52,14 +52,14 @@ def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
 
 
 def decompose(measure: str, patterns: Codes) -> Parts:
-    """A measure of `MEASURES` for labels of these patterns."""
+    """Decompose a measure of `MEASURES` for these label patterns."""
     if measure not in MEASURES:
         raise ValueError(f"no measure {measure!r}; there are {', '.join(MEASURES)}")
     return MEASURES[measure](patterns, count_classes(patterns))
 
 
 def combine_ratios(agr: Floats, rad: Floats) -> Floats:
-    """Equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
+    """Compute equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
     return np.asarray((np.exp(agr - rad) - np.exp(-1)) / (np.e - np.exp(-1)))
 
 
@@ -148,7 +148,7 @@ def _build_alpha(level: str) -> Callable[[Codes, int], Parts]:
 
 
 def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
-    """Both ratios of each row, the last column being the second round."""
+    """Compute agr and rad of each row; the last column is the second round."""
     first, second = codes[:, :-1], codes[:, -1:]
     is_given = _count_raters(first, classes) > 0
     other_count = (is_given & (second != np.arange(classes))).sum(axis=1)
@@ -183,11 +183,11 @@ MEASURES: dict[str, Callable[[Codes, int], Parts]] = {
     "tae": _tae,
     "tae_mean_of_records": _tae_mean_of_records,
 }
-"""What `interval` can tell the interval of."""
+"""The measures that `estimate_interval` accepts."""
 
 
 def _count_raters(codes: Codes, classes: int) -> Floats:
-    """[patterns, classes]: how many raters gave each class."""
+    """Count the raters that gave each class: [patterns, classes]."""
     counts = np.zeros((len(codes), classes))
     for column in codes.T:
         counts += column[:, None] == np.arange(classes)
@@ -195,12 +195,12 @@ def _count_raters(codes: Codes, classes: int) -> Floats:
 
 
 def _is_complete(codes: Codes) -> Floats:
-    """[patterns, 1]: 1 where no label is missing, else 0."""
+    """Return 1 where no label is missing, else 0: [patterns, 1]."""
     return np.asarray(np.all(codes >= 0, axis=1, keepdims=True), np.float64)
 
 
 def _divide(numerator: Floats, denominator: Floats) -> Floats:
-    """NaN where `denominator` is 0: there is nothing to measure."""
+    """Divide; NaN where `denominator` is 0."""
     undefined = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
     return np.asarray(np.divide(numerator, denominator, out=undefined, where=np.asarray(denominator) != 0))
 

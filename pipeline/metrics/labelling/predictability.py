@@ -1,9 +1,9 @@
-"""How well a plain classifier foretells labels from words: the third reliability number of CSD's table 2 (CSD-17).
+"""How well a plain classifier predicts labels from words: the third reliability number of CSD's table 2 (CSD-17).
 
 The paper names scikit-learn's support vector machine, five-fold cross-validation and the fourth annotator's labels as
 truth. It leaves open features, kernel and averaging. Here: TF-IDF of single words and pairs, a linear kernel, and
 macro-averaged F1, the one that puts skewed labels near 0.5. On these the majority class alone reaches nearly as much,
-so its F1 is told beside it: what is not above that is no evidence of anything.
+so its F1 is given as well: a result that is not above it is no evidence.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ SEED = 42
 
 
 class Predictability(NamedTuple):
-    """Macro F1 as the mean over folds, in [0, 1]; None where fewer than two classes are left to tell apart."""
+    """Macro F1 as the mean over folds, in [0, 1]; None where fewer than two classes remain."""
 
     svm_f1: float | None
     majority_f1: float | None  # of always saying the commonest class: below 1 / class_count
@@ -34,7 +34,7 @@ class Predictability(NamedTuple):
 def svm_f1(
     tokens: Sequence[Sequence[str]], labels: Sequence[str], folds: int = FOLDS, seed: int = SEED
 ) -> Predictability:
-    """Macro F1 of a linear SVM, cross-validated in stratified folds, beside that of the majority class.
+    """Cross-validate a linear SVM in stratified folds; macro F1, with that of the majority class.
 
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
@@ -65,7 +65,7 @@ def svm_f1(
 
 
 def _ngrams(words: Sequence[str]) -> list[str]:
-    """Words and pairs of neighbours; a tab joins them, which no cut word holds."""
+    """List words and pairs of neighbours, joined by a tab, which no word contains."""
     return [*words, *("\t".join(pair) for pair in pairwise(words))]
 
 
@@ -94,7 +94,7 @@ def _cross_validate(
 
 
 def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
-    """`svm_f1` of each field, over the comments that have a label for it.
+    """Compute `svm_f1` of each field, over the comments that have a label for it.
 
     Args:
         tokens: the words of each comment.
@@ -120,7 +120,7 @@ def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: 
 def predict_baselines(
     texts: Sequence[str], labels: Sequence[str], test_texts: Sequence[str], seed: int = SEED
 ) -> dict[str, list[str]]:
-    """What a classifier is measured against: the class of each text asked about, by the majority and by a linear SVM.
+    """Predict the class of each test text by the majority class and by a linear SVM.
 
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
     texts holds the words; classes weigh the same.

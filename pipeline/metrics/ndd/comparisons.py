@@ -1,4 +1,4 @@
-"""What the distance is compared with: perplexity, its difference, and the cosine of [CLS] (NDD-01, 02).
+"""Measures that the distance is compared with: perplexity, its difference, and the cosine of [CLS] (NDD-01, 02).
 
 The paper's section 2.1 prints the mean of -log p as PPL, with a sum that begins at 0; table 10's values look
 exponentiated. Both are here under their own names.
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class SentenceModel(Protocol):
-    """Whatever gives a sentence a vector."""
+    """A model with a vector for each sentence."""
 
     def sentence_vectors(self, sentences: Sequence[Sentence]) -> "Tensor":
-        """The state of [CLS] of each sentence, [n, d]."""
+        """Return the state of [CLS] of each sentence, [n, d]."""
 
 
 def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFrame:
-    """How badly a model guesses the words of sentences, each masked alone (section 2.1).
+    """Compute the perplexity of sentences with each word masked alone (section 2.1).
 
     Returns:
         log_perplexity, the mean of -log p in nats, and perplexity, its exponential: a row a sentence, null for one
@@ -38,9 +38,9 @@ def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFram
 def perplexity_change(
     model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]
 ) -> Floats:
-    """ΔPPL: by how much log perplexity rises from the first to the second sentence of each pair, [n]; signed.
+    """Compute ΔPPL, the rise of log perplexity from the first to the second sentence of each pair: [n], signed.
 
-    Its absolute value is what pairs are told apart by. It takes as many calls as both sentences have pieces (table 2).
+    Pairs are separated by its absolute value. It costs one call for each piece of both sentences (table 2).
     """
     first, second = (
         perplexity(model, sentences)["log_perplexity"].to_numpy() for sentences in (first_sentences, second_sentences)
@@ -50,7 +50,7 @@ def perplexity_change(
 
 
 def cosine(model: SentenceModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]) -> Floats:
-    """S_C: cosine of the [CLS] states of each pair, [n] in [-1, 1]; a similarity (section 2.1)."""
+    """Compute S_C, the cosine of the [CLS] states of each pair: [n] in [-1, 1] (section 2.1)."""
     first, second = (
         model.sentence_vectors(sentences).double().cpu().numpy() for sentences in (first_sentences, second_sentences)
     )

@@ -3,7 +3,7 @@
 
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept, a list of booleans as long as
 its words. Shares are in [0, 1]; the paper prints percent. Copying the sentence has an F1 of 0.59 on Google's sentences
-and 0.82 on Colloquial-SC, so that no F1 says anything without the ratio beside it.
+and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +34,11 @@ class _Measure(NamedTuple):
 
 
 def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """All measures of compressions, with percentile bootstrap intervals of 95 % over sentences.
+    """Measure compressions, with percentile bootstrap intervals of 95 % over sentences.
 
     - f1_macro, f1_micro: of the words that are kept, as a bag: a word counts wherever it stands. The mean over
       sentences, which the paper prints as F1, and that of summed counts. A repeated word counts as often as in both,
-      unlike in SLAHAN's script, where it counts as often as it is said.
+      unlike in SLAHAN's script, where it counts as often as the prediction has it.
     - f1_place_macro, f1_place_micro: the same where a word counts only at its own place. Gold that was aligned does not
       know the place of a repeated word for sure.
     - ratio, ratio_macro: CR, kept words over words, of the sums and as a mean over sentences. The paper's gold ratios
@@ -72,10 +72,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
-def compare(
-    first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:  # fmt: skip
-    """How much better one system is than another on the same sentences, by a paired bootstrap (NDD-40).
+def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+    """Measure how much better `first` is than `second` on the same sentences, by a paired bootstrap (NDD-40).
 
     p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
 
@@ -111,21 +109,21 @@ def keep_all(items: pl.DataFrame) -> list[list[bool]]:
 
 
 def drop_head(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
-    """Drop the head: keep the last words of each sentence (table 3; NDD-24). See `count_kept` for how many."""
+    """Keep the last words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
     return [
         [False] * (size - n) + [True] * n for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
     ]
 
 
 def drop_tail(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
-    """Drop the tail: keep the first words of each sentence (table 3; NDD-24). See `count_kept` for how many."""
+    """Keep the first words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
     return [
         [True] * n + [False] * (size - n) for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
     ]
 
 
 def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEED) -> list[list[bool]]:
-    """Drop random words of each sentence (table 3; NDD-24). See `count_kept` for how many are kept."""
+    """Keep random words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
     rng = np.random.default_rng(seed)
     return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items, ratio)]
 
@@ -137,7 +135,7 @@ BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]] = {
 
 
 def count_kept(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
-    """How many words of each sentence a baseline keeps: the ratio of its words, rounded, but at least one.
+    """Compute how many words of each sentence a baseline keeps: ratio times words, rounded, at least one.
 
     Args:
         items: with words and kept.
@@ -155,7 +153,7 @@ def count_kept(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
 
 
 def truncate(words: Sequence[str], limit: int, between: str = " ") -> list[str]:
-    """As many first words as have at most so many bytes, in UTF-8 with what stands between words (NDD-25)."""
+    """Keep the first words that fit into `limit` bytes of UTF-8, separators included (NDD-25)."""
     ends = np.cumsum([len((word + between).encode()) for word in words]) - len(between.encode())
     return [*words[: int(np.searchsorted(ends, limit, side="right"))]]
 
@@ -165,7 +163,7 @@ def _count_words(items: pl.DataFrame) -> list[int]:
 
 
 def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, _Measure]:
-    """Statistics of each sentence for each measure."""
+    """Compute the statistics of each sentence for each measure."""
     words, is_gold = items["words"].to_list(), _check_masks(items["kept"], items, "kept")
     is_kept = _check_masks(predictions, items, "predictions")
     if not words or not all(map(any, is_gold)):
@@ -204,7 +202,7 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
 def _score_rouge(
     kept_words: list[list[str]], gold_words: list[list[str]], langs: list[str | None]
 ) -> dict[str, Floats]:
-    """F and recall of each sentence."""
+    """Compute ROUGE's F and recall of each sentence."""
     separators = ["" if lang in UNSPACED else " " for lang in langs]
     limits = [len(blank.join(words).encode()) for words, blank in zip(gold_words, separators, strict=True)]
     truncated_words = [truncate(*word_lists) for word_lists in zip(kept_words, limits, separators, strict=True)]
@@ -246,7 +244,7 @@ def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence
 
 
 def _sample_sums(measures: Mapping[str, _Measure], draws: int, seed: int) -> list[Floats]:
-    """Sums of statistics over the same samples for each measure, each [draws, k]."""
+    """Sum the statistics over the same samples for each measure, each [draws, k]."""
     stats = np.concatenate([measure.stats for measure in measures.values()], axis=1)
     samples = sum_samples(stats, draw_counts(len(stats), draws, seed))
     return np.split(samples, np.cumsum([measure.stats.shape[1] for measure in measures.values()])[:-1], axis=1)

@@ -30,12 +30,12 @@ CLS, SEP = "[CLS]", "[SEP]"  # what `explain` calls the places around a sentence
 
 
 def hellinger(q: "Tensor", q_prime: "Tensor") -> "Tensor":
-    """Hellinger's distance of distributions [..., c] given as logarithms, in [0, 1]: sqrt(½ Σ (√q - √q')²) (NDD-06)."""
+    """Compute Hellinger's distance of log distributions [..., c], in [0, 1]: sqrt(½ Σ (√q - √q')²) (NDD-06)."""
     return (((q / 2).exp() - (q_prime / 2).exp()).square().sum(dim=-1) / 2).clamp(max=1).sqrt()
 
 
 def kl(q: "Tensor", q_prime: "Tensor") -> "Tensor":
-    """Σ q' log(q' / q), at least 0, of distributions [..., c] given as logarithms: KL(q' ‖ q) (NDD-07).
+    """Compute KL(q' ‖ q) = Σ q' log(q' / q) of log distributions [..., c], at least 0 (NDD-07).
 
     The one of the first sentence is what approximates, as section 4.2 has it.
     """
@@ -43,7 +43,7 @@ def kl(q: "Tensor", q_prime: "Tensor") -> "Tensor":
 
 
 def kl_reversed(q: "Tensor", q_prime: "Tensor") -> "Tensor":
-    """KL(q ‖ q'), the NDD* of table 12."""
+    """Compute KL(q ‖ q'), the NDD* of table 12."""
     return kl(q_prime, q)
 
 
@@ -60,7 +60,7 @@ def divergences(
     divergence: Divergence,
     cache_size: int = CACHE_SIZE,
 ) -> Floats:
-    """How far the distributions at two places are apart, for m pairs of places: [m].
+    """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
     A place that is first of several pairs is asked of once, so the distributions of a sentence cost as many calls as it
     has words, however many others it is compared with.
@@ -92,7 +92,7 @@ def divergences(
 
 
 def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
-    """Distributions at places, in their order: [k, vocabulary]."""
+    """Return the distributions at places, in their order: [k, vocabulary]."""
     distributions = None
     for rows, log_probs in model.distributions(sentences, places[:, 0], places[:, 1]):
         if distributions is None:
@@ -113,7 +113,7 @@ class Neighbours(NamedTuple):
 def list_neighbours(
     first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence], weights: Weights, mu: float = MU
 ) -> Neighbours:
-    """The words that pairs of sentences have in common and what each counts.
+    """List the words that pairs of sentences share, and their weights.
 
     Where there are none, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
 
@@ -153,7 +153,7 @@ def distances(
     weights: Weights = "mean",
     mu: float = MU,
 ) -> Floats:
-    """NDD of n pairs of sentences, [n]: 0 of a sentence with itself, never below.
+    """Compute NDD of n pairs of sentences, [n]: at least 0, and 0 for equal sentences.
 
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
     both.
@@ -178,10 +178,15 @@ def distances(
 
 
 def explain(
-    model: MaskedModel, first: Sentence, second: Sentence, *, divergence: Divergence = "hellinger",
-    weights: Weights = "mean", mu: float = MU,
-) -> pl.DataFrame:  # fmt: skip
-    """What makes up the NDD of two sentences.
+    model: MaskedModel,
+    first: Sentence,
+    second: Sentence,
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+    mu: float = MU,
+) -> pl.DataFrame:
+    """Split the NDD of two sentences into its parts.
 
     Returns:
         A row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word is
@@ -209,7 +214,7 @@ def _compare_neighbours(
 
 
 def split_blocks(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Ranges of a sequence, in order, whose sizes together are at most so much, or that are of one alone."""
+    """Split a sequence into ranges whose sizes add up to at most `limit`; a larger item gets its own range."""
     ranges, start, total = [], 0, 0
     for index, size in enumerate(sizes):
         if index > start and total + size > limit:

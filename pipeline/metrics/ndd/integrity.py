@@ -1,8 +1,7 @@
-"""How whole the output of compressors is in people's eyes (NDD, appendix F, table 13; NDD-36).
+"""Human grades of the output of compressors (NDD, appendix F, table 13; NDD-36).
 
 In: grades as `label.compression.grades` has them, from 0 to 5, of syntax and semantics. Intervals are of a bootstrap
-over sentences, all grades of a sentence together: what is measured is how systems would do on other sentences, with
-raters like these.
+over sentences, all grades of a sentence together: they estimate results on other sentences with similar raters.
 """
 
 import polars as pl
@@ -19,9 +18,9 @@ AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal
 
 
 def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """Mean grades of each system, of its compressions that were graded.
+    """Compute mean grades of each system over its graded compressions.
 
-    A compression counts once, whatever the number of its grades.
+    A compression counts once, however many grades it has.
 
     Args:
         grades: item_id, system, field, grade (null where there is none).
@@ -46,7 +45,7 @@ def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> 
 
 
 def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """How far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
+    """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
     A compression that systems share counts once. The interval takes compressions for independent, which those of one
     sentence are not, and so is rather narrow.
@@ -72,21 +71,21 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = S
 
 
 def _drop_ungraded(grades: pl.DataFrame) -> pl.DataFrame:
-    """Rows with a grade; a second one for the same would count a sentence twice."""
+    """Drop rows without a grade; a duplicate would count a sentence twice and is an error."""
     if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
         item, system, field = duplicates.select("item_id", "system", "field").row(0)
-        raise BadInput(f"item {item}, system {system!r}, {field}: is there twice, expected once")
+        raise BadInput(f"item {item}, system {system!r}, {field}: found twice, expected once")
     return grades.filter(pl.col("grade").is_not_null())
 
 
 def _select_grades(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
-    """item_id, grade of one system's graded compressions, in order."""
+    """Select item_id and grade of one system's graded compressions, sorted."""
     rows = grades.filter(pl.col("system") == system, pl.col("field") == field, pl.col("grade").is_not_null())
     return rows.select("item_id", "grade").sort("item_id")
 
 
 def _sample_means(values: Floats, draws: int, seed: int) -> Floats:
-    """Means of samples of the values: [draws]."""
+    """Compute the means of samples of the values: [draws]."""
     return sum_samples(values, draw_counts(len(values), draws, seed)) / len(values)
 
 

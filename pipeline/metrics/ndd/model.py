@@ -19,12 +19,12 @@ class MaskedModel(Protocol):
 
     @property
     def signature(self) -> str:
-        """Kind, name, revision and options: what distances by it depend on."""
+        """Return kind, name, revision and options, on which distances depend."""
 
     def distributions(
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator["tuple[IndexArray, Tensor]"]:
-        """Log probabilities of the vocabulary where one word is masked, a batch at a time.
+        """Yield log probabilities of the vocabulary with one word masked, a batch at a time.
 
         Place -1 is what stands before the first word ([CLS]), place n what stands behind the last of n ([SEP]); nothing
         is masked there (NDD-09).
@@ -39,4 +39,4 @@ class MaskedModel(Protocol):
         """
 
     def surprisals(self, sentences: Sequence[Sentence]) -> list[Floats]:
-        """-log p in nats of each unit (piece, or word) of each sentence, each masked alone (section 2.1; NDD-01)."""
+        """Return -log p in nats of each unit (piece or word) of each sentence, masked alone (section 2.1; NDD-01)."""

@@ -8,11 +8,11 @@ from pipeline.metrics.ndd.model import IndexArray, Sentence
 
 
 def align(first: Sentence, second: Sentence) -> IndexArray:
-    """Places of the words of the longest common subsequence in both sentences: [k, 2], ascending.
+    """Align two sentences by their longest common subsequence: places in both, [k, 2], ascending.
 
-    A word is matched by where it stands, not by what it is, so a word that is said twice is two neighbours. Of several
-    longest ones it is that which takes what both begin and end with and then, from the left, passes over words of the
-    sentence that comes first in the order of text, as long as it can; so the words of A and B are the words of B and A.
+    Words are matched by position, so a repeated word is two neighbours. Of several longest subsequences one is fixed:
+    first the common start and end, then from the left it skips words of the sentence that sorts first, as long as
+    possible. So the result is the same for (A, B) and (B, A).
     """
     if tuple(second) < tuple(first):
         return align(second, first)[:, ::-1]
@@ -48,7 +48,7 @@ def _align_middle(first: Sentence, second: Sentence) -> list[tuple[int, int]]:
 
 
 def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
-    """How many words stand between each neighbour and the nearest word that is no neighbour, in either sentence: [k].
+    """Count the words between each neighbour and the nearest word, in either sentence, that is none: [k].
 
     Next to such a word it is 0, as the released code counts; |k - i| as printed in appendix C would be 1 more, which is
     a factor μ in every weight. Where all words are neighbours it is 0.

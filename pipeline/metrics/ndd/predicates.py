@@ -1,4 +1,4 @@
-"""Predicates are the words without which a sentence is another one (NDD, section 5.2, table 8; NDD-35).
+"""Find predicates: the words without which a sentence means something else (NDD, section 5.2, table 8; NDD-35).
 
 In: sentences as words. Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as
 the sentence thereby moves away from itself. Out: a number a word, and how well the numbers find labelled predicates.
@@ -27,9 +27,9 @@ Ensemble = Literal["value", "rank"]
 Bools = npt.NDArray[np.bool_]
 
 MASK = "[MASK]"
-"""What stands in place of a masked word unless a caller says otherwise: to a model one more word, that no sentence has.
+"""Replaces a masked word by default: for a model a word that no sentence has.
 
-`models.ndd.masked_lm` takes whatever looks like a special piece for a word, too; see `mask_word` of `score_words`.
+`models.ndd.masked_lm` treats special pieces as words, too; see `mask_word` of `score_words`.
 """
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
@@ -41,22 +41,30 @@ _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
 def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
-    """The sentence with each of its words edited in turn: as many sentences as words.
+    """Edit each word of a sentence in turn: as many sentences as words.
 
     Args:
         sentence: its words.
-        edit: delete takes the word out, the others put `word` in its place.
-        word: what is put there.
+        edit: delete removes the word, the others replace it by `word`.
+        word: the replacement.
     """
     replacement = [] if edit == "delete" else [word]
     return [[*sentence[:i], *replacement, *sentence[i + 1 :]] for i in range(len(sentence))]
 
 
 def score_words(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", divergence: Divergence = "kl",
-    weights: Weights = "mean", mu: float = MU, stop_word: str | None = None, mask_word: str = MASK,
-) -> list[Floats]:  # fmt: skip
-    """NDD between a sentence and its edit, for each of its words.
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    lang: str = "en",
+    divergence: Divergence = "kl",
+    weights: Weights = "mean",
+    mu: float = MU,
+    stop_word: str | None = None,
+    mask_word: str = MASK,
+) -> list[Floats]:
+    """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words; the edited place counts nothing, as its word is not in both. The model is
     asked n times for a sentence of n words, and n (n - 1) times for its edits.
@@ -71,7 +79,7 @@ def score_words(
             any length are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`.
         mu: of balanced and exponential.
         stop_word: instead of that of `STOP_WORDS`.
-        mask_word: what the model takes for a masked word.
+        mask_word: the model's mask word.
 
     Returns:
         Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
@@ -103,10 +111,15 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, lang: str = "en", stop_word: str | None = None,
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    lang: str = "en",
+    stop_word: str | None = None,
     mask_word: str = MASK,
-) -> list[Floats]:  # fmt: skip
-    """ΔPPL, what the paper compares with: how much less likely a sentence is with a word edited, for each word.
+) -> list[Floats]:
+    """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
     or stop word, too. Arguments and errors are as of `score_words`.
@@ -130,7 +143,7 @@ def score_perplexity(
 
 
 def ensemble(parts: Sequence[Sequence[Floats]], method: Ensemble = "value") -> list[Floats]:
-    """Several edits as one: the mean of what they say of each word; the paper has three, and does not say how.
+    """Average the scores of several edits word by word; the paper combines three and does not say how.
 
     Args:
         parts: of each edit the scores of all sentences.
@@ -161,7 +174,7 @@ class Selection(NamedTuple):
 
 
 def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONGEST) -> Selection:
-    """Sentences of at most so many words with at least one predicate (footnote 9); best asked before scoring."""
+    """Select sentences of at most `longest` words with at least one predicate (footnote 9); call it before scoring."""
     reasons = ["too_long" if len(words) > longest else None if any(words) else "no_predicate" for words in is_predicate]
     rows = pl.DataFrame(
         {"sentence": range(len(reasons)), "reason": reasons}, {"sentence": pl.Int64, "reason": pl.String}
@@ -171,7 +184,7 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONG
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
-    """Mean precision at each recall, words of one score taken together, as scikit-learn has it; NaN with none right.
+    """Compute mean precision at each recall, ties together, as scikit-learn does; NaN with none right.
 
     Scores that are all the same have the share of words that are right.
 
@@ -186,7 +199,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 
 
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
-    """Chance that a word that is right has the higher score of the two, a tie half; NaN with none or all right.
+    """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
 
     Args:
         score: [n].
@@ -203,10 +216,14 @@ def _auc(place: IndexArray, is_right: Bools, weights: Floats) -> float:
 
 
 def evaluate(
-    scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *, longest: int = LONGEST, draws: int = DRAWS,
+    scores: Sequence[Floats],
+    is_predicate: Sequence[Sequence[bool]],
+    *,
+    longest: int = LONGEST,
+    draws: int = DRAWS,
     seed: int = SEED,
-) -> pl.DataFrame:  # fmt: skip
-    """How well scores find predicates, with percentile bootstrap intervals of 95 % over sentences.
+) -> pl.DataFrame:
+    """Measure how well scores find predicates, with percentile bootstrap intervals of 95 % over sentences.
 
     - map: the mean over sentences of `average_precision`.
     - auc_pooled: `auc` over the words of all sentences together.
@@ -232,7 +249,9 @@ def evaluate(
     indices, dropped = select_sentences(is_predicate, longest)
     _check_scores(scores, is_predicate)
     if not len(indices):
-        raise BadInput(f"none of {len(scores)} sentences has a predicate and at most {longest} words; expected some")
+        raise BadInput(
+            f"none of {len(scores)} sentences has a predicate and at most {longest} words; expected at least one"
+        )
     scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
     sizes = np.array([len(score) for score, _ in scored])
     owner, is_right = np.repeat(np.arange(len(scored)), sizes), np.concatenate([right for _, right in scored])
@@ -256,7 +275,7 @@ def evaluate(
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
-    """Mean of values that stand some times each, but for those that are none."""
+    """Compute the weighted mean of the values that are not NaN."""
     is_defined = ~np.isnan(values)
     total = weights[is_defined].sum()
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
@@ -287,14 +306,14 @@ def _check_choice(name: str, value: str, values: tuple[str, ...]) -> None:
 
 
 def _split_blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Sentences whose edits have few enough words to be gone through at once."""
+    """Split sentences into blocks whose edits have at most about `_PAIRS` neighbours."""
     ends = np.cumsum([len(sentence) ** 2 for sentence in sentences]) // _PAIRS
     cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
     return (sentences[start:end] for start, end in pairwise(cuts) if end > start)
 
 
 def _build_weights(size: int, weights: Weights, mu: float) -> Floats:
-    """What each neighbour of each edited word counts: [words, words - 1]."""
+    """Compute the weight of each neighbour of each edited word: [words, words - 1]."""
     count = max(size - 1, 0)
     if weights in ("mean", "sum"):
         return np.full((size, count), 1 / max(count, 1) if weights == "mean" else 1.0)

@@ -39,8 +39,8 @@ _SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": 
 
 def evaluate(
     heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:  # fmt: skip
-    """Depth-n and Subtree-k, with percentile bootstrap intervals of 95 % over the sentences with such words or spans.
+) -> pl.DataFrame:
+    """Measure Depth-n and Subtree-k, with percentile bootstrap intervals of 95 % over sentences.
 
     - depth_1 to depth_4_or_more: the share of dropped words that stand so deep; 1 is the root. Fewer at the top are
       better.
@@ -85,7 +85,7 @@ _NOTHING = (None, None, None, 0)
 
 
 def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
-    """Those of the spans that are subtrees, among others."""
+    """List the spans that are subtrees; other subtrees may be among them."""
     if subtree == "one":
         return {(start, end) for start, end in find_subtrees(heads).tolist()}
     parents = np.asarray(heads, np.int64)
@@ -99,10 +99,10 @@ def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set
 
 
 def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
-    """Spans of a sentence from the round in which each word was dropped, 0 where it stays.
+    """List the dropped spans of a sentence from the round in which each word was dropped, 0 where it was kept.
 
     Words that stood next to each other when they were dropped in one round are one span, which holds what had been
-    dropped between them: of two spans side by side in one round, nothing tells that they were two.
+    dropped between them: two adjacent spans of one round become one.
     """
     spans = []
     for number in {*rounds} - {0}:
@@ -115,7 +115,7 @@ def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
 
 
 def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
-    """Random spans, of each sentence as many and as long as those that a system dropped.
+    """Draw random spans, for each sentence as many and as long as a system dropped.
 
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
@@ -136,7 +136,7 @@ def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -
 
 
 def _place_spans(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:
-    """Disjoint spans of such lengths: which of the words that stay and the spans, in a row, are spans."""
+    """Place disjoint spans of these lengths at random."""
     shuffled = rng.permutation(np.array(lengths, np.int64))
     free_count = size - int(shuffled.sum())
     slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))

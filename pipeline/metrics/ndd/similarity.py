@@ -1,4 +1,4 @@
-"""What measures of distance and similarity are worth: their correlation with people's or with labels, by how far
+"""Quality of measures of distance and similarity: their correlation with people's or with labels, by how far
 sentences overlap, and the distributions behind it (NDD, section 3; table 1, figures 3, 7 and 8; NDD-10 to 13, 38, 39).
 
 In: a frame with a row for each pair and a column for each measure. A measure is given with its direction, -1 for a
@@ -24,10 +24,15 @@ Measures = Mapping[str, int]
 
 
 def correlate_measures(
-    pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, group: str | None = None,
-    draws: int = DRAWS, seed: int = SEED,
-) -> pl.DataFrame:  # fmt: skip
-    """How far each measure agrees with a target: a column of table 1.
+    pairs: pl.DataFrame,
+    measures: Measures,
+    target: str = "similarity",
+    *,
+    group: str | None = None,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> pl.DataFrame:
+    """Measure how far each measure agrees with a target: a column of table 1.
 
     All measures are correlated on the same pairs, those for which each has a finite value; pairs are drawn alike.
 
@@ -67,10 +72,15 @@ def correlate_measures(
 
 
 def correlate_by_overlap(
-    pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, thresholds: Sequence[float] = THRESHOLDS,
-    draws: int = DRAWS, seed: int = SEED,
-) -> pl.DataFrame:  # fmt: skip
-    """Figure 3: `correlate_measures` on pairs that overlap by more than a threshold.
+    pairs: pl.DataFrame,
+    measures: Measures,
+    target: str = "similarity",
+    *,
+    thresholds: Sequence[float] = THRESHOLDS,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> pl.DataFrame:
+    """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3).
 
     At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
     (r = 1), so these stand apart.
@@ -97,7 +107,7 @@ def correlate_by_overlap(
 
 
 def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) -> pl.Series:
-    """The distance less a share of the cosine, a distance: NDD - 0.0025 S_C (section 3; NDD-12).
+    """Combine the distance with a share of the cosine: NDD - 0.0025 S_C (section 3; NDD-12).
 
     The paper gives "ratio = 1:0.0025" without sign or scale. Here both come as section 3 defines them: NDD the mean of
     Hellinger distances, in [0, 1], and S_C in [-1, 1]. The second term then is 0.005 wide at most and hardly moves a
@@ -107,10 +117,10 @@ def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) ->
 
 
 def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Figures 7 and 8 as numbers: quantiles of a measure over positive and over negative pairs.
+    """List the quantiles of a measure over positive and over negative pairs (figures 7 and 8).
 
     Args:
-        pairs: is_positive and the measure; pairs without a finite value are left out, as n tells.
+        pairs: is_positive and the measure; pairs without a finite value are left out of n.
         measure: a column.
 
     Returns:
@@ -129,7 +139,7 @@ def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
 
 
 def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
-    """Share of sentences whose negative edit each measure puts farther away than the positive one; chance is 1/2.
+    """Compute the share of sentences whose negative edit is farther away than the positive one; chance is 1/2.
 
     Args:
         pairs: sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).

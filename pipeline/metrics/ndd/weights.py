@@ -16,22 +16,23 @@ MU = 0.9  # fixed in the paper (NDD-17)
 
 
 def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """μ^d of each neighbour, [length - (end - start)]; the total is less where the span is at an end."""
+    """Compute μ^d of each neighbour, [length - (end - start)]; the total is less where the span is at an end."""
     return mu ** np.concatenate(_measure_sides(length, start, end))
 
 
 def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """μ^d + μ^(d + m), m the number of neighbours on the other side: the same total for every place of the span (E17).
+    """Compute μ^d + μ^(d + m), m neighbours on the other side: the same total for every place of the span (E17).
 
-    The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which is what the paper's own formula is said to give and does
-    not.
+    The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which the paper claims for its own formula; that
+    formula does not give it.
     """
     before, after = _measure_sides(length, start, end)
     return np.concatenate([mu**before + mu ** (before + len(after)), mu**after + mu ** (after + len(before))])
 
 
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """a'_k = a_k + a_(n' - k) μ^n' as appendix C prints it, k from 1 among the n' neighbours; a_0 is before the first.
+    """Compute a'_k = a_k + a_(n' - k) μ^n' as printed in appendix C, k from 1 to n' neighbours; a_0 is before the
+    first.
 
     Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others.
 
@@ -47,7 +48,7 @@ def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 
 def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """As the released code has it: μ^d + μ^(d + n' - d'), d' the distance of the neighbour as far from the other end.
+    """Compute the released code's μ^d + μ^(d + n' - d'), d' the distance of the neighbour as far from the other end.
 
     For twelve words and a span of two the totals go from 10.67 to 11.68 (E17).
     """

@@ -12,7 +12,7 @@ is an option, and the signature of every score names it:
   REC, so the union takes a length of all references (`length`).
 - CIDEr (B.5): `cider` is the printed formula, `cider_d` what most code calls CIDEr. Both need document frequencies,
   those of the references at hand unless others are given.
-- s_j: `weights.normalise` makes weights of grades; the paper does not say how.
+- s_j: `weights.normalise` converts grades to weights; the paper does not say how.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,21 +35,24 @@ METRICS: dict[str, Callable[..., Metric]] = {
 
 
 def build_metrics(
-    names: Sequence[str], references: References | None = None, *, frequencies: Frequencies | None = None,
+    names: Sequence[str],
+    references: References | None = None,
+    *,
+    frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[Metric]:  # fmt: skip
+) -> list[Metric]:
     """Metrics by name.
 
     Args:
         names: of METRICS.
-        references: whose documents the CIDErs count, as `document_frequencies` takes them.
+        references: whose documents the CIDErs count, in the form that `count_documents` accepts.
         frequencies: counted before, in place of `references`.
         options: of a metric's constructor, by the name of the metric.
 
     Raises:
         ValueError: an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the
             constructors.
-        BadInput: as of `document_frequencies`.
+        BadInput: as of `count_documents`.
     """
     metric_options = options or {}
     if unknown := [name for name in names if name not in METRICS]:

@@ -19,13 +19,18 @@ Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
 
 VALUES = {"floor": 0.1, "add_k": 1.0}
-"""What smoothing adds unless told otherwise (Chen & Cherry, 2014); sacrebleu's defaults."""
+"""What smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults."""
 
 
 def bleu(
-    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
-    counts_zero_weight_lengths: bool = True, effective_order: bool = False,
-) -> Metric:  # fmt: skip
+    order: int = 4,
+    smoothing: Smoothing = "none",
+    smooth_value: float | None = None,
+    *,
+    length: Length = "closest",
+    counts_zero_weight_lengths: bool = True,
+    effective_order: bool = False,
+) -> Metric:
     """W-BLEU of n-grams up to `order`, in [0, 1]; 0 for an empty candidate and where no word matches.
 
     Args:
@@ -44,7 +49,7 @@ def bleu(
         The metric; statistics are matches [N], totals [N], the candidate's length, the reference length.
 
     Raises:
-        ValueError: an order below 1, an unknown option, or a value for a smoothing that takes none or not above 0.
+        ValueError: an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
     """
     value = _check_options(order, smoothing, smooth_value, length)
 
@@ -61,9 +66,13 @@ def bleu(
 
 
 def delta_bleu(
-    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
+    order: int = 4,
+    smoothing: Smoothing = "none",
+    smooth_value: float | None = None,
+    *,
+    length: Length = "closest",
     effective_order: bool = False,
-) -> Metric:  # fmt: skip
+) -> Metric:
     """ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
 
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
@@ -101,7 +110,7 @@ def _check_options(order: int, smoothing: str, value: float | None, length: str)
             raise ValueError(f"{name} should be one of {', '.join(choices)}, not {choice!r}")
     if smoothing not in VALUES:
         if value is not None:
-            raise ValueError(f"smoothing {smoothing} takes no value, found {value}")
+            raise ValueError(f"smoothing {smoothing} accepts no value, found {value}")
         return 0.0
     checked_value = VALUES[smoothing] if value is None else value
     if not 0 < checked_value < np.inf:
@@ -132,13 +141,13 @@ def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
 
 
 def _sum_by_candidate(values: Floats | Ints, grams: Grams, batch: Batch) -> Floats:
-    """The sum of values of n-grams of each candidate."""
+    """Sum the values of n-grams of each candidate."""
     sums = np.bincount(grams.segment, weights=values, minlength=len(batch.ends) - 1)
     return sums.astype(np.float64)  # without any value they are integers
 
 
 def _measure_lengths(batch: Batch, length: Length, counts_zero: bool) -> tuple[Floats, Floats]:
-    """Length of each candidate and its reference length."""
+    """Return the length of each candidate and its reference length."""
     candidate_lengths, reference_lengths, start = np.diff(batch.ends), np.diff(batch.ref_ends), list_starts(batch.owner)
     is_weighted = np.logical_or.reduceat(batch.weights != 0, start)
     counts = counts_zero | (batch.weights != 0) | ~is_weighted[batch.owner]
@@ -158,7 +167,7 @@ def _measure_lengths(batch: Batch, length: Length, counts_zero: bool) -> tuple[F
 
 
 def _build_score(order: int, smoothing: Smoothing, value: float, effective_order: bool) -> Callable[[Floats], Floats]:
-    """BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
+    """Build BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
 
     def score(stats: Floats) -> Floats:
         matches, totals = stats[..., :order], stats[..., order : 2 * order]

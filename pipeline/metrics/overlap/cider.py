@@ -17,7 +17,7 @@ Idf = Callable[[Hashes], Floats]
 
 
 def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", sigma: float = 6.0) -> Metric:
-    """W-CIDEr; 0 for an empty candidate. The corpus score is the mean of the segments'.
+    """Build W-CIDEr; 0 for an empty candidate. The corpus score is the mean of the segments'.
 
     Args:
         frequencies: of `document_frequencies`, of n-grams up to `order` or longer. Of one document all scores are 0.
@@ -55,7 +55,7 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
 
 
 def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool) -> Iterator[Floats]:
-    """The cosine of each reference with its candidate, for n-grams of each order: [m]."""
+    """Yield the cosine of each reference with its candidate, for n-grams of each order: [m]."""
     references, offset = len(batch.owner), len(batch.ref_words)
     words = np.concatenate([batch.ref_words, batch.words])
     ends = np.concatenate([batch.ref_ends, offset + batch.ends[1:]])
@@ -82,8 +82,9 @@ def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool
 
 
 def _count_occurrences(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
-    """How often a text has the n-gram that starts at each token: [W], by order. Few have to be looked at after n = 1,
-    as an n-gram stands twice only where its first n - 1 words do.
+    """Yield how often a text has the n-gram that starts at each token: [W], by order.
+
+    After n = 1 few places are left: an n-gram repeats only where its first n - 1 words do.
     """
     places, prefix, room = np.arange(len(words)), list_owners(ends), count_remaining(ends)
     kinds = words.max(initial=0) + 1

@@ -27,7 +27,7 @@ _PENDING = 1 << 20  # n-grams counted apart before they are added up
 
 
 class Frequencies(NamedTuple):
-    """In how many documents n-grams stand, of those in two or more; n-grams are told apart by 64 bits."""
+    """Document counts of the n-grams in two or more documents; 64 bits identify an n-gram."""
 
     documents: int
     order: int  # of the longest n-grams
@@ -35,7 +35,7 @@ class Frequencies(NamedTuple):
     counts: Ints  # [g] at least 2
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits that stand for the documents in a signature."""
+        """Return twelve hexadecimal digits that identify the documents in a signature."""
         parts = (f"{self.documents} {self.order}".encode(), self.hashes.astype("<u8"), self.counts.astype("<i8"))
         return hashlib.sha256(b"".join(bytes(part) for part in parts)).hexdigest()[:12]
 
@@ -43,14 +43,15 @@ class Frequencies(NamedTuple):
 def count_documents(
     references: References, order: int = 4, *, size: int = segments.SIZE, buckets: int = BUCKETS
 ) -> Frequencies:
-    """Count the documents of n-grams, the short ones first: one in two documents begins with one that is, so of the
-    long ones few are looked at. What a batch counts goes to a file; meanwhile the hash buckets met twice are marked,
-    and only n-grams of those are added up. So memory grows with the n-grams in two documents and those that fall into a
-    bucket with others, not with the text; the files have 24 bytes a token and 16 an n-gram of each batch.
+    """Count the documents of each n-gram, in memory that does not grow with the text.
+
+    Short n-grams come first: an n-gram in two documents begins with one that is, so few long ones are counted. The
+    counts of a batch go to a file; meanwhile the hash buckets seen twice are marked, and only their n-grams are added
+    up. The files take 24 bytes a token and 16 an n-gram of each batch.
 
     Args:
         references: the reference set of each segment, a stream or a callable that starts one. The corpus is part of
-            the metric: the code of Vedantam et al. takes those of the candidates at hand, where an article with six
+            the metric: the code of Vedantam et al. uses those of the given candidates, where an article with six
             candidates is six documents (its set is given six times).
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it, nor on `buckets`.
@@ -86,8 +87,9 @@ def count_documents(
 
 
 def _list_candidates(token: Hashes, room: Ints, document: Ints, order: int, is_shared: Marks) -> tuple[Hashes, Ints]:
-    """The n-grams of a batch that may be in two documents, as their n - 1 first words and their last one are; and the
-    documents they are in.
+    """List the n-grams of a batch that may be in two documents, and their documents.
+
+    Their first n - 1 words and their last one are in two documents.
     """
     hashes, places = token, np.arange(len(token))
     for n in range(2, order + 1):
@@ -100,7 +102,7 @@ def _list_candidates(token: Hashes, room: Ints, document: Ints, order: int, is_s
 
 
 def _sum_batches(candidates: Iterator[tuple[Hashes, Ints]], is_seen: Marks, is_twice: Marks) -> tuple[Hashes, Ints]:
-    """Documents of n-grams, of all that are in two and some that are in one; the marks come empty."""
+    """Sum the counts of batches, of all n-grams in two documents and some in one; the marks come empty."""
     batches, buckets = 0, len(is_seen)
     with tempfile.TemporaryFile() as spill:
         for hashes, document in candidates:
@@ -138,13 +140,13 @@ def _bucket(hashes: Hashes, buckets: int) -> Ints:
 
 
 def _read_documents(references: Iterable[Sequence[Tokens]], size: int) -> Iterator[Batch]:
-    """Reference sets without candidates."""
+    """Read reference sets without candidates."""
     first, second = tee(references)
     return segments.read_batches((() for _ in first), second, size=size)
 
 
 def _count_batch(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
-    """The documents of each n-gram; they come in order, so that a stable sort leaves them in order within an n-gram."""
+    """Count the documents of each n-gram; a stable sort keeps documents in order within an n-gram."""
     order = np.argsort(hashes, kind="stable")
     hashes, document = hashes[order], document[order]
     is_first = np.ones(len(hashes), np.bool_)
@@ -155,7 +157,7 @@ def _count_batch(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
 
 
 def _merge_parts(parts: list[tuple[Hashes, Ints]]) -> tuple[Hashes, Ints]:
-    """Sums of the counts of parts."""
+    """Sum the counts of parts."""
     hashes, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
@@ -164,7 +166,7 @@ def _merge_parts(parts: list[tuple[Hashes, Ints]]) -> tuple[Hashes, Ints]:
 
 
 def _insert_part(total: tuple[Hashes, Ints], part: tuple[Hashes, Ints]) -> tuple[Hashes, Ints]:
-    """The counts of a part added to what was found; to sort all of it anew would take several times its memory."""
+    """Add the counts of a part to the total; sorting all of it again would take several times its memory."""
     (known_hashes, counts), (hashes, new_counts) = total, part
     place = np.searchsorted(known_hashes, hashes)
     is_known = place < len(known_hashes)
@@ -175,12 +177,12 @@ def _insert_part(total: tuple[Hashes, Ints], part: tuple[Hashes, Ints]) -> tuple
 
 
 def _find_runs(hashes: Hashes) -> Ints:
-    """Where each value starts among sorted ones."""
+    """Find where each value starts among sorted values."""
     return np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
 
 
 def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
-    """log(N / max(1, documents)) of n-grams. They are looked up by their first bits, which few of them share."""
+    """Build the lookup of log(N / max(1, documents)); a table of first bits narrows the search."""
     sorted_hashes, bits = frequencies.hashes, max(1, (2 * len(frequencies.hashes)).bit_length())
     shift = np.uint64(64 - bits)
     starts = np.searchsorted(sorted_hashes >> shift, np.arange((1 << bits) + 1, dtype=np.uint64))
@@ -205,7 +207,7 @@ def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
 
 
 def hash_ngrams(words: Ints, ends: Ints, types: list[str], order: int) -> Iterator[tuple[Hashes, Ints]]:
-    """64 bits for each n-gram, the same in every batch, and where it starts; by order."""
+    """Yield 64 bits for each n-gram, the same in every batch, and where it starts; by order."""
     token, places, room = hash_tokens(types)[words], np.arange(len(words)), count_remaining(ends)
     hashes = token
     yield hashes, places
@@ -220,7 +222,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: one more pla
 
 
 def hash_tokens(types: list[str]) -> Hashes:
-    """64 bits for each token: the sum over its characters of what each is where it stands."""
+    """Hash each token to 64 bits: the sum over its characters and their places."""
     ends = np.zeros(len(types) + 1, np.int64)
     np.cumsum([*map(len, types)], out=ends[1:])
     letters = np.frombuffer("".join(types).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
@@ -231,7 +233,7 @@ def hash_tokens(types: list[str]) -> Hashes:
 
 
 def _mix(values: Hashes) -> Hashes:
-    """Every bit made to depend on every other (the finaliser of SplitMix64; Steele et al., 2014)."""
+    """Mix the bits so that each depends on every other (the finaliser of SplitMix64; Steele et al., 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
     return values ^ (values >> np.uint64(31))

@@ -20,7 +20,7 @@ BITS = 64
 
 
 def measure_lengths(batch: Batch) -> Ints:
-    """Length of the LCS of each reference with its candidate: int64 [m]."""
+    """Measure the LCS of each reference with its candidate: int64 [m]."""
     lcs_lengths = np.zeros(len(batch.owner), np.int64)
     for part, pairs, _, dtype in _split_by_width(batch):
         lcs_lengths[pairs] = _read_lengths(_build_plan(part, dtype))
@@ -28,7 +28,7 @@ def measure_lengths(batch: Batch) -> Ints:
 
 
 def locate_matches(batch: Batch) -> Ints:
-    """Where in its candidate each reference token stands that is of the LCS, else -1: int64 [R], from 0.
+    """Locate each reference token of the LCS in its candidate, else -1: int64 [R], from 0.
 
     A pair may have several LCS. This is the canonical one: from the last token back it takes of the candidate, and then
     of the reference, the earliest places that still leave it as long.
@@ -40,8 +40,9 @@ def locate_matches(batch: Batch) -> Ints:
 
 
 def _split_by_width(batch: Batch) -> Iterator[tuple[Batch, npt.NDArray[np.bool_], npt.NDArray[np.bool_], type]]:
-    """The segments with short candidates, then those with long ones: a batch, its pairs and reference tokens in the
-    whole one, and what holds a row of bits.
+    """Yield the segments with short candidates, then those with long ones.
+
+    Each is a batch, its pairs and reference tokens in the whole batch, and the type of a row of bits.
     """
     sizes, ref_sizes = np.diff(batch.ends), np.diff(batch.ref_ends)
     for segments, dtype in (((sizes > 0) & (sizes <= BITS), np.uint64), (sizes > BITS, object)):
@@ -83,7 +84,7 @@ def _build_plan(batch: Batch, dtype: type) -> _Plan:
 
 
 def _run_steps(plan: _Plan) -> Iterator[tuple[Ints, Rows]]:
-    """Of each step the numbers of the reference tokens it reads, and the rows of all pairs after it."""
+    """Yield the reference tokens that each step reads, and the rows of all pairs after it."""
     rows = plan.full.copy()
     for step, count in enumerate(plan.alive):
         tokens = plan.starts[:count] + step
@@ -120,7 +121,7 @@ def _read_places(plan: _Plan) -> Ints:
 
 
 def _build_masks(batch: Batch, dtype: type) -> Rows:
-    """Where in its candidate the word of each reference token stands, as bits: [R]."""
+    """Mark where the word of each reference token stands in its candidate, as bits: [R]."""
     segment = list_owners(batch.ends)
     bits = np.array(1, dtype) << (np.arange(len(batch.words)) - batch.ends[segment]).astype(dtype)
     span = 1 + max(batch.words.max(initial=0), batch.ref_words.max(initial=0))
@@ -134,12 +135,12 @@ def _build_masks(batch: Batch, dtype: type) -> Rows:
 
 
 def _fill_bits(count: Rows) -> Rows:
-    """So many low bits; 64 too, as a machine word wraps around to 0 and then to all bits."""
+    """Set the lowest `count` bits; 64 works too, as a machine word wraps around to 0 and then to all bits."""
     return (np.ones_like(count) << count) - 1
 
 
 def _smear(row: Rows, width: int) -> Rows:
-    """The highest bit and all below it."""
+    """Set the highest bit and all below it."""
     shift = 1
     while shift < width:
         row = row | (row >> shift)

@@ -63,10 +63,15 @@ English function words in `other` text, as it loads that list before it looks at
 
 
 def meteor(
-    preset: str = "1.0", alpha: float | None = None, beta: float | None = None, gamma: float | None = None,
-    penalty: Penalty = "inside", alignment: Alignment = "greedy", corpus: Corpus = "mean",
-) -> Metric:  # fmt: skip
-    """W-METEOR in [0, 1]; 0 without a match, hence for an empty candidate or reference.
+    preset: str = "1.0",
+    alpha: float | None = None,
+    beta: float | None = None,
+    gamma: float | None = None,
+    penalty: Penalty = "inside",
+    alignment: Alignment = "greedy",
+    corpus: Corpus = "mean",
+) -> Metric:
+    """Build W-METEOR in [0, 1]; 0 without a match, hence for an empty candidate or reference.
 
     Args:
         preset: parameters of a published METEOR, one of PRESETS.
@@ -80,7 +85,7 @@ def meteor(
             exact while no more than STATES partial alignments are open at once, a beam beyond.
         corpus: `mean` of the segments. `aggregate`: from the sums of matches, lengths and chunks of each segment's
             best reference (ties: more matches, then a shorter reference, then fewer chunks), times the mean weight of
-            its matches, (sum of s m) / (sum of m); METEOR's own with all weights 1, the segment's score of one alone.
+            its matches, (sum of s m) / (sum of m); METEOR's own with all weights 1, and for one segment its score.
 
     Raises:
         ValueError: an unknown preset or option, or a parameter out of range.
@@ -103,7 +108,7 @@ def meteor(
         if alignment == "fewest_chunks":
             pairs = _minimise_chunks(batch, pairs, parameters, penalty)
         scores = _score_pairs(batch, pairs, parameters, penalty)
-        # the first of each segment is its best, whatever the order of the references
+        # the first of each segment is its best, independent of the order of the references
         order = np.lexsort((-batch.weights, pairs.chunks, pairs.reference_sizes, -pairs.matches, -scores, batch.owner))
         best = order[list_starts(batch.owner)]
         if corpus == "mean":
@@ -121,7 +126,7 @@ def meteor(
 
 
 def align_greedily(batch: Batch) -> Ints:
-    """Where in its candidate the word stands that each reference token is matched with, else -1: int64 [R], from 0.
+    """Match each reference token with a place in its candidate, else -1: int64 [R], from 0.
 
     The last occurrence of a word in the candidate goes with its last in the reference, the one before with the one
     before (`nltk.translate.meteor_score`).
@@ -146,7 +151,7 @@ def align_greedily(batch: Batch) -> Ints:
 
 
 def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
-    """The fewest chunks of an alignment with as many matches as there can be; 0 without a match.
+    """Count the fewest chunks of an alignment with as many matches as possible; 0 without a match.
 
     Reads the candidate from left to right and keeps, for each set of reference tokens in use, the fewest chunks so far
     and where one of them may go on; one chunk more that may go on is no better. Of more than `states` sets those with
@@ -193,7 +198,7 @@ def _choose_parameters(preset: str, **overrides: float | None) -> Parameters:
 
 
 def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
-    """Counts of an alignment: a chunk goes on where the next reference token is matched with the next candidate one."""
+    """Count matches and chunks of an alignment; a chunk goes on where the next tokens of both match."""
     pair, is_match = list_owners(batch.ref_ends), places >= 0
     is_joined = is_match[:-1] & (places[1:] == places[:-1] + 1) & (pair[1:] == pair[:-1])
     matches, joints = (
@@ -207,7 +212,7 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
 
 
 def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
-    """The same, with the fewest chunks of those references that may be their candidate's best.
+    """Minimise the chunks of those references that may be their candidate's best.
 
     Two words are in one chunk where they are neighbours in both texts, so there are at least as many chunks as matches
     less common bigrams. Where that is what greedy has, or not enough to be the best, nothing is searched.
@@ -229,13 +234,13 @@ def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, pe
 
 
 def _count_common_bigrams(batch: Batch) -> Floats:
-    """How many bigrams each reference has in common with its candidate, each as often as in both: [m]."""
+    """Count the bigrams that each reference shares with its candidate, each as often as in both: [m]."""
     span = 1 + max(batch.words.max(initial=0), batch.ref_words.max(initial=0))
     texts, ends = [], []
     for words, text_ends in ((batch.words, batch.ends), (batch.ref_words, batch.ref_ends)):
         texts.append((words * span + np.append(words[1:], 0))[count_remaining(text_ends) > 1])
         ends.append(np.append(0, np.cumsum(np.maximum(np.diff(text_ends) - 1, 0))))
-    # numbered anew, for products of them to stay small
+    # renumbered, so that their products stay small
     numbers = np.unique(np.concatenate(texts), return_inverse=True)[1]
     candidate_bigrams, reference_bigrams = np.split(numbers, [len(texts[0])])
     bigrams = replace(batch, words=candidate_bigrams, ends=ends[0], ref_words=reference_bigrams, ref_ends=ends[1])
@@ -243,7 +248,7 @@ def _count_common_bigrams(batch: Batch) -> Floats:
 
 
 def _pair_texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
-    """The candidate and the reference of a pair."""
+    """Return the candidate and the reference of a pair."""
     owner = batch.owner[pair]
     return (
         batch.words[batch.ends[owner] : batch.ends[owner + 1]].tolist(),
@@ -252,7 +257,7 @@ def _pair_texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
 
 
 def _score_pairs(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> Floats:
-    """What each reference gives its candidate, [m]; by `argmax` 0 where s_j F_j is not its segment's largest."""
+    """Score each pair, [m]; with `argmax` 0 where s_j F_j is not its segment's largest."""
     harmonic, penalty_factor = _compute_factors(pairs, parameters)
     weighted = batch.weights * harmonic
     if penalty == "argmax":
@@ -261,20 +266,20 @@ def _score_pairs(batch: Batch, pairs: PairCounts, parameters: Parameters, penalt
 
 
 def _compute_factors(pairs: PairCounts, parameters: Parameters) -> tuple[Floats, Floats]:
-    """F and 1 - penalty, of pairs or of their sums."""
+    """Compute F and 1 - penalty, of pairs or of their sums."""
     precision, recall = divide(pairs.matches, pairs.candidate_sizes), divide(pairs.matches, pairs.reference_sizes)
     harmonic = divide(precision * recall, parameters.alpha * precision + (1 - parameters.alpha) * recall)
     return harmonic, 1 - parameters.gamma * divide(pairs.chunks, pairs.matches) ** parameters.beta
 
 
 def _build_keys(batch: Batch, segment: Ints, words: Ints) -> Ints:
-    """One number for a segment and a word."""
+    """Combine segment and word into one number."""
     span = 1 + int(max(batch.words.max(initial=0), batch.ref_words.max(initial=0)))
     return segment * span + words
 
 
 def _rank_words(group: Ints, words: Ints) -> Ints:
-    """How many times each token's word follows it in its list."""
+    """Count how often each token's word follows it in its list."""
     keys = group * (1 + words.max(initial=0)) + words
     order = np.argsort(keys, kind="stable")
     run_ends = np.flatnonzero(np.diff(keys[order], append=-1)) + 1

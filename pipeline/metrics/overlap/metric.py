@@ -28,7 +28,7 @@ class Metric(NamedTuple):
 
 
 def mean(stats: Floats) -> Floats:
-    """The score of metrics whose corpus score is the mean of the segments': statistics are (score, 1), [..., 2]."""
+    """Compute scores from statistics (score, 1), [..., 2], where the corpus score is the segments' mean."""
     return divide(stats[..., 0], stats[..., 1])
 
 
@@ -39,18 +39,18 @@ def divide(part: npt.NDArray[np.number], divisor: npt.NDArray[np.number]) -> Flo
 
 
 def add_count(scores: Floats) -> Floats:
-    """The statistics `mean` reads: each score beside a 1, [n, 2]."""
+    """Build the statistics that `mean` reads: each score with a 1, [n, 2]."""
     return np.stack([scores, np.ones_like(scores)], axis=1)
 
 
 def signature(**options: Option) -> str:
-    """Every option as `name:value` in the order of their names, then our version, with | between."""
+    """Join every option as `name:value`, sorted by name, and our version, with | between."""
     parts = [f"{option}:{_format_value(options[option])}" for option in sorted(options)]
     return "|".join([*parts, f"undertone:{__version__}"])
 
 
 def _format_value(value: Option) -> str:
-    """An option's value: yes and no, numbers without needless digits."""
+    """Format an option: yes and no, numbers without needless digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

@@ -23,14 +23,14 @@ class Grams(NamedTuple):
 
 
 def find_matches(batch: Batch, order: int) -> list[Grams]:
-    """n-grams for n of 1 to `order`; a batch keeps those of its own, as BLEU-1 to 4 and CIDEr ask for the same."""
+    """Find shared n-grams for n of 1 to `order`; a batch caches its own for the next metric."""
     if len(batch.grams) < order:
         batch.grams[:] = islice(_iterate_orders(batch), max(order, USUAL))
     return batch.grams[:order]
 
 
 def _iterate_orders(batch: Batch) -> Iterator[Grams]:
-    """n-grams for n of 1, 2, …; one of a reference is looked at only where its n - 1 first words matched."""
+    """Yield shared n-grams for n of 1, 2, …; those of a reference only where the first n - 1 words matched."""
     candidate_places, reference_places = np.arange(len(batch.words)), np.arange(len(batch.ref_words))
     room, reference_room = count_remaining(batch.ends), count_remaining(batch.ref_ends)
     segment, reference = list_owners(batch.ends), list_owners(batch.ref_ends)

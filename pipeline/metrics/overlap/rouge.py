@@ -18,7 +18,7 @@ Length = Literal["mean", "shortest", "longest"]
 
 
 def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean") -> Metric:
-    """W-ROUGE-L; of a corpus the mean of its segments.
+    """Build W-ROUGE-L; the corpus score is the mean of the segments'.
 
     Args:
         reading: `coco`: P = max_j s_j LCS_j / |c| and R = max_j s_j LCS_j / |r_j|, maybe of two references, as in
@@ -56,7 +56,7 @@ def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean
 
 
 def _measure_union(batch: Batch, length: Length) -> tuple[Floats, Floats]:
-    """Precision and recall of the union of the weighted LCS, [n] each."""
+    """Compute precision and recall of the union of the weighted LCS, [n] each."""
     places, pair = lcs.locate_matches(batch), list_owners(batch.ref_ends)
     is_covering = places >= 0
     pair = pair[is_covering]

@@ -34,13 +34,21 @@ SEED = 42
 
 
 def measure(
-    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
-    size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95, groups: Names | None = None,
-) -> pl.DataFrame:  # fmt: skip
-    """The corpus score of each metric with its percentile bootstrap interval.
+    metrics: Sequence[Metric],
+    candidates: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
+    size: int = SIZE,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    confidence: float = 0.95,
+    groups: Names | None = None,
+) -> pl.DataFrame:
+    """Compute the corpus score of each metric with its percentile bootstrap interval.
 
     Args:
-        metrics: with names of their own, such as `of(["bleu_1", "meteor"])`.
+        metrics: with distinct names, such as `build_metrics(["bleu_1", "meteor"])`.
         candidates: tokens of each candidate.
         references: of each candidate at least one, as tokens.
         weights: of each reference one, in [0, 1] (ΔBLEU alone: [-1, 1]); all 1 by default.
@@ -72,10 +80,14 @@ def measure(
 
 
 def score_segments(
-    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
+    metrics: Sequence[Metric],
+    candidates: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
     size: int = SIZE,
-) -> pl.DataFrame:  # fmt: skip
-    """The score of each candidate: a row a candidate in their order, a column a metric; arguments as of `measure`.
+) -> pl.DataFrame:
+    """Score each candidate: a row a candidate in their order, a column a metric; arguments as of `measure`.
 
     Raises:
         BadInput: as of `measure`.
@@ -90,11 +102,19 @@ def score_segments(
 
 
 def compare(
-    metrics: Sequence[Metric], first: Candidates, second: Candidates, references: References,
-    weights: Weights | None = None, *, size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95,
+    metrics: Sequence[Metric],
+    first: Candidates,
+    second: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
+    size: int = SIZE,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    confidence: float = 0.95,
     groups: Names | None = None,
-) -> pl.DataFrame:  # fmt: skip
-    """How much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
+) -> pl.DataFrame:
+    """Measure how much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
     p is that of `resample.p_value`.
 
@@ -145,15 +165,15 @@ def compare(
 
 
 def _find_lowest_weight(metrics: Sequence[Metric]) -> float:
-    """The lowest weight that all metrics are defined for."""
+    """Find the lowest weight for which all metrics are defined."""
     names = [metric.name for metric in metrics]
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"expected metrics with names of their own (metric._replace(name=...)), got {names}")
+        raise ValueError(f"expected at least one metric, with distinct names (metric._replace(name=...)), got {names}")
     return max(metric.lowest for metric in metrics)
 
 
 def _collect_stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list[Floats]:
-    """Statistics by system, then by metric, each [segments, k]; systems are read in step."""
+    """Collect statistics by system, then by metric, each [segments, k]; systems are read in step."""
     parts = [
         [metric.stats(batch) for batch in batch_group for metric in metrics]
         for batch_group in zip(*systems, strict=True)
@@ -164,7 +184,7 @@ def _collect_stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list
 
 
 def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
-    """Sums of statistics over the same samples, each [draws, k]."""
+    """Sum statistics over the same samples, each [draws, k]."""
     widths = [metric_stats.shape[1] for metric_stats in stats]
     all_stats = np.concatenate(stats, axis=1)
     if groups is not None:

@@ -45,10 +45,15 @@ class _Row(NamedTuple):
 
 
 def read_batches(
-    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]],
-    weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0, high: float = 1.0,
-) -> Iterator[Batch]:  # fmt: skip
-    """Read segments in batches; never more than one is held.
+    candidates: Iterable[Tokens],
+    references: Iterable[Sequence[Tokens]],
+    weights: Iterable[Sequence[float]] | None = None,
+    *,
+    size: int = SIZE,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Iterator[Batch]:
+    """Read segments in batches; at most one is held.
 
     A candidate without tokens is read and scores 0 with every metric. A reference without tokens is read too: it
     matches nothing, but it is one of the K of CIDEr, and its length of 0 is one that BLEU may find closest.
@@ -79,25 +84,28 @@ def read_batches(
 
 
 def list_owners(ends: Ints) -> Ints:
-    """The text of each token: [n + 1] -> [W]."""
+    """List the text number of each token: [n + 1] -> [W]."""
     return np.repeat(np.arange(len(ends) - 1), np.diff(ends))
 
 
 def count_remaining(ends: Ints) -> Ints:
-    """How many tokens of its text stand from each token on, at least 1: [n + 1] -> [W]. An n-gram starts at >= n."""
+    """Count the tokens of its text from each token on, at least 1: [n + 1] -> [W]. An n-gram needs n."""
     return np.repeat(ends[1:], np.diff(ends)) - np.arange(ends[-1])
 
 
 def list_starts(owner: Ints) -> Ints:
-    """Where the references of each candidate start: [m] -> [n], for `reduceat`."""
+    """List where the references of each candidate start: [m] -> [n], for `reduceat`."""
     return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def _read_rows(
-    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]], weights: Iterable[Sequence[float]] | None,
-    low: float, high: float,
-) -> Iterator[_Row]:  # fmt: skip
-    """Checked rows."""
+    candidates: Iterable[Tokens],
+    references: Iterable[Sequence[Tokens]],
+    weights: Iterable[Sequence[float]] | None,
+    low: float,
+    high: float,
+) -> Iterator[_Row]:
+    """Yield checked rows."""
     streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
     streams |= {} if weights is None else {"weights": weights}
     end = object()  # not None, which a stream may hold by mistake
@@ -125,13 +133,13 @@ def _read_rows(
 
 
 def _check_tokens(number: int, field: str, tokens: object) -> None:
-    """Text as it is would be read as a list of characters."""
+    """Reject plain text, which would be read as a list of characters."""
     if isinstance(tokens, str) or not isinstance(tokens, Sequence):
         raise BadInput(f"row {number}, {field}: expected a list of tokens, found {_format_value(tokens)}")
 
 
 def _check_weights(number: int, weights: object, expected: int, low: float, high: float) -> list[float]:
-    """The weights of a row as floats."""
+    """Return the weights of a row as floats."""
     values = weights.tolist() if isinstance(weights, np.ndarray) else weights
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != expected:
         raise BadInput(
@@ -149,7 +157,7 @@ def _check_weights(number: int, weights: object, expected: int, low: float, high
 
 
 def _build_batch(rows: list[_Row]) -> Batch:
-    """The rows as numbers."""
+    """Convert rows to numbers."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     references = [*chain.from_iterable(row.references for row in rows)]
     try:
@@ -165,14 +173,14 @@ def _build_batch(rows: list[_Row]) -> Batch:
 
 
 def _number_tokens(texts: list[Tokens], numbers: defaultdict[str, int]) -> tuple[Ints, Ints]:
-    """The number of each token of all texts, new ones as they come, and where each text ends."""
+    """Number the tokens of all texts as they come, and return where each text ends."""
     ends = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([*map(len, texts)], out=ends[1:])
     return np.fromiter(map(numbers.__getitem__, chain.from_iterable(texts)), np.int64, count=ends[-1]), ends
 
 
 def _find_non_text(rows: list[_Row]) -> BadInput:
-    """The first token that is no text."""
+    """Find the first token that is no text."""
     for row in rows:
         fields: dict[str, Iterable[object]] = {
             "candidate": row.candidate, "references": chain.from_iterable(row.references)
@@ -187,6 +195,6 @@ def _find_non_text(rows: list[_Row]) -> BadInput:
 
 
 def _format_value(value: object) -> str:
-    """The start of a value as it goes into a message."""
+    """Shorten a value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,7 +1,7 @@
 """Weights of references from the grades 1 to 5 that people gave them (AAC-18; errata E11).
 
 The paper assumes "properly normalized" s_j in [0, 1] and does not say how. Its table 7 has weighted scores at 0.95
-(METEOR), 0.85 (BLEU-1) and 0.69 to 0.75 (ROUGE-L) of the unweighted ones, which no single preset brings about, so
+(METEOR), 0.85 (BLEU-1) and 0.69 to 0.75 (ROUGE-L) of the unweighted ones, which no single preset gives, so
 results should be given for each.
 """
 
@@ -29,10 +29,11 @@ PRESETS: dict[str, Callable[[Floats, Ints], Floats]] = {
 
 
 def normalise(
-    grades: Sequence[float] | npt.NDArray[np.floating] | pl.Series, preset: str = DEFAULT,
+    grades: Sequence[float] | npt.NDArray[np.floating] | pl.Series,
+    preset: str = DEFAULT,
     articles: Sequence[object] | npt.NDArray[np.generic] | pl.Series | None = None,
-) -> Floats:  # fmt: skip
-    """Weights in [0, 1] of references.
+) -> Floats:
+    """Convert grades to reference weights in [0, 1].
 
     Args:
         grades: of each reference, from 1 to 5; means of raters need not be whole. [m]
@@ -57,7 +58,7 @@ def normalise(
 
 
 def _find_highest(grades: Floats, article: Ints) -> Floats:
-    """The highest grade of each one's article."""
+    """Find the highest grade of each grade's article."""
     maxima = np.zeros(article.max(initial=0) + 1)
     np.maximum.at(maxima, article, grades)
     return maxima[article]

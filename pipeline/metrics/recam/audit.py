@@ -1,11 +1,11 @@
-"""What a cloze set gives away to who does not read: by options, by questions, by how often words are right (REC-32).
+"""What a cloze set reveals without reading: by options, by questions, by how often words are right (REC-32).
 
-A reader is worth what it has above these. On the official files nobody has published them: of the trial file
+A reader's worth is what it scores above these. They are unpublished for the official files: of the trial file
 Intersection 60 of 100 items are answered by taking the option that is most often right elsewhere (errata E15), and of
 the dev files, by taking the one that is right most often of the times it is offered, 30 and 32, where chance is 20.
 
-Telling an item from all others is treacherous: in a set where each word is right once and wrong four times, whoever
-counts the others finds the right one to be the one that is right *least*. So each score is asked both ways, for its
+Counting over all other items misleads: in a set where each word is right once and wrong four times, the right one is
+the one that is right *least* in the others. So each score is asked both ways, for its
 largest option and for its smallest.
 """
 
@@ -26,8 +26,8 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
 
 _WORD = re.compile(r"\w+")
-_TOKEN = re.compile(r"\w+|[^\w\s]")  # what stands beside a placeholder may be a comma
-_PRIOR = 1.0  # items that an option nobody has seen elsewhere is taken to have been in, a fifth of them right
+_TOKEN = re.compile(r"\w+|[^\w\s]")  # a placeholder's neighbour may be a comma
+_PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of them right
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
 OPPOSITE = {
@@ -40,7 +40,7 @@ OPPOSITE = {
 
 
 def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataFrame:
-    """Accuracy of answering without reading, each item told from others.
+    """Measure the accuracy of answering without reading.
 
     Counted in all other items, leaving out the item alone:
 
@@ -60,15 +60,15 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
 
     - `option_only`: the options alone: their letters, length, how often they are right and wrong in other items, and
       what they share with the other four.
-    - `question_only`: these, and each option with the words of the question, those beside the placeholder above all,
-      and how often it stands beside them in questions on other articles.
+    - `question_only`: these, and each option with the words of the question, above all its neighbours at the
+      placeholder, and how often it is next to them in questions on other articles.
     - their reverse: the option that the model believes in least.
 
     Where several options are as good, the share of them that is right counts, so that nothing is drawn.
 
     Args:
         items: article, question, options (k of them), label, as of `examples.recam.items`; the order is of no account.
-        folds: of what is learnt; with fewer articles than two there is nothing to learn from, and all are as good.
+        folds: of what is learnt; with fewer than two articles nothing is learnt, and all options tie.
         seed: of the folds.
 
     Returns:
@@ -120,7 +120,7 @@ _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
 
 
 def _sort_items(items: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Items and their options in an order of their own, since what is learnt depends on it a little, and the labels."""
+    """Sort items and their options, since fits depend a little on the order; return them with their labels."""
     with_gold = items.select("article", "question", "options", gold=pl.col("options").list.get(pl.col("label")))
     trimmed = with_gold.with_columns(
         pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(), pl.col("gold").str.strip_chars()
@@ -134,7 +134,7 @@ def _sort_items(items: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64
 
 
 def _count_elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """How often each option is right, and offered, in other items: [n, k] each."""
+    """Count how often each option is right, and offered, in other items: [n, k] each."""
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)
     right = np.bincount(ids[is_right], minlength=len(words))[ids] - is_right
@@ -143,7 +143,7 @@ def _count_elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[F
 
 
 def _find_in_texts(options: Words, texts: Sequence[Sequence[str]]) -> Floats:
-    """1 where a text of the item, of one of the lists of texts, holds the option as a word, else 0: [n, k]."""
+    """Return 1 where a text of the item holds the option as a word, else 0: [n, k]."""
     words = [{word for text in row for word in _WORD.findall(text.lower())} for row in zip(*texts, strict=True)]
     return np.array(
         [[option in text_words for option in row] for row, text_words in zip(options, words, strict=True)], np.float64
@@ -151,7 +151,7 @@ def _find_in_texts(options: Words, texts: Sequence[Sequence[str]]) -> Floats:
 
 
 def _find_in_other_questions(options: Words, articles: pl.Series, questions: Sequence[str]) -> Floats:
-    """1 where the question of another item on the same article holds the option, else 0: [n, k]."""
+    """Return 1 where the question of another item on the same article holds the option, else 0: [n, k]."""
     rows = defaultdict(list)
     for row, article in enumerate(articles):
         rows[article].append(row)
@@ -160,13 +160,13 @@ def _find_in_other_questions(options: Words, articles: pl.Series, questions: Seq
 
 
 def _list_letter_groups(option: str) -> set[str]:
-    """Pairs and threes of letters, the word's ends among them."""
+    """List pairs and threes of letters; the word's ends count as letters."""
     text = f"<{option}>"
     return {text[i : i + n] for n in (2, 3) for i in range(len(text) - n + 1)}
 
 
 def _share_letters(options: Words) -> Floats:
-    """The mean share of letter groups that an option has in common with each of the others: [n, k]."""
+    """Compute the mean share of letter groups that an option shares with each other option: [n, k]."""
     letters_by_option = {option: _list_letter_groups(option) for option in np.unique(options)}
     shares = np.zeros(options.shape)
     for row, row_options in zip(shares, options, strict=True):
@@ -181,14 +181,14 @@ def _share_letters(options: Words) -> Floats:
 
 
 def _draw_folds(articles: pl.Series, count: int, seed: int) -> npt.NDArray[np.int64]:
-    """The fold of each item, those of one article in the same; fewer folds than asked for if articles are few."""
+    """Draw the fold of each item, the same for items of one article; few articles give fewer folds."""
     distinct = articles.unique().sort()
     fold_numbers = np.random.default_rng(seed).permutation(len(distinct)) % count
     return articles.replace_strict(distinct, pl.Series(fold_numbers, dtype=pl.Int64)).to_numpy()
 
 
 def _bin_count(count: float) -> int:
-    """0, 1, 2, 3 and then by doubling: counts of words grow so."""
+    """Bin a count: 0, 1, 2, 3 and then by doubling, as word counts grow."""
     return int(count) if count < 4 else 2 + int(np.log2(count))
 
 
@@ -197,7 +197,7 @@ def _find_suffix(word: str) -> str:
 
 
 def _describe_options(raw: Words) -> Iterator[list[str]]:
-    """What is to be seen of each option without the question and without labels, a list an option, row by row."""
+    """Yield the features of each option without the question and without labels, a list an option, row by row."""
     for row in raw:
         lowered = [option.lower() for option in row]
         suffixes = [_find_suffix(option) for option in lowered]
@@ -221,12 +221,11 @@ def _describe_options(raw: Words) -> Iterator[list[str]]:
 def _build_count_features(
     options: Words, is_right: npt.NDArray[np.bool_], item_folds: npt.NDArray[np.int64]
 ) -> Callable[[int], list[list[str]]]:
-    """How often options are right and wrong, for a model that is to answer one fold: a list an option, row by row.
+    """Build the features that count how often options are right and wrong, for the model of one fold.
 
-    For each item it is told from neither its own fold nor the one to be answered, and for items of this from all but
-    one: so much is known of either. Were items that the model learns from told from all others, they would tell the
-    labels of those it is to answer: a word that is right n times is right n times elsewhere where it is wrong, and
-    n - 1 times where it is right.
+    Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
+    fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold: a
+    word that is right n times is right n times elsewhere where it is wrong, and n - 1 times where it is right.
     """
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)
@@ -258,7 +257,7 @@ def _build_count_features(
 
 
 def _describe_questions(options: Words, articles: pl.Series, questions: pl.Series) -> Iterator[list[str]]:
-    """What is to be seen of each option with its question, a list an option, row by row."""
+    """Yield the features of each option with its question, a list an option, row by row."""
     question_parts = [
         [_TOKEN.findall(part.lower()) for part in question.split(PLACEHOLDER, 1)] for question in questions
     ]
@@ -293,7 +292,7 @@ _Pairs = Counter[tuple[str, str]]
 def _count_pairs(
     question_parts: list[list[list[str]]], articles: pl.Series, option_words: set[str]
 ) -> tuple[_Pairs, Counter[object]]:
-    """How often two words stand side by side in questions, one of them an option: in all, and in those of an article.
+    """Count adjacent words of questions, one of them an option: in all, and in those of an article.
 
     A question that several items have in parts counts once for each.
     """
@@ -309,10 +308,12 @@ def _count_pairs(
 
 
 def _cross_validate(
-    rows: list[list[str]], counts: Callable[[int], list[list[str]]], is_right: npt.NDArray[np.bool_],
+    rows: list[list[str]],
+    counts: Callable[[int], list[list[str]]],
+    is_right: npt.NDArray[np.bool_],
     item_folds: npt.NDArray[np.int64],
-) -> Floats:  # fmt: skip
-    """What a linear model says of each option that was fitted to the items of other folds: [n, k]."""
+) -> Floats:
+    """Score each option by a linear model that was fitted to the items of other folds: [n, k]."""
     from scipy.sparse import hstack
     from sklearn.feature_extraction import FeatureHasher
     from sklearn.linear_model import LogisticRegression
@@ -333,7 +334,7 @@ def _cross_validate(
 
 
 def _summarize_accuracy(scores: Floats, is_right: npt.NDArray[np.bool_], chance: float) -> tuple[float | None, ...]:
-    """Accuracy and the numbers behind it: the mean share of right options among the best ones of each item."""
+    """Compute accuracy and its numbers: the mean share of right options among the best of each item."""
     scores = scores.round(9)  # sums of the same numbers in another order are no better
     best = scores == scores.max(axis=1, keepdims=True)
     share = (best & is_right).sum(axis=1) / best.sum(axis=1)

@@ -1,8 +1,8 @@
 """How often readers of cloze items choose the right option: accuracy with intervals, by kind of item, two readers on
 the same items, and readers on the other kind of abstractness (ReCAM, sections 4 and 4.3, tables 6 and 7).
 
-In: for each item whether the reader is right, a boolean [n]. Items of one article are not independent, so whoever knows
-their articles gives them as `groups`. All numbers are in [0, 1]; the paper prints percent.
+In: for each item whether the reader is right, a boolean [n]. Items of one article are not independent, so give
+their articles as `groups` where they are known. All numbers are in [0, 1]; the paper prints percent.
 """
 
 from collections.abc import Sequence
@@ -32,18 +32,18 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How much more often one reader is right than another, and how likely so much is if they were equally good."""
+    """Difference in accuracy of two readers, and its p if they were equally good."""
 
     difference: float
     low: float
     high: float
     p: float  # of the bootstrap
-    mcnemar: float  # p of the exact test, which takes all items for independent
+    mcnemar: float  # p of the exact test, which assumes independent items
     n: int
 
 
 def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Interval:
-    """Share of right answers with its percentile bootstrap interval of 95 %.
+    """Compute the share of right answers with its percentile bootstrap interval of 95 %.
 
     Args:
         is_right: of each item, [n].
@@ -62,14 +62,15 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAW
 
 
 def measure_groups(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.DataFrame:
-    """Accuracy by part of speech of the gold word, length of the passage (`bin_lengths`), place of the right option, …
+    """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), place of the right
+    option, …
 
     The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
     one article count as one answer for it, which makes it wide rather than narrow.
 
     Args:
         is_right: of each item, [n].
-        values: what the items are told apart by, [n]; null is a part of its own.
+        values: the group of each item, [n]; null is a group, too.
         groups: the article of each item, [n]; by default every item is independent.
 
     Returns:
@@ -93,7 +94,7 @@ def measure_groups(is_right: Rights, values: pl.Series, groups: Names | None = N
 
 
 def bin_lengths(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -> pl.Series:
-    """The bin of each length, as an Enum in order, such as `0–120`, `121–250`, `251+`.
+    """Assign each length to a bin, an Enum in order, such as `0–120`, `121–250`, `251+`.
 
     Args:
         lengths: whole numbers from 0, such as words of the passage.
@@ -121,9 +122,9 @@ def bin_lengths(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -
 def compare(
     first: Rights, second: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
 ) -> Comparison:
-    """How much more often `first` is right than `second`, by a paired bootstrap over the same items.
+    """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
-    p is that of `resample.p_value`. McNemar's test stands beside for single items.
+    p is that of `resample.p_value`. McNemar's test is for single items.
 
     Args:
         first: whether the first reader is right, [n].
@@ -146,11 +147,11 @@ def compare(
 
 
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
-    """How much readers lose on a test set when they were trained on the other subtask (section 4.3; REC-30).
+    """Measure how much readers lose on the subtask that they were not trained on (section 4.3; REC-30).
 
     Args:
         cells: trained_on, tested_on, accuracy and the keys, a row a cell.
-        keys: columns that tell readers apart, such as the team.
+        keys: columns that identify readers, such as the team.
 
     Returns:
         The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
@@ -169,7 +170,7 @@ def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFr
 
 
 def _check_answers(is_right: Rights) -> npt.NDArray[np.int64]:
-    """1 where the reader is right, else 0."""
+    """Return 1 where the reader is right, else 0."""
     answers = pl.Series("is_right", is_right, dtype=pl.Boolean)
     if not len(answers) or answers.null_count():
         raise ValueError(f"expected at least one item, and an answer of each, found {answers.null_count()} null")

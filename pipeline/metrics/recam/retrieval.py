@@ -24,7 +24,7 @@ class Retrieval(NamedTuple):
 
 
 def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
-    """Place of the right word in each list, from 1; 0 where it is not there: int64 [n].
+    """Find the position of the right word in each list, from 1; 0 where it is absent: int64 [n].
 
     Raises:
         ValueError: not as many lists as words.
@@ -39,7 +39,7 @@ def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ran
 
 
 def mrr(ranks: Ranks) -> float:
-    """Mean reciprocal rank (Craswell, 2009); a word that is not in its list counts 0, so short lists lower it.
+    """Compute mean reciprocal rank (Craswell, 2009); an absent word counts 0, so short lists lower it.
 
     Args:
         ranks: of `find_ranks`, [n].
@@ -49,7 +49,7 @@ def mrr(ranks: Ranks) -> float:
 
 
 def recall(ranks: Ranks, k: int) -> float:
-    """Share of words that are among the first k of their lists.
+    """Compute the share of words that are among the first k of their lists.
 
     Args:
         ranks: of `find_ranks`, [n].
@@ -67,7 +67,7 @@ def _check_ranks(ranks: Ranks) -> None:
 
 
 def report(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Retrieval:
-    """All numbers of some lists and their right words."""
+    """Compute all numbers of ranked lists and their right words."""
     word_ranks = find_ranks(candidates, right)
     return Retrieval(
         mrr(word_ranks), recall(word_ranks, 1), recall(word_ranks, 5), recall(word_ranks, 10), len(word_ranks)

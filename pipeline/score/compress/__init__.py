@@ -1,1 +1,1 @@
-"""Text compression by what is lost when words are dropped (NDD, section 4)."""
+"""Text compression by the loss from dropped words (NDD, section 4)."""

@@ -1,4 +1,4 @@
-"""What dropping a span costs: NDD, and what it is compared with behind the same search (NDD-18 to 20, 31, 32)."""
+"""The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -21,17 +21,22 @@ _BLOCK_WORDS = 1 << 17  # neighbours that are gone through at a time
 
 
 class TokenModel(Protocol):
-    """Whatever gives each piece of a sentence a vector."""
+    """A model with a vector for each piece of a sentence."""
 
     def states(self, sentences: Sequence[Sentence]) -> "Iterator[tuple[int, Tensor]]":
-        """Rows of the sentences, in any order, and the states of each one's pieces with those around it, [t, d]."""
+        """Yield rows of the sentences, in any order, and the states of their pieces, special ones included, [t, d]."""
 
 
 def ndd(
-    model: MaskedModel, *, divergence: Divergence = "kl", weighting: str = "balanced", mu: float = MU, nu: float = 1.0,
+    model: MaskedModel,
+    *,
+    divergence: Divergence = "kl",
+    weighting: str = "balanced",
+    mu: float = MU,
+    nu: float = 1.0,
     is_fast: bool = False,
-) -> Scorer:  # fmt: skip
-    """NDD of a sentence and what remains of it: Σ a b F over the words that remain (section 4, appendix C).
+) -> Scorer:
+    """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
     of their neighbours. Fast NDD has one or two neighbours a span.
@@ -69,7 +74,7 @@ def ndd(
         return np.split(costs, np.cumsum([len(sentence_spans) for sentence_spans in spans])[:-1])
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        """As many sentences at once as are quick to go through and small to hold."""
+        """Score blocks of sentences, to bound time and memory."""
         ask_counts = [
             len(sentence_spans) * (2 if is_fast else len(words))
             for words, sentence_spans in zip(sentences, spans, strict=True)
@@ -83,9 +88,9 @@ def ndd(
 
 
 def perplexity(model: MaskedModel) -> Scorer:
-    """By how much log perplexity rises: PPL Deleter, as the paper implements it again (NDD-31; after Niu et al., 2019).
+    """Score spans by the rise of log perplexity: PPL Deleter as the paper has it (NDD-31; after Niu et al., 2019).
 
-    Fluent sentences come out of it, whatever they say.
+    It gives fluent sentences and ignores their meaning.
     """
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
@@ -101,7 +106,7 @@ def perplexity(model: MaskedModel) -> Scorer:
 
 
 def cosine(model: SentenceModel) -> Scorer:
-    """1 - S_C: how far the vector of [CLS] turns (appendix E; NDD-32)."""
+    """Score spans by 1 - S_C, the change of the vector of [CLS] (appendix E; NDD-32)."""
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
         costs = []
@@ -116,7 +121,7 @@ def cosine(model: SentenceModel) -> Scorer:
 
 
 def bertscore(model: TokenModel) -> Scorer:
-    """1 - F of pieces matched greedily by the cosine of their states (Zhang et al., 2020; appendix E; NDD-32).
+    """Score spans by 1 - F of greedily matched piece states (BERTScore; Zhang et al., 2020; appendix E; NDD-32).
 
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
     """
@@ -142,5 +147,5 @@ def _normalise(states: "Tensor") -> "Tensor":
 
 
 def list_remainders(words: Sentence, spans: IndexArray) -> list[Sentence]:
-    """What remains of a sentence without each span."""
+    """List what remains of a sentence without each span."""
     return [[*words[:start], *words[end:]] for start, end in spans.tolist()]

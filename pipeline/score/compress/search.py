@@ -1,7 +1,7 @@
-"""Compression by dropping spans, in rounds, whatever scores them (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
+"""Compression by dropping spans, in rounds, with any scorer (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
 
-A round scores every span of what is left of a sentence, takes those that cost at most the threshold, of each two that
-overlap the cheaper one, and drops them. What is left after any round is a compression. With dependency trees only whole
+A round scores every span of the remaining words, selects those that cost at most the threshold, of two that overlap
+the cheaper one, and drops them. The words after any round are a compression. With dependency trees only whole
 subtrees are dropped.
 """
 
@@ -31,13 +31,13 @@ class Search:
 
     longest: int | None = None  # L_max; by default 9 with trees, 5 without
     threshold: float = THRESHOLD
-    rounds: int = ROUNDS  # at most; a search for a ratio takes as many as it needs
+    rounds: int = ROUNDS  # at most; a search for a ratio has no limit
     ratio: float | None = None  # share of the words that is to be kept; then threshold and rounds are not used
     is_released: bool = False  # the released code's range of spans, and its way with those that overlap
 
 
 class Compression(NamedTuple):
-    """What became of a sentence."""
+    """The result for a sentence."""
 
     rounds: IndexArray
     """The round in which each word was dropped, 0 where it stays: [n]."""
@@ -46,32 +46,35 @@ class Compression(NamedTuple):
 
     @property
     def is_kept(self) -> npt.NDArray[np.bool_]:
-        """Which words stay: [n]."""
+        """Mark the words that are kept: [n]."""
         return self.after(int(self.rounds.max(initial=0)))
 
     def after(self, number: int) -> npt.NDArray[np.bool_]:
-        """Which words stay after so many rounds: [n]."""
+        """Mark the words that are kept after a round: [n]."""
         is_kept: npt.NDArray[np.bool_] = (self.rounds == 0) | (self.rounds > number)
         return is_kept
 
 
 class _Remaining(NamedTuple):
-    """What is left of a sentence."""
+    """The remaining words of a sentence."""
 
     places: IndexArray  # places in the sentence
     heads: Tree | None
 
 
 def compress(
-    sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None,
-    heads: Sequence[Tree] | None = None, on_progress: Callable[[int], None] = lambda _: None,
-) -> list[Compression]:  # fmt: skip
+    sentences: Sequence[Sentence],
+    scorer: Scorer,
+    search: Search | None = None,
+    heads: Sequence[Tree] | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> list[Compression]:
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
 
     With a ratio each sentence keeps ratio · n words, rounded (halves to even, so that many short sentences meet it
     together), at least one. The threshold begins at 0 and is doubled where nothing costs as little, so that the
-    cheapest go first and the others are scored anew, whatever the scale of the scorer; no span is taken that is longer
-    than what is still too much.
+    cheapest are dropped first and the others are scored again, for any scale of the scorer; no span is dropped that is
+    longer than the excess.
 
     Args:
         sentences: each of its words.
@@ -128,7 +131,7 @@ def _check_search(search: Search) -> None:
 
 
 def _minimum_words(length: int, ratio: float | None) -> int:
-    """How many words are to be kept at least."""
+    """Compute the fewest words to keep."""
     return min(length, 1) if ratio is None else min(length, max(1, round(ratio * length)))
 
 
@@ -137,7 +140,7 @@ def _list_unfinished(indices: Sequence[int], remaining: Sequence[_Remaining], mi
 
 
 def _list_candidates(remaining: _Remaining, longest: int, minimum: int, is_released: bool) -> IndexArray:
-    """Spans that may be dropped and leave as many words as are wanted."""
+    """List the spans that may be dropped and leave at least `minimum` words."""
     length = len(remaining.places)
     spans = (
         finding.list_spans(length, longest, is_released=is_released)
@@ -151,7 +154,7 @@ def _list_candidates(remaining: _Remaining, longest: int, minimum: int, is_relea
 def _choose_spans(
     spans: IndexArray, costs: Floats, limit: float, word_budget: int, search: Search
 ) -> tuple[npt.NDArray[np.bool_], float]:
-    """Spans to be dropped, of together at most so many words, and the limit they were found under."""
+    """Choose spans to drop, of at most `word_budget` words, and return the limit of cost that was used."""
     if not len(spans):
         return np.zeros(0, bool), limit
     if search.ratio is not None and costs.min() > limit:
@@ -163,7 +166,7 @@ def _choose_spans(
 
 
 def _drop_spans(compression: Compression, remaining: _Remaining, spans: IndexArray, round_number: int) -> _Remaining:
-    """What is left without some spans, which are put down."""
+    """Drop spans, record them, and return what remains."""
     is_kept = np.ones(len(remaining.places), bool)
     for start, end in spans.tolist():
         is_kept[start:end] = False

@@ -12,7 +12,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def list_spans(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
-    """All spans of up to so many words, [s, 2]: Σ_k (length - k + 1) of them, by start and end.
+    """List all spans of up to `longest` words, [s, 2], by start and end: Σ_k (length - k + 1) spans.
 
     The whole sentence is none of them, since it has no neighbours.
 
@@ -29,14 +29,14 @@ def list_spans(length: int, longest: int, *, is_released: bool = False) -> Index
 
 
 def find_overlaps(spans: IndexArray) -> Mask:
-    """Whether two spans share a word: [s, s]."""
+    """Mark pairs of spans that share a word: [s, s]."""
     start, end = spans[:, 0], spans[:, 1]
     overlaps: Mask = (start[:, None] < end[None, :]) & (start[None, :] < end[:, None])
     return overlaps
 
 
 def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
-    """The spans that stay when of each two that overlap the one with the higher score goes: [s].
+    """Select disjoint spans: of two that overlap the one with the higher score is dropped. Returns [s].
 
     The paper prints the opposite, the released code does this (E16). Pairs are gone through from the cheapest span on,
     until none overlap, and a span that has gone drives out no other. Of equal scores the longer and then the earlier
@@ -63,7 +63,7 @@ def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = Fa
 
 
 def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
-    """Of the chosen spans, cheapest first, those that together have at most so many words: [s].
+    """Select the cheapest chosen spans that together have at most `word_budget` words: [s].
 
     One that is too long is passed over, and a cheaper one is never left out for it.
     """

@@ -36,15 +36,15 @@ def ratings(grades: list[list[float]]) -> pl.DataFrame:
 def test_coefficients_are_scipys(items: list[tuple[float, int, int]]) -> None:
     """Both coefficients and their p, or null where one side is constant; the bounds stand in order in [-1, 1]."""
     scores, grades, groups = map(list, zip(*items, strict=True))
-    found = correlate(scores, grades, groups, draws=20)
+    actual = correlate(scores, grades, groups, draws=20)
     if len(set(scores)) < 2 or len(set(grades)) < 2:
-        assert found == (*[None] * 8, len(items))
+        assert actual == (*[None] * 8, len(items))
         return
     for coefficient, name in ((stats.spearmanr, "spearman"), (stats.pearsonr, "pearson")):
         expected = coefficient(scores, grades)
-        assert getattr(found, name) == pytest.approx(expected.statistic, abs=1e-12)
-        assert getattr(found, f"{name}_p") == pytest.approx(expected.pvalue, abs=1e-9)
-        low, high = getattr(found, f"{name}_low"), getattr(found, f"{name}_high")
+        assert getattr(actual, name) == pytest.approx(expected.statistic, abs=1e-12)
+        assert getattr(actual, f"{name}_p") == pytest.approx(expected.pvalue, abs=1e-9)
+        low, high = getattr(actual, f"{name}_low"), getattr(actual, f"{name}_high")
         assert low is None or -1 - 1e-9 <= low <= high <= 1 + 1e-9
 
 
@@ -54,52 +54,52 @@ def test_a_sample_is_what_its_articles_give(items: list[tuple[float, int, int]],
     """The coefficients of each bootstrap sample are scipy's of all comments of the articles drawn, ties and all."""
     scores, grades, groups = (np.array(column, float) for column in zip(*items, strict=True))
     unit = np.unique(groups, return_inverse=True)[1]
-    found = correlation._resample([scores], grades, unit, 8, seed)[:, 0]
+    actual = correlation._resample([scores], grades, unit, 8, seed)[:, 0]
     picked = np.random.default_rng(seed).integers(unit.max() + 1, size=(8, unit.max() + 1))
-    for both, units in zip(found, picked, strict=True):
-        rows = np.concatenate([np.flatnonzero(unit == each) for each in units])
+    for coefficients, units in zip(actual, picked, strict=True):
+        rows = np.concatenate([np.flatnonzero(unit == number) for number in units])
         if np.ptp(scores[rows]) and np.ptp(grades[rows]):
             expected = [c(scores[rows], grades[rows]).statistic for c in (stats.spearmanr, stats.pearsonr)]
-            assert both == pytest.approx(expected, abs=1e-9)
+            assert coefficients == pytest.approx(expected, abs=1e-9)
         else:
-            assert np.isnan(both).all()
+            assert np.isnan(coefficients).all()
 
 
 def test_articles_are_drawn_whole() -> None:
     """Comments that only repeat one another make an interval no narrower: copies of 50 are as good as the 50."""
     scores, grades, _ = graded(50)
-    one, copies = correlate(scores, grades), correlate(*(np.repeat(x, 9) for x in (scores, grades, np.arange(50))))
-    assert copies.pearson == pytest.approx(one.pearson)
-    assert copies.pearson_low == pytest.approx(one.pearson_low)
-    assert copies.spearman_high == pytest.approx(one.spearman_high, abs=1e-3)
+    first, copies = correlate(scores, grades), correlate(*(np.repeat(x, 9) for x in (scores, grades, np.arange(50))))
+    assert copies.pearson == pytest.approx(first.pearson)
+    assert copies.pearson_low == pytest.approx(first.pearson_low)
+    assert copies.spearman_high == pytest.approx(first.spearman_high, abs=1e-3)
     single = correlate(np.repeat(scores, 9), np.repeat(grades, 9))
-    assert single.pearson_high - single.pearson_low < (one.pearson_high - one.pearson_low) / 2
+    assert single.pearson_high - single.pearson_low < (first.pearson_high - first.pearson_low) / 2
 
 
 def test_the_interval_of_a_known_correlation() -> None:
     """Of normal numbers it is that of Fisher's z: tanh(artanh r ± 1.96 / √(n - 3))."""
     rng = np.random.default_rng(2)
-    one = rng.normal(size=500)
-    other = 0.6 * one + 0.8 * rng.normal(size=500)
-    found = correlate(one, other)
-    bounds = np.tanh(np.arctanh(found.pearson) + np.array([-1, 1]) * 1.96 / np.sqrt(497))
-    assert (found.pearson_low, found.pearson_high) == pytest.approx(tuple(bounds), abs=0.02)
+    first = rng.normal(size=500)
+    second = 0.6 * first + 0.8 * rng.normal(size=500)
+    actual = correlate(first, second)
+    bounds = np.tanh(np.arctanh(actual.pearson) + np.array([-1, 1]) * 1.96 / np.sqrt(497))
+    assert (actual.pearson_low, actual.pearson_high) == pytest.approx(tuple(bounds), abs=0.02)
 
 
 def test_a_metric_is_told_from_another() -> None:
     """Less noise correlates more, with an interval above 0 and a small p; the other way round all signs change."""
     scores, grades, groups = graded(noise=2)
     better = graded(noise=0.3)[0]
-    found, back = compare(better, scores, grades, groups), compare(scores, better, grades, groups)
-    one, other = correlate(better, grades, groups), correlate(scores, grades, groups)
-    assert found.spearman == pytest.approx(one.spearman - other.spearman)
-    assert found.pearson == pytest.approx(one.pearson - other.pearson)
-    assert 0 < found.spearman_low < found.spearman < found.spearman_high
-    assert found.spearman_p == found.pearson_p == pytest.approx(2 / 1001)
+    actual, back = compare(better, scores, grades, groups), compare(scores, better, grades, groups)
+    first, second = correlate(better, grades, groups), correlate(scores, grades, groups)
+    assert actual.spearman == pytest.approx(first.spearman - second.spearman)
+    assert actual.pearson == pytest.approx(first.pearson - second.pearson)
+    assert 0 < actual.spearman_low < actual.spearman < actual.spearman_high
+    assert actual.spearman_p == actual.pearson_p == pytest.approx(2 / 1001)
     assert (back.pearson, back.pearson_low, back.pearson_high) == pytest.approx(
-        (-found.pearson, -found.pearson_high, -found.pearson_low)
+        (-actual.pearson, -actual.pearson_high, -actual.pearson_low)
     )
-    assert back.pearson_p == found.pearson_p
+    assert back.pearson_p == actual.pearson_p
 
 
 def test_a_metric_is_no_better_than_itself() -> None:
@@ -123,12 +123,12 @@ def test_no_correlation_is_null(scores: list[float], grades: list[float]) -> Non
 
 def test_samples_without_a_correlation_are_left_out() -> None:
     """Where one article alone varies, the samples without it have no coefficient and the others make the bounds."""
-    found = correlate([1, 2, 3, 3, 3, 3], [1, 2, 3, 3, 3, 3], ["a", "a", "a", "b", "c", "d"])
-    assert (found.pearson, found.pearson_low, found.pearson_high) == pytest.approx((1, 1, 1))
+    actual = correlate([1, 2, 3, 3, 3, 3], [1, 2, 3, 3, 3, 3], ["a", "a", "a", "b", "c", "d"])
+    assert (actual.pearson, actual.pearson_low, actual.pearson_high) == pytest.approx((1, 1, 1))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (([1, 2, 3], [1, 2]), "as many scores as grades, got 3, 2"),
         (([1, 2, None], [1, 2, 3]), "finite"),
@@ -137,9 +137,9 @@ def test_samples_without_a_correlation_are_left_out() -> None:
         (([1, 2, 3], [1, 2, 3], ["a", "b", None]), "a group for each of 3 items, got 2"),
     ],
 )
-def test_what_cannot_be_correlated_is_an_error(arguments: tuple[object, ...], said: str) -> None:
+def test_what_cannot_be_correlated_is_an_error(arguments: tuple[object, ...], message: str) -> None:
     """Lengths that differ, and scores, grades or articles that are not there."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         correlate(*arguments)  # type: ignore[arg-type]
 
 
@@ -148,11 +148,11 @@ def test_two_grades_are_held_against_each_other() -> None:
     agreed = split_half(ratings([[g, g] for g in (1, 2, 3, 4, 5)]), draws=20)
     assert agreed == pytest.approx((1, 1, 5, 0))
     grades = [[1, 2], [2, 2], [3, 5], [4, 3], [5, 4], [1, 1]]
-    every = [[row[bit >> i & 1] for i, row in enumerate(grades)] for bit in range(64)]
+    divisions = [[row[bit >> i & 1] for i, row in enumerate(grades)] for bit in range(64)]
     other = [[row[1 - (bit >> i & 1)] for i, row in enumerate(grades)] for bit in range(64)]
-    found = split_half(ratings(grades), draws=4000)
-    for coefficient, mean in ((stats.spearmanr, found.spearman), (stats.pearsonr, found.pearson)):
-        expected = np.mean([coefficient(a, b).statistic for a, b in zip(every, other, strict=True)])
+    actual = split_half(ratings(grades), draws=4000)
+    for coefficient, mean in ((stats.spearmanr, actual.spearman), (stats.pearsonr, actual.pearson)):
+        expected = np.mean([coefficient(a, b).statistic for a, b in zip(divisions, other, strict=True)])
         assert mean == pytest.approx(expected, abs=0.005)
 
 
@@ -161,23 +161,23 @@ def test_halves_of_many_grades() -> None:
     rng = np.random.default_rng(3)
     quality = rng.normal(size=800)
     two, ten, eleven = ((quality[:, None] + rng.normal(size=(800, n))).tolist() for n in (2, 10, 11))
-    one = split_half(ratings(two), draws=20)
-    assert one.pearson == pytest.approx(0.5, abs=0.05)
+    first = split_half(ratings(two), draws=20)
+    assert first.pearson == pytest.approx(0.5, abs=0.05)
     many = split_half(ratings(ten), draws=20)
     assert many.pearson == pytest.approx(5 * 0.5 / (1 + 4 * 0.5), abs=0.03)
     assert split_half(ratings(eleven), draws=20).pearson == pytest.approx(many.pearson, abs=0.03)
     raised = split_half(ratings(two), draws=20, spearman_brown=True)
-    assert raised.pearson == pytest.approx(2 * one.pearson / (1 + one.pearson))
-    assert raised.spearman == pytest.approx(2 * one.spearman / (1 + one.spearman))
+    assert raised.pearson == pytest.approx(2 * first.pearson / (1 + first.pearson))
+    assert raised.spearman == pytest.approx(2 * first.spearman / (1 + first.spearman))
 
 
 def test_split_half_is_the_same_each_time() -> None:
     """Whatever the order of the rows; another seed divides otherwise."""
     grades = np.random.default_rng(4).integers(1, 6, size=(40, 3)).tolist()
     rows = ratings(grades)
-    found = split_half(rows, draws=30)
-    assert split_half(rows.sample(fraction=1, shuffle=True, seed=1), draws=30) == found
-    assert split_half(rows, draws=30, seed=7) != found
+    actual = split_half(rows, draws=30)
+    assert split_half(rows.sample(fraction=1, shuffle=True, seed=1), draws=30) == actual
+    assert split_half(rows, draws=30, seed=7) != actual
 
 
 def test_items_with_one_grade_are_counted() -> None:
@@ -200,12 +200,12 @@ def test_ratings_that_cannot_be_divided() -> None:
 def test_normalised_scores_have_the_grades_mean_and_variance(items: list[tuple[float, int]]) -> None:
     """An affine map (AAC-29): unclipped it has both; clipped it stays in the scale; order is kept."""
     scores, grades = (np.array(column, float) for column in zip(*items, strict=True))
-    found = normalise_scores(scores, grades, -np.inf, np.inf)
-    assert found.mean() == pytest.approx(grades.mean())
-    assert found.std() == pytest.approx(grades.std() if np.ptp(scores) else 0, abs=1e-9)
+    actual = normalise_scores(scores, grades, -np.inf, np.inf)
+    assert actual.mean() == pytest.approx(grades.mean())
+    assert actual.std() == pytest.approx(grades.std() if np.ptp(scores) else 0, abs=1e-9)
     clipped = normalise_scores(scores * 7 - 3, grades)
-    assert clipped == pytest.approx(np.clip(found, 1, 5))
-    assert all(one <= other for one, other in pairwise(clipped[np.argsort(scores)]))
+    assert clipped == pytest.approx(np.clip(actual, 1, 5))
+    assert all(first <= second for first, second in pairwise(clipped[np.argsort(scores)]))
 
 
 def test_normalised_by_hand() -> None:
@@ -228,20 +228,20 @@ def long(count: int = 60) -> pl.DataFrame:
 def test_a_row_a_metric() -> None:
     """The table has what `correlate` has of each metric, in their order, and null for a constant one."""
     rows = long()
-    found = tabulate(rows, draws=30)
-    assert found["metric"].to_list() == ["w_meteor", "meteor", "bleu_4"]
-    for row, (_, part) in zip(found.iter_rows(), rows.group_by("metric", maintain_order=True), strict=True):
+    actual = tabulate(rows, draws=30)
+    assert actual["metric"].to_list() == ["w_meteor", "meteor", "bleu_4"]
+    for row, (_, part) in zip(actual.iter_rows(), rows.group_by("metric", maintain_order=True), strict=True):
         assert row[1:] == correlate(part["value"], part["grade"], part["group"], draws=30)
-    assert found["spearman"].null_count() == 1
+    assert actual["spearman"].null_count() == 1
     shuffled = rows.sample(fraction=1, shuffle=True, seed=2)
     assert tabulate(shuffled, draws=30).sort("metric").select("metric", "spearman", "pearson_p").to_dicts() == [
-        pytest.approx(row) for row in found.sort("metric").select("metric", "spearman", "pearson_p").to_dicts()
+        pytest.approx(row) for row in actual.sort("metric").select("metric", "spearman", "pearson_p").to_dicts()
     ]
-    assert tabulate(rows.clear()).schema == found.schema
+    assert tabulate(rows.clear()).schema == actual.schema
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda rows: rows.head(100), "each of 60 items once for each of w_meteor, meteor"),
         (lambda rows: pl.concat([rows, rows.head(1)]), "each of 60 items once"),
@@ -250,7 +250,7 @@ def test_a_row_a_metric() -> None:
         (lambda rows: rows.with_columns(value=pl.lit(float("nan"))), "finite"),
     ],
 )
-def test_tables_of_different_items_are_errors(change: object, said: str) -> None:
+def test_tables_of_different_items_are_errors(change: object, message: str) -> None:
     """Metrics are compared on the same comments or not at all."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         tabulate(change(long()))  # type: ignore[operator]

@@ -16,9 +16,9 @@ from pipeline.metrics.commenting.grading import count_pairs, report, report_base
 numbers = st.lists(st.integers(0, 6), min_size=2, max_size=40)
 
 
-def value(found: pl.DataFrame, metric: str) -> float:
+def value(frame: pl.DataFrame, metric: str) -> float:
     """One number of a report; NaN for null."""
-    (number,) = found.filter(pl.col("metric") == metric)["value"].to_list()
+    (number,) = frame.filter(pl.col("metric") == metric)["value"].to_list()
     return math.nan if number is None else number
 
 
@@ -29,20 +29,20 @@ def frame(articles: list[str | None], target: list[float], score: list[float]) -
 
 def test_pairs_by_hand() -> None:
     """Of a: 1 < 3 right, 1 < 2 tied, 2 < 3 right: 2.5 of 3; of b: equal grades, no pair; of c: 0 of 1."""
-    found = count_pairs(
+    actual = count_pairs(
         np.array([0, 0, 0, 1, 1, 2, 2]),
         np.array([1.0, 3, 2, 4, 4, 1, 5]),
         np.array([0.1, 0.9, 0.1, 0.2, 0.8, 0.7, 0.3]),
     )
-    assert found.right.tolist() == [2.5, 0, 0]
-    assert found.total.tolist() == [3, 0, 1]
+    assert actual.right.tolist() == [2.5, 0, 0]
+    assert actual.total.tolist() == [3, 0, 1]
 
 
 def test_only_comments_of_one_length_are_paired_where_lengths_are_given() -> None:
     """Of 99, 105 and 200 characters the first two are of one length, 100 to 106 being less than 1.1."""
     lengths = np.array([99.0, 105, 200])
-    found = count_pairs(np.zeros(3, int), np.array([1.0, 2, 3]), np.array([1.0, 0, 5]), lengths)
-    assert (found.right.tolist(), found.total.tolist()) == ([0.0], [1])
+    actual = count_pairs(np.zeros(3, int), np.array([1.0, 2, 3]), np.array([1.0, 0, 5]), lengths)
+    assert (actual.right.tolist(), actual.total.tolist()) == ([0.0], [1])
 
 
 @given(st.data())
@@ -52,22 +52,22 @@ def test_numbers_are_those_of_other_implementations(data: st.DataObject) -> None
     size = {"min_size": len(target), "max_size": len(target)}
     score = data.draw(st.lists(st.integers(0, 6), **size))
     articles = data.draw(st.lists(st.sampled_from(["a", "b", "c"]), **size))
-    found = report(frame(articles, target, score), draws=0)
+    actual = report(frame(articles, target, score), draws=0)
     if len(set(target)) > 1 and len(set(score)) > 1:
-        assert value(found, "spearman") == pytest.approx(stats.spearmanr(target, score).statistic)
-        assert value(found, "pearson") == pytest.approx(stats.pearsonr(target, score).statistic)
+        assert value(actual, "spearman") == pytest.approx(stats.spearmanr(target, score).statistic)
+        assert value(actual, "pearson") == pytest.approx(stats.pearsonr(target, score).statistic)
     else:
-        assert math.isnan(value(found, "spearman"))
-        assert math.isnan(value(found, "pearson"))
-    said = [
+        assert math.isnan(value(actual, "spearman"))
+        assert math.isnan(value(actual, "pearson"))
+    expected = [
         (np.sign((target[i] - target[j]) * (score[i] - score[j])) + 1) / 2
         for i in range(len(target))
         for j in range(i)
         if articles[i] == articles[j] and target[i] != target[j]
     ]
-    assert value(found, "pairwise_accuracy") == pytest.approx(np.mean(said) if said else math.nan, nan_ok=True)
-    assert value(found, "mae") == pytest.approx(np.mean(np.abs(np.subtract(target, score))))
-    assert found["low"].is_null().all()
+    assert value(actual, "pairwise_accuracy") == pytest.approx(np.mean(expected) if expected else math.nan, nan_ok=True)
+    assert value(actual, "mae") == pytest.approx(np.mean(np.abs(np.subtract(target, score))))
+    assert actual["low"].is_null().all()
 
 
 @given(numbers, st.integers(0, 2**32 - 1))
@@ -75,16 +75,16 @@ def test_samples_are_measured_as_if_their_rows_were_there(target: list[int], see
     """The interval holds what scipy finds in resampled rows: with draws as many as needed, by the same seed."""
     score = np.random.default_rng(seed).normal(size=len(target))
     rows = frame([f"{i % 4}" for i in range(len(target))], target, score.tolist())
-    found = report(rows, draws=1, seed=seed).filter(pl.col("metric") == "spearman")
+    actual = report(rows, draws=1, seed=seed).filter(pl.col("metric") == "spearman")
     articles = min(4, len(target))
     times = np.random.default_rng(seed).multinomial(articles, np.full(articles, 1 / articles))
-    at = np.repeat(np.arange(len(target)), times[np.arange(len(target)) % 4])
-    there = [np.array(target)[at], score[at]]
-    if min(len(set(side.tolist())) for side in there) < 2:
-        assert found["low"][0] is None
+    repeated_rows = np.repeat(np.arange(len(target)), times[np.arange(len(target)) % 4])
+    repeated_values = [np.array(target)[repeated_rows], score[repeated_rows]]
+    if min(len(set(side.tolist())) for side in repeated_values) < 2:
+        assert actual["low"][0] is None
     else:
-        assert found["low"][0] == pytest.approx(stats.spearmanr(*there).statistic)
-        assert found["low"][0] == found["high"][0]
+        assert actual["low"][0] == pytest.approx(stats.spearmanr(*repeated_values).statistic)
+        assert actual["low"][0] == actual["high"][0]
 
 
 def test_intervals_are_over_articles() -> None:
@@ -99,7 +99,7 @@ def test_intervals_are_over_articles() -> None:
     for metric in ("spearman", "pearson", "mae"):
         widths = [
             (part["high"] - part["low"]).item()
-            for part in (found.filter(pl.col("metric") == metric) for found in (once, often))
+            for part in (table.filter(pl.col("metric") == metric) for table in (once, often))
         ]
         assert widths[0] > 0.1
         assert widths[1] == pytest.approx(widths[0])
@@ -109,17 +109,17 @@ def test_ndcg_is_the_mean_over_articles() -> None:
     """As scikit-learn has it; an article with one comment, or with no grade above 0, has none."""
     articles = ["a"] * 3 + ["b"] * 3 + ["c"] + ["d"] * 2
     target, score = [3, 2, 1, 0, 1, 2, 5, 0, 0], [1, 2, 3, 1, 2, 3, 1, 1, 2]
-    found = report(frame(articles, target, score), cutoff=2, draws=20).filter(pl.col("metric") == "ndcg@2")
+    actual = report(frame(articles, target, score), cutoff=2, draws=20).filter(pl.col("metric") == "ndcg@2")
     first = ndcg_score([[3, 2, 1]], [[1, 2, 3]], k=2)
     assert first == pytest.approx((1 + 2 / math.log2(3)) / (3 + 2 / math.log2(3)))
-    assert found["value"][0] == pytest.approx((first + 1) / 2)
-    assert found["n"][0] == 2
+    assert actual["value"][0] == pytest.approx((first + 1) / 2)
+    assert actual["n"][0] == 2
 
 
 def test_comments_of_no_article_are_in_no_pair() -> None:
     """A null article is an article of its own."""
-    found = report(frame([None, None, "a", "a"], [1, 2, 1, 2], [2, 1, 1, 2]))
-    assert found.filter(pl.col("metric") == "pairwise_accuracy").select("value", "n").row(0) == (1.0, 1)
+    actual = report(frame([None, None, "a", "a"], [1, 2, 1, 2], [2, 1, 1, 2]))
+    assert actual.filter(pl.col("metric") == "pairwise_accuracy").select("value", "n").row(0) == (1.0, 1)
 
 
 def _by_length_alone() -> pl.DataFrame:
@@ -136,8 +136,8 @@ def _by_length_alone() -> pl.DataFrame:
 
 def test_baselines_know_length_and_nothing_else() -> None:
     """Where length is all, its logarithm errs least, a constant orders nothing, and every measure has a row each."""
-    found = report_baselines(_by_length_alone(), draws=20)
-    assert found["baseline"].unique(maintain_order=True).to_list() == [
+    actual = report_baselines(_by_length_alone(), draws=20)
+    assert actual["baseline"].unique(maintain_order=True).to_list() == [
         "mean",
         "length",
         "log_length",
@@ -145,17 +145,17 @@ def test_baselines_know_length_and_nothing_else() -> None:
         "words",
     ]
     measures = {"spearman", "pearson", "mae", "pairwise_accuracy", "pairwise_accuracy_near"}
-    assert set(found["metric"]) == measures
-    of = {name: part for (name,), part in found.partition_by("baseline", as_dict=True).items()}
+    assert set(actual["metric"]) == measures
+    of = {name: part for (name,), part in actual.partition_by("baseline", as_dict=True).items()}
     assert value(of["log_length"], "spearman") > 0.99
     assert value(of["log_length"], "mae") < 0.02 < value(of["length"], "mae")
     assert math.isnan(value(of["mean"], "spearman"))
     assert value(of["mean"], "pairwise_accuracy") == 0.5
-    assert (found["n"] > 0).all()
+    assert (actual["n"] > 0).all()
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: report(pl.DataFrame({"target": [1.0]})), "missing article_id, score"),
         (lambda: report(frame([], [], [])), "no rows"),
@@ -165,7 +165,7 @@ def test_baselines_know_length_and_nothing_else() -> None:
         (lambda: report_baselines(_by_length_alone().with_columns(split=pl.lit("train"))), "found 400 and 0"),
     ],
 )
-def test_what_cannot_be_measured_is_an_error(call: object, said: str) -> None:
+def test_what_cannot_be_measured_is_an_error(call: object, message: str) -> None:
     """A missing column, no rows, and what is no number are named."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         call()  # type: ignore[operator]

@@ -13,16 +13,16 @@ TOPICS = [f"{subject} {end}" for subject in SUBJECTS for end in ENDS]  # 48, tol
 
 def pairs(implicit: str, explicit: str, source: str = "forum") -> pl.DataFrame:
     """A pair a topic from two patterns; the negative is the next topic's explicit sentence."""
-    told = [explicit.format(topic) for topic in TOPICS]
+    explicit_texts = [explicit.format(topic) for topic in TOPICS]
     return pl.DataFrame(
         {"source": [source] * len(TOPICS), "implicit": [implicit.format(topic) for topic in TOPICS],
-         "explicit": told, "negative": told[1:] + told[:1]}
+         "explicit": explicit_texts, "negative": explicit_texts[1:] + explicit_texts[:1]}
     )  # fmt: skip
 
 
-def accuracies(found: pl.DataFrame, subset: str = "all") -> dict[str, float]:
+def accuracies(frame: pl.DataFrame, subset: str = "all") -> dict[str, float]:
     """Accuracy of each baseline on a subset."""
-    return dict(found.filter(pl.col("subset") == subset).select("baseline", "accuracy").iter_rows())
+    return dict(frame.filter(pl.col("subset") == subset).select("baseline", "accuracy").iter_rows())
 
 
 def test_a_win_counts_one_and_a_tie_half() -> None:
@@ -32,48 +32,48 @@ def test_a_win_counts_one_and_a_tie_half() -> None:
 
 def test_length_gives_pairs_away() -> None:
     """Where the implicit sentence is the longer one in every pair, length alone finds it; the source never can."""
-    found = accuracies(audit(pairs("{} which nobody who was there will soon forget", "{} ends")))
-    assert found["length"] == 1.0
-    assert found["source"] == 0.5
+    actual = accuracies(audit(pairs("{} which nobody who was there will soon forget", "{} ends")))
+    assert actual["length"] == 1.0
+    assert actual["source"] == 0.5
 
 
 def test_punctuation_gives_pairs_away_and_length_does_not() -> None:
     """A question mark for a full stop: punctuation and nothing else tells; words are the same."""
-    found = accuracies(audit(pairs("{} is late?", "{} is late.")))
-    assert found["punctuation"] == 1.0
-    assert found["source"] == 0.5
-    assert found["words"] == pytest.approx(0.5, abs=0.1)
-    assert found["length"] == pytest.approx(0.5, abs=0.1)
+    actual = accuracies(audit(pairs("{} is late?", "{} is late.")))
+    assert actual["punctuation"] == 1.0
+    assert actual["source"] == 0.5
+    assert actual["words"] == pytest.approx(0.5, abs=0.1)
+    assert actual["length"] == pytest.approx(0.5, abs=0.1)
 
 
 def test_words_give_pairs_away_in_chinese_too() -> None:
     """One character for another, length and marks the same: the bag of words tells, Chinese characters being words."""
     for implicit, explicit in (("{} is grand", "{} is awful"), ("{}真准时", "{}不准时")):
-        found = accuracies(audit(pairs(implicit, explicit)))
-        assert found["words"] == 1.0
-        assert found["punctuation"] == 0.5
+        actual = accuracies(audit(pairs(implicit, explicit)))
+        assert actual["words"] == 1.0
+        assert actual["punctuation"] == 0.5
 
 
 def test_direction_is_learnt_on_the_training_part() -> None:
     """Baselines are fitted on `train` and measured on `test`: a rule that turns round there is wrong every time."""
     longer = pairs("{} which nobody who was there will soon forget", "{} ends")
     turned = pairs("{} ends", "{} which nobody who was there will soon forget")
-    both = pl.concat([longer.with_columns(split=pl.lit("train")), turned.with_columns(split=pl.lit("test"))])
-    found = audit(both)
-    assert accuracies(found)["length"] == 0.0
-    assert found["pair_count"].to_list() == [len(TOPICS)] * found.height
+    both_splits = pl.concat([longer.with_columns(split=pl.lit("train")), turned.with_columns(split=pl.lit("test"))])
+    actual = audit(both_splits)
+    assert accuracies(actual)["length"] == 0.0
+    assert actual["pair_count"].to_list() == [len(TOPICS)] * actual.height
 
 
 def test_subsets_are_all_and_each_source() -> None:
     """Each source has its row beside `all`, with its number of triples; all is over both."""
-    found = audit(
+    actual = audit(
         pl.concat([pairs("{} is late?", "{} is late."), pairs("{} is late.", "{} is late?", "other").head(24)])
     )
-    assert set(found["subset"]) == {"all", "forum", "other"}
-    assert set(found["baseline"]) == set(BASELINES)
-    counts = dict(found.select("subset", "pair_count").unique().iter_rows())
+    assert set(actual["subset"]) == {"all", "forum", "other"}
+    assert set(actual["baseline"]) == set(BASELINES)
+    counts = dict(actual.select("subset", "pair_count").unique().iter_rows())
     assert counts == {"all": 72, "forum": 48, "other": 24}
-    marks = {subset: accuracies(found, subset)["punctuation"] for subset in counts}
+    marks = {subset: accuracies(actual, subset)["punctuation"] for subset in counts}
     assert marks["forum"] == 1.0  # the commoner rule is learnt
     assert marks["other"] == 0.0
     assert marks["all"] == pytest.approx(48 / 72)
@@ -96,9 +96,9 @@ def test_near_duplicates_are_not_learnt_by_heart() -> None:
 def test_row_order_does_not_matter() -> None:
     """Shuffled pairs have the same audit."""
     rows = pl.concat([pairs("{} is late?", "{} is so very late."), pairs("{} is odd.", "{} is bad!", "other")])
-    one, other = audit(rows), audit(rows.sample(fraction=1, shuffle=True, seed=5))
-    assert one.drop("accuracy").equals(other.drop("accuracy"))
-    assert one["accuracy"].to_list() == pytest.approx(other["accuracy"].to_list(), abs=0.02)
+    first, second = audit(rows), audit(rows.sample(fraction=1, shuffle=True, seed=5))
+    assert first.drop("accuracy").equals(second.drop("accuracy"))
+    assert first["accuracy"].to_list() == pytest.approx(second["accuracy"].to_list(), abs=0.02)
 
 
 def test_no_pairs_no_rows() -> None:
@@ -117,32 +117,32 @@ def groups(sentence: str, count: int = 12) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
 
 
-def taus(found: pl.DataFrame) -> dict[str, float]:
+def taus(frame: pl.DataFrame) -> dict[str, float]:
     """Kendall tau of each baseline."""
-    return dict(found.select("baseline", "kendall_tau").iter_rows())
+    return dict(frame.select("baseline", "kendall_tau").iter_rows())
 
 
 def test_groups_that_grow_with_the_level() -> None:
     """Where implicit sentences are longer, the plain number of characters already ranks every group right."""
-    found = taus(audit_groups(groups("{t} is {n}late")))
-    assert found["longer"] == 1.0
-    assert found["length"] == 1.0
-    assert found["punctuation"] == 0.0
+    actual = taus(audit_groups(groups("{t} is {n}late")))
+    assert actual["longer"] == 1.0
+    assert actual["length"] == 1.0
+    assert actual["punctuation"] == 0.0
 
 
 def test_groups_that_shrink_with_the_level() -> None:
     """A fitted baseline learns that shorter is more implicit; the plain number of characters is wrong throughout."""
     rows = groups("{t} is {n}late").with_columns(level=5 - pl.col("level"))
-    found = taus(audit_groups(rows))
-    assert found["longer"] == -1.0
-    assert found["length"] == 1.0
+    actual = taus(audit_groups(rows))
+    assert actual["longer"] == -1.0
+    assert actual["length"] == 1.0
 
 
 def test_groups_given_away_by_marks() -> None:
     """Question marks that grow in number are seen by the punctuation baseline; all have a number of groups."""
-    found = audit_groups(groups("{t} is late{m}"))
-    assert taus(found)["punctuation"] == 1.0
-    assert found["group_count"].to_list() == [12] * 4
+    actual = audit_groups(groups("{t} is late{m}"))
+    assert taus(actual)["punctuation"] == 1.0
+    assert actual["group_count"].to_list() == [12] * 4
     assert "?" in MARKS
 
 

@@ -54,13 +54,13 @@ def test_values_that_are_no_implicitness(value: float | None) -> None:
 
 def test_all_bins_are_there_and_other_answers_counted() -> None:
     """Other answers count as not detected and are counted; empty bins stay, without a number."""
-    found = measure_bins(rows([0.1, 0.2, 0.05, 0.0, 2.0], [True, True, None, False, None]))
-    assert found["subset"].to_list() == list(LABELS)
-    assert found["accuracy"].to_list() == [0.5, *[None] * 6, 0.0]
-    assert found["row_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
-    assert found["other_count"].to_list() == [1, 0, 0, 0, 0, 0, 0, 1]
-    assert found["effective_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
-    assert found["low"].is_null().to_list() == found["high"].is_null().to_list() == [False, *[True] * 6, False]
+    actual = measure_bins(rows([0.1, 0.2, 0.05, 0.0, 2.0], [True, True, None, False, None]))
+    assert actual["subset"].to_list() == list(LABELS)
+    assert actual["accuracy"].to_list() == [0.5, *[None] * 6, 0.0]
+    assert actual["row_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
+    assert actual["other_count"].to_list() == [1, 0, 0, 0, 0, 0, 0, 1]
+    assert actual["effective_count"].to_list() == [4, 0, 0, 0, 0, 0, 0, 1]
+    assert actual["low"].is_null().to_list() == actual["high"].is_null().to_list() == [False, *[True] * 6, False]
 
 
 def test_near_duplicates_count_once_in_the_interval() -> None:
@@ -70,16 +70,16 @@ def test_near_duplicates_count_once_in_the_interval() -> None:
     alike = measure_bins(rows([1.8] * 10, answers, [0] * 7 + [7] * 3)).row(-1, named=True)
     assert alike["accuracy"] == apart["accuracy"] == 0.7
     assert (alike["row_count"], alike["effective_count"]) == (10, 2)
-    theirs = stats.binomtest(7, 10).proportion_ci(method="wilson")
-    assert (apart["low"], apart["high"]) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+    expected = stats.binomtest(7, 10).proportion_ci(method="wilson")
+    assert (apart["low"], apart["high"]) == pytest.approx((expected.low, expected.high), abs=1e-6)
     # by hand: (0.7 + z²/4) / (1 + z²/2) -+ z / (1 + z²/2) * sqrt(0.105 + z²/16) with z = 1.959964
     assert (alike["low"], alike["high"]) == pytest.approx((0.174270, 0.962682), abs=1e-6)
 
 
 def test_one_cluster_in_two_bins_counts_in_each() -> None:
     """Near duplicates that fall into two bins are one of the texts of each."""
-    found = measure_bins(rows([0.1, 0.3], [True, True], [5, 5]))
-    assert found["effective_count"].to_list()[:2] == [1, 1]
+    actual = measure_bins(rows([0.1, 0.3], [True, True], [5, 5]))
+    assert actual["effective_count"].to_list()[:2] == [1, 1]
 
 
 def test_no_rows_no_numbers() -> None:

@@ -17,35 +17,35 @@ counts = st.integers(0, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(
 def test_distinct_unordered_pairs_of_distinct_rows(counts: tuple[int, int], seed: int) -> None:
     """Pairs are of two rows in range, the lesser first, and none comes twice; the same seed draws them again."""
     texts, pairs = counts
-    found = sample_pairs(texts, pairs, seed)
-    assert found.shape == (pairs, 2)
-    assert found.dtype == np.int64
-    assert (found[:, 0] < found[:, 1]).all()
-    assert ((found >= 0) & (found < max(texts, 1))).all()
-    assert len({tuple(pair) for pair in found.tolist()}) == pairs
-    assert np.array_equal(found, sample_pairs(texts, pairs, seed))
+    actual = sample_pairs(texts, pairs, seed)
+    assert actual.shape == (pairs, 2)
+    assert actual.dtype == np.int64
+    assert (actual[:, 0] < actual[:, 1]).all()
+    assert ((actual >= 0) & (actual < max(texts, 1))).all()
+    assert len({tuple(pair) for pair in actual.tolist()}) == pairs
+    assert np.array_equal(actual, sample_pairs(texts, pairs, seed))
 
 
 @given(st.integers(2, 40))
 def test_all_pairs_can_be_had(texts: int) -> None:
     """Asked for as many as there are, the sample is every pair."""
-    found = sample_pairs(texts, texts * (texts - 1) // 2)
-    assert sorted(map(tuple, found.tolist())) == [(i, j) for i in range(texts) for j in range(i + 1, texts)]
+    actual = sample_pairs(texts, texts * (texts - 1) // 2)
+    assert sorted(map(tuple, actual.tolist())) == [(i, j) for i in range(texts) for j in range(i + 1, texts)]
 
 
 @given(st.integers(2, 10**9), st.integers(0, 9))
 def test_great_numbers_cost_nothing_and_stay_right(texts: int, seed: int) -> None:
     """Of up to a billion texts pairs are still two rows in range: no table of pairs, no rounding of roots."""
-    found = sample_pairs(texts, 1, seed)[0]
-    assert 0 <= found[0] < found[1] < texts
+    actual = sample_pairs(texts, 1, seed)[0]
+    assert 0 <= actual[0] < actual[1] < texts
 
 
 @pytest.mark.parametrize("upper", [1, 2, 3, 94_906_267, 10**9 - 1, 2**31 - 1])
 def test_first_and_last_pair_of_a_row(upper: int) -> None:
     """Where a row of pairs begins and ends the number is still told right, roots of great numbers being rounded."""
     first = upper * (upper - 1) // 2
-    found = _decode_pairs(np.array([first, first + upper - 1, first + upper]))
-    assert found.tolist() == [[0, upper], [upper - 1, upper], [0, upper + 1]]
+    actual = _decode_pairs(np.array([first, first + upper - 1, first + upper]))
+    assert actual.tolist() == [[0, upper], [upper - 1, upper], [0, upper + 1]]
 
 
 def test_the_paper_asks_for_2000() -> None:
@@ -64,6 +64,6 @@ def test_too_few_texts(texts: int, pairs: int) -> None:
 
 def test_every_pair_is_equally_likely() -> None:
     """Over 3,000 draws of one of the ten pairs of five texts each comes about 300 times (5 s.d. = 82)."""
-    drawn = Counter(tuple(sample_pairs(5, 1, seed)[0].tolist()) for seed in range(3000))
-    assert len(drawn) == 10
-    assert max(abs(count - 300) for count in drawn.values()) < 82
+    counts = Counter(tuple(sample_pairs(5, 1, seed)[0].tolist()) for seed in range(3000))
+    assert len(counts) == 10
+    assert max(abs(count - 300) for count in counts.values()) < 82

@@ -24,8 +24,8 @@ TRIPLES = pl.DataFrame(
 
 def test_figure_3_by_hand() -> None:
     """Of eight pairs five are right, of four triples two; means are over all explicit sentences."""
-    found = tabulate_figure_3(TRIPLES)
-    assert dict(found.select("metric", "value").iter_rows()) == pytest.approx(
+    actual = tabulate_figure_3(TRIPLES)
+    assert dict(actual.select("metric", "value").iter_rows()) == pytest.approx(
         {
             "implicitness_accuracy": 5 / 8,  # s1 beats s2 in rows 0 and 3, s3 in rows 0, 1 and 3; ties are wrong
             "pragmatics_accuracy": 2 / 4,
@@ -35,17 +35,17 @@ def test_figure_3_by_hand() -> None:
             "pragmatic_distance_negative": 3.3 / 4,
         }
     )
-    assert found["pair_count"].to_list() == [4] * 6
+    assert actual["pair_count"].to_list() == [4] * 6
 
 
 def test_figure_3_by_split() -> None:
     """Each part's numbers are those of its rows alone, and name how many there are."""
-    found = tabulate_figure_3(TRIPLES, "split")
-    assert found.columns == ["split", "metric", "value", "pair_count"]
+    actual = tabulate_figure_3(TRIPLES, "split")
+    assert actual.columns == ["split", "metric", "value", "pair_count"]
     for split in ("test", "train"):
-        mine = tabulate_figure_3(TRIPLES.filter(pl.col("split") == split))
-        assert found.filter(pl.col("split") == split).drop("split").equals(mine)
-        assert mine["pair_count"].to_list() == [2] * 6
+        split_rows = tabulate_figure_3(TRIPLES.filter(pl.col("split") == split))
+        assert actual.filter(pl.col("split") == split).drop("split").equals(split_rows)
+        assert split_rows["pair_count"].to_list() == [2] * 6
 
 
 @given(SCORES, SCORES, SCORES)

@@ -72,9 +72,9 @@ def test_mean_correlations_reproduce_table_5() -> None:
             [(f"G{g}", level, value) for g, row in enumerate(half) for level, value in enumerate(row, 1)],
             schema=["group", "level", "value"], orient="row",
         )  # fmt: skip
-        found = average_correlations(rows)
-        assert (found.kendall_tau, found.spearman_rho, found.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
-        assert average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == found
+        actual = average_correlations(rows)
+        assert (actual.kendall_tau, actual.spearman_rho, actual.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
+        assert average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
 
 
 def test_mean_correlations_stay_within_groups() -> None:
@@ -101,9 +101,9 @@ def test_agreement_by_hand() -> None:
 def test_agreement_is_symmetric_and_bounded(ratings: np.ndarray) -> None:
     """Whoever comes first, two raters agree alike, within [-1, 1]; only who has ties disagrees with himself."""
     for measure in ("kendall", "spearman"):
-        found = agreement_matrix(ratings, measure)
-        assert np.array_equal(found, found.T)
-        assert (np.abs(found) <= 1 + 1e-12).all()
+        actual = agreement_matrix(ratings, measure)
+        assert np.array_equal(actual, actual.T)
+        assert (np.abs(actual) <= 1 + 1e-12).all()
     has_ties = [any(len(set(group)) < 4 for group in rater) for rater in ratings.tolist()]
     assert (np.diag(agreement_matrix(ratings)) < 1 - 1e-9).tolist() == has_ties
 

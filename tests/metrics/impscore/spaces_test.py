@@ -21,10 +21,10 @@ def by_hand(points: np.ndarray, groups: list[str]) -> float:
     away = cdist(points, points)
     label = np.array(groups)
     scores = []
-    for i, mine in enumerate(groups):
-        own = (label == mine) & (np.arange(len(groups)) != i)
-        a = away[i, own].mean()
-        b = min(away[i, label == other].mean() for other in set(groups) - {mine})
+    for i, group in enumerate(groups):
+        is_neighbour = (label == group) & (np.arange(len(groups)) != i)
+        a = away[i, is_neighbour].mean()
+        b = min(away[i, label == other].mean() for other in set(groups) - {group})
         scores.append((b - a) / max(a, b))
     return float(np.mean(scores))
 
@@ -32,9 +32,9 @@ def by_hand(points: np.ndarray, groups: list[str]) -> float:
 def test_silhouettes_by_hand() -> None:
     """Both numbers are the mean silhouette coefficient as it is defined."""
     pragmatic, semantic = clumps(1), clumps(6, seed=1)
-    found = silhouettes(pragmatic, semantic, GROUPS)
-    assert found.pragmatic == pytest.approx(by_hand(pragmatic, GROUPS), abs=1e-6)
-    assert found.semantic == pytest.approx(by_hand(semantic, GROUPS), abs=1e-6)
+    actual = silhouettes(pragmatic, semantic, GROUPS)
+    assert actual.pragmatic == pytest.approx(by_hand(pragmatic, GROUPS), abs=1e-6)
+    assert actual.semantic == pytest.approx(by_hand(semantic, GROUPS), abs=1e-6)
 
 
 def test_tight_groups_score_higher() -> None:
@@ -55,18 +55,18 @@ def test_groups_that_have_no_silhouette(groups: list[str]) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 12])
 def test_layouts_of_few_points(count: int) -> None:
     """Any number of points is laid out in the plane, the perplexity fitted to it."""
-    found = lay_out(clumps(1)[:count])
-    assert found.shape == (count, 2)
-    assert np.isfinite(found).all()
+    actual = lay_out(clumps(1)[:count])
+    assert actual.shape == (count, 2)
+    assert np.isfinite(actual).all()
 
 
 def test_layout_keeps_groups_and_is_deterministic() -> None:
     """The same features and seed give the same points; neighbours stay neighbours."""
     points = np.repeat(50 * np.eye(4, 16), 12, axis=0) + np.random.default_rng(0).normal(size=(48, 16))
-    found = lay_out(points, seed=7)
-    assert np.array_equal(found, lay_out(points, seed=7))
+    actual = lay_out(points, seed=7)
+    assert np.array_equal(actual, lay_out(points, seed=7))
     groups = [str(i // 12) for i in range(48)]
-    assert silhouettes(found, points, groups).pragmatic > 0.5
+    assert silhouettes(actual, points, groups).pragmatic > 0.5
 
 
 def test_points_that_are_all_one() -> None:

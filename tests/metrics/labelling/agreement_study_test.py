@@ -35,22 +35,22 @@ def test_wrong_labels_are_as_likely_as_each_other() -> None:
 
 def test_skew_lowers_kappa_alone() -> None:
     """What figure 4 shows: under skew kappa falls by more than half, accuracy and TAE stay (CSD-21, CSD-22)."""
-    found = study([0.9], [0.02, 0.5], [2, 3], items=50_000)
-    assert found["classes"].to_list() == [2, 2, 3, 3]
+    actual = study([0.9], [0.02, 0.5], [2, 3], items=50_000)
+    assert actual["classes"].to_list() == [2, 2, 3, 3]
     for skewed, balanced in ((0, 1), (2, 3)):
-        assert found["kappa"][skewed] < found["kappa"][balanced] / 2
-        assert found["fleiss"][skewed] < found["fleiss"][balanced] / 2
-        assert found["tae"][skewed] == pytest.approx(found["tae"][balanced], abs=0.01)
-        assert found["agreement"][skewed] == pytest.approx(found["agreement"][balanced], abs=0.005)
+        assert actual["kappa"][skewed] < actual["kappa"][balanced] / 2
+        assert actual["fleiss"][skewed] < actual["fleiss"][balanced] / 2
+        assert actual["tae"][skewed] == pytest.approx(actual["tae"][balanced], abs=0.01)
+        assert actual["agreement"][skewed] == pytest.approx(actual["agreement"][balanced], abs=0.005)
 
 
 def test_rows_of_the_study() -> None:
     """One row for each setting; perfect raters are at 1, and of a single class kappa is null."""
-    found = study([0.5, 1.0], [0.0, 0.5], [2], items=500)
-    assert found.columns == ["classes", "positive_rate", "accuracy", "kappa", "fleiss", "agreement", "tae"]
-    assert found.select("positive_rate", "accuracy").rows() == [(0.0, 0.5), (0.0, 1.0), (0.5, 0.5), (0.5, 1.0)]
-    assert found.row(1)[3:] == (None, None, 1.0, 1.0)
-    assert found.row(3)[3:] == (1.0, 1.0, 1.0, 1.0)
+    actual = study([0.5, 1.0], [0.0, 0.5], [2], items=500)
+    assert actual.columns == ["classes", "positive_rate", "accuracy", "kappa", "fleiss", "agreement", "tae"]
+    assert actual.select("positive_rate", "accuracy").rows() == [(0.0, 0.5), (0.0, 1.0), (0.5, 0.5), (0.5, 1.0)]
+    assert actual.row(1)[3:] == (None, None, 1.0, 1.0)
+    assert actual.row(3)[3:] == (1.0, 1.0, 1.0, 1.0)
     assert study([0.7], [0.2], [3], items=500).equals(study([0.7], [0.2], [3], items=500))
 
 

@@ -89,21 +89,24 @@ def test_equal_references(codes: np.ndarray) -> None:
 
 def test_missing_labels() -> None:
     """Fleiss leaves out the item, Cohen the pair, alpha the item only when one label is left."""
-    whole = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]])
-    holed = np.vstack([whole, [[1, -1, 1], [-1, 0, -1]]])
-    assert fleiss_kappa(holed) == fleiss_kappa(whole)
-    pairs = [cohen_kappa_score(one, other) for one, other in ((whole[:, 0], whole[:, 1]), (whole[:, 1], whole[:, 2]))]
+    complete = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]])
+    holed = np.vstack([complete, [[1, -1, 1], [-1, 0, -1]]])
+    assert fleiss_kappa(holed) == fleiss_kappa(complete)
+    pairs = [
+        cohen_kappa_score(first, second)
+        for first, second in ((complete[:, 0], complete[:, 1]), (complete[:, 1], complete[:, 2]))
+    ]
     pairs.append(cohen_kappa_score([0, 1, 0, 0, 1], [1, 1, 0, 0, 1]))  # the first and the third share one item more
     assert cohen_kappa(holed) == pytest.approx(np.mean(pairs))
-    assert krippendorff_alpha(holed) == krippendorff_alpha(holed[:5]) != krippendorff_alpha(whole)
+    assert krippendorff_alpha(holed) == krippendorff_alpha(holed[:5]) != krippendorff_alpha(complete)
 
 
 def test_one_class_has_no_kappa_but_a_tae() -> None:
     """Where all labels are of one class, kappa and alpha are 0/0 and TAE is 1; of no items nothing is known."""
     same, none = np.zeros((5, 4), int), np.zeros((0, 4), int)
     for measure in MEASURES:
-        known = measure.startswith("tae")
-        assert agreement._compute_measure(measure, same) == pytest.approx(1 if known else np.nan, nan_ok=True)
+        is_tae = measure.startswith("tae")
+        assert agreement._compute_measure(measure, same) == pytest.approx(1 if is_tae else np.nan, nan_ok=True)
         assert math.isnan(agreement._compute_measure(measure, none))
         assert np.isnan(estimate_interval(measure, none, 10)[:3]).all()
     assert math.isnan(fleiss_kappa(np.full((3, 2), -1)))
@@ -119,9 +122,9 @@ def test_perfect_agreement_is_1() -> None:
 @pytest.mark.parametrize(("first", "second", "agr", "rad", "value"), RECORDS)
 def test_records_of_the_paper(first: tuple[int, ...], second: int, agr: float, rad: float, value: float) -> None:
     """Agreement is a multiset's share, randomness one of label sets (CSD-18 to CSD-20)."""
-    found = measure_records(np.array([first]), np.array([second]))
-    assert (found.agr[0], found.rad[0]) == pytest.approx((agr, rad))
-    assert found.tae[0] == pytest.approx(value, abs=5e-5)
+    actual = measure_records(np.array([first]), np.array([second]))
+    assert (actual.agr[0], actual.rad[0]) == pytest.approx((agr, rad))
+    assert actual.tae[0] == pytest.approx(value, abs=5e-5)
     assert tae(np.array([first]), np.array([second])) == pytest.approx(value, abs=5e-5)
 
 
@@ -138,25 +141,27 @@ def test_records_with_a_missing_label_do_not_count() -> None:
     """They are NaN in the list of records, and absent from the means."""
     first, second = np.array([[0, 0, 0], [0, -1, 0], [1, 1, 0], [1, 1, 1]]), np.array([0, 0, 1, -1])
     assert np.isnan(measure_records(first, second).tae).tolist() == [False, True, False, True]
-    whole = first[[0, 2]], second[[0, 2]]
-    assert tae(first, second) == tae(*whole)
-    assert tae_mean_of_records(first, second) == tae_mean_of_records(*whole)
+    complete = first[[0, 2]], second[[0, 2]]
+    assert tae(first, second) == tae(*complete)
+    assert tae_mean_of_records(first, second) == tae_mean_of_records(*complete)
 
 
 @pytest.mark.parametrize(("classes", "low"), [(1, 1), (2, 0.1015), (3, 0.0619), (4, 0.0445), (9, 0.0445)])
 def test_least_tae_of_three_raters(classes: int, low: float) -> None:
     """The bound is errata E8's, and some labels attain it and none go below."""
     assert tae_bounds(3, classes) == pytest.approx((low, 1), abs=5e-5)
-    every = np.array(list(itertools.product(range(min(classes, 4)), repeat=4)))
-    assert measure_records(every[:, :3], every[:, 3]).tae.min() == pytest.approx(tae_bounds(3, classes).low)
+    combinations = np.array(list(itertools.product(range(min(classes, 4)), repeat=4)))
+    assert measure_records(combinations[:, :3], combinations[:, 3]).tae.min() == pytest.approx(
+        tae_bounds(3, classes).low
+    )
 
 
 @pytest.mark.parametrize(("raters", "classes"), [(1, 2), (2, 4), (4, 3), (5, 3)])
 def test_bounds_are_attained(raters: int, classes: int) -> None:
     """Over every possible record, least and greatest TAE are the bounds."""
-    every = np.array(list(itertools.product(range(classes), repeat=raters + 1)))
-    found = measure_records(every[:, :-1], every[:, -1]).tae
-    assert (found.min(), found.max()) == pytest.approx(tae_bounds(raters, classes))
+    combinations = np.array(list(itertools.product(range(classes), repeat=raters + 1)))
+    actual = measure_records(combinations[:, :-1], combinations[:, -1]).tae
+    assert (actual.min(), actual.max()) == pytest.approx(tae_bounds(raters, classes))
 
 
 @settings(deadline=None)
@@ -250,37 +255,37 @@ def test_interval_repeats_and_does_not_depend_on_order() -> None:
     """The same seed gives the same ends, in any order of rows; another seed others."""
     codes = np.random.default_rng(8).integers(0, 3, (50, 4))
     for measure in MEASURES:
-        found = estimate_interval(measure, codes, 200)
-        assert estimate_interval(measure, codes[::-1], 200) == found
-        assert estimate_interval(measure, codes, 200, seed=7)[1:3] != found[1:3]
+        interval = estimate_interval(measure, codes, 200)
+        assert estimate_interval(measure, codes[::-1], 200) == interval
+        assert estimate_interval(measure, codes, 200, seed=7)[1:3] != interval[1:3]
 
 
 def test_undefined_resamples_are_counted() -> None:
     """Two items of one class each: a resample of one of them alone has no kappa, half the time."""
-    found = estimate_interval("fleiss_kappa", np.array([[0, 0], [1, 1]]), 2000)
-    assert found[:3] == (1, 1, 1)
-    assert found.undefined_count / 2000 == pytest.approx(0.5, abs=0.05)
+    actual = estimate_interval("fleiss_kappa", np.array([[0, 0], [1, 1]]), 2000)
+    assert actual[:3] == (1, 1, 1)
+    assert actual.undefined_count / 2000 == pytest.approx(0.5, abs=0.05)
 
 
 def labels_of(field: str, rows: list[tuple[str | None, ...]]) -> pl.DataFrame:
     """A frame as `table` takes it."""
-    told = [(f"t{at}", field, *row) for at, row in enumerate(rows)]
-    return pl.DataFrame(told, schema=dict.fromkeys(("task_id", "field", "a", "b", "c", "fourth"), pl.String),
+    entries = [(f"t{i}", field, *row) for i, row in enumerate(rows)]
+    return pl.DataFrame(entries, schema=dict.fromkeys(("task_id", "field", "a", "b", "c", "fourth"), pl.String),
                         orient="row")  # fmt: skip
 
 
 def test_table_of_fields() -> None:
     """A row a field in the schema's order, each number that of its own function, missing fourths left out."""
     tags = [("1", "1", "1", "1"), ("1", "-1", "0", "1"), ("-1", "-1", "-1", "-1"), ("-1", "1", "-1", "-1")]
-    found = tabulate(
+    actual = tabulate(
         pl.concat([
             labels_of("emotion", [("joy", "joy", "joy", "joy"), ("joy", "None", "joy", "joy")]),
             labels_of("subtext", [*tags, ("0", "0", "1", None), ("0", None, "1", "1")]),
             labels_of("other", [("-1", "-1", "-1", "-1")]),
         ])
     )  # fmt: skip
-    assert found["field"].to_list() == ["subtext", "emotion", "other"]
-    row = found.row(0, named=True)
+    assert actual["field"].to_list() == ["subtext", "emotion", "other"]
+    row = actual.row(0, named=True)
     assert (row["n"], row["n_three"], row["n_four"], row["classes"]) == (6, 5, 4, 3)
     place = {"1": 0, "0": 1, "-1": 2, None: -1}
     codes = np.array([[place[value] for value in tag] for tag in [*tags, ("0", "0", "1", None), ("0", None, "1", "1")]])
@@ -291,17 +296,17 @@ def test_table_of_fields() -> None:
     assert row["krippendorff"] == pytest.approx(krippendorff_alpha(three), abs=1e-6)
     assert row["tae"] == pytest.approx(tae(four[:, :3], four[:, 3]), abs=1e-6)
     assert row["tae_mean_of_records"] == pytest.approx((1 + 0.14834 + 1 + 0.34611) / 4, abs=1e-5)
-    assert found["tae_min"].to_list() == pytest.approx([0.0619, 0.0445, 0.0619], abs=5e-5)
+    assert actual["tae_min"].to_list() == pytest.approx([0.0619, 0.0445, 0.0619], abs=5e-5)
     assert all(row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] for name in ("fleiss", "tae", "cohen"))
-    other = found.row(2, named=True)
+    other = actual.row(2, named=True)
     assert (other["tae"], other["tae_low"], other["fleiss"], other["fleiss_low"]) == (1, 1, None, None)
 
 
 def test_table_of_nothing() -> None:
     """No labels: the columns, and no rows."""
-    found = tabulate(labels_of("subtext", []))
-    assert found.height == 0
-    assert {"fleiss_low", "tae_mean_of_records_high", "tae_min"} < set(found.columns)
+    actual = tabulate(labels_of("subtext", []))
+    assert actual.height == 0
+    assert {"fleiss_low", "tae_mean_of_records_high", "tae_min"} < set(actual.columns)
 
 
 def test_table_refuses() -> None:
@@ -314,8 +319,8 @@ def test_table_refuses() -> None:
         (good.with_columns(field=pl.lit(None, pl.String)), "no field None"),
         (good.with_columns(b=pl.lit("yes")), "t0, subtext: expected one of 1, 0, -1, found 'yes'"),
     )
-    for labels, said in bad:
-        with pytest.raises(BadInput, match=said):
+    for labels, message in bad:
+        with pytest.raises(BadInput, match=message):
             tabulate(labels)
 
 
@@ -347,13 +352,13 @@ grades = st.integers(2, 40).flatmap(lambda n: arrays(np.int8, (n, 2), elements=s
 @given(grades, st.sampled_from(["linear", "quadratic"]))
 def test_weighted_kappa_of_two_is_scikit_learns(codes: np.ndarray, weights: str) -> None:
     """Equal to 1e-12 on any two raters' grades, NaN for NaN; items that only one graded change nothing (AAC-09)."""
-    found = weighted_kappa(codes, weights)
+    actual = weighted_kappa(codes, weights)
     if len(set(codes.ravel().tolist())) == 1:
-        assert math.isnan(found)
+        assert math.isnan(actual)
     else:
-        assert found == pytest.approx(cohen_kappa_score(*codes.T, labels=range(5), weights=weights), abs=1e-12)
+        assert actual == pytest.approx(cohen_kappa_score(*codes.T, labels=range(5), weights=weights), abs=1e-12)
     alone = np.array([[4, -1], [-1, 0], [-1, -1]], np.int8)
-    assert weighted_kappa(np.vstack([codes, alone]), weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+    assert weighted_kappa(np.vstack([codes, alone]), weights) == pytest.approx(actual, abs=1e-12, nan_ok=True)
 
 
 def slow_weighted(codes: np.ndarray, power: int) -> float:
@@ -364,8 +369,8 @@ def slow_weighted(codes: np.ndarray, power: int) -> float:
     for i, j in itertools.combinations(range(codes.shape[1]), 2):
         met = [(row[i], row[j]) for row in shared if row[i] >= 0 <= row[j]]
         observed += sum(abs(a - b) ** power for a, b in met)
-        every = [abs(a - b) ** power for a in given_by[i] for b in given_by[j]]
-        chance += Fraction(len(met) * sum(every), len(every)) if met else 0
+        distances = [abs(a - b) ** power for a in given_by[i] for b in given_by[j]]
+        chance += Fraction(len(met) * sum(distances), len(distances)) if met else 0
     return float(1 - observed / chance) if chance else math.nan
 
 
@@ -375,11 +380,11 @@ def test_weighted_kappa_of_several(codes: np.ndarray, random) -> None:
     """It is its definition, whatever is missing; order of items and raters, and grades turned around, do not matter."""
     items, raters = random.sample(range(9), 9), random.sample(range(4), 4)
     for weights, power in (("linear", 1), ("quadratic", 2)):
-        found = weighted_kappa(codes, weights)
-        assert found == pytest.approx(slow_weighted(codes, power), abs=1e-12, nan_ok=True)
-        assert weighted_kappa(codes[items][:, raters], weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+        actual = weighted_kappa(codes, weights)
+        assert actual == pytest.approx(slow_weighted(codes, power), abs=1e-12, nan_ok=True)
+        assert weighted_kappa(codes[items][:, raters], weights) == pytest.approx(actual, abs=1e-12, nan_ok=True)
         turned = np.where(codes < 0, -1, 4 - codes)
-        assert weighted_kappa(turned, weights) == pytest.approx(found, abs=1e-12, nan_ok=True)
+        assert weighted_kappa(turned, weights) == pytest.approx(actual, abs=1e-12, nan_ok=True)
 
 
 def test_weighted_kappa_where_two_of_five_grade() -> None:
@@ -389,18 +394,18 @@ def test_weighted_kappa_where_two_of_five_grade() -> None:
     """
     rng = np.random.default_rng(4)
     truth = rng.integers(0, 5, 4000)
-    seen = np.clip(truth[:, None] + rng.integers(-1, 2, (4000, 5)), 0, 4)
+    observed_grades = np.clip(truth[:, None] + rng.integers(-1, 2, (4000, 5)), 0, 4)
     pairs = np.array(list(itertools.combinations(range(5), 2)))[rng.integers(0, 10, 4000)]
-    asked = np.full((4000, 5), -1)
-    np.put_along_axis(asked, pairs, np.take_along_axis(seen, pairs, axis=1), axis=1)
+    sparse = np.full((4000, 5), -1)
+    np.put_along_axis(sparse, pairs, np.take_along_axis(observed_grades, pairs, axis=1), axis=1)
     for weights in ("linear", "quadratic"):
-        expected = cohen_kappa_score(seen[:, 0], seen[:, 1], weights=weights)
-        assert weighted_kappa(asked, weights) == pytest.approx(expected, abs=0.02)
-        assert weighted_kappa(asked[:10], weights) > 0.2
-    assert math.isnan(cohen_kappa(asked[:10]))
-    found = estimate_interval("weighted_kappa_quadratic", asked, 200)
-    assert found.value == weighted_kappa(asked)
-    assert found.low < found.value < found.high
+        expected = cohen_kappa_score(observed_grades[:, 0], observed_grades[:, 1], weights=weights)
+        assert weighted_kappa(sparse, weights) == pytest.approx(expected, abs=0.02)
+        assert weighted_kappa(sparse[:10], weights) > 0.2
+    assert math.isnan(cohen_kappa(sparse[:10]))
+    actual = estimate_interval("weighted_kappa_quadratic", sparse, 200)
+    assert actual.value == weighted_kappa(sparse)
+    assert actual.low < actual.value < actual.high
 
 
 def test_weights_of_another_name() -> None:

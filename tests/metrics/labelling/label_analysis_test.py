@@ -26,18 +26,18 @@ frames = st.fixed_dictionaries({"subtext": tags, "sarcasm": tags, "sentiment": t
 )
 
 
-def pair(found: pl.DataFrame, a: str, b: str) -> dict[str, object]:
+def pair(frame: pl.DataFrame, a: str, b: str) -> dict[str, object]:
     """The row of two fields."""
-    return found.row(by_predicate=(pl.col("a") == a) & (pl.col("b") == b), named=True)
+    return frame.row(by_predicate=(pl.col("a") == a) & (pl.col("b") == b), named=True)
 
 
 def test_class_ratios() -> None:
     """Each value's share of the labels there are; a value never given has 0 (CSD-25)."""
-    found = class_ratios(LABELS)
-    assert found.filter(pl.col("field") == "subtext").rows() == [
+    actual = class_ratios(LABELS)
+    assert actual.filter(pl.col("field") == "subtext").rows() == [
         ("subtext", "1", 3, 0.75), ("subtext", "0", 0, 0), ("subtext", "-1", 1, 0.25),
     ]  # fmt: skip
-    emotion = found.filter(pl.col("field") == "emotion")
+    emotion = actual.filter(pl.col("field") == "emotion")
     assert emotion["value"].to_list() == list(FIELDS["emotion"].values)
     assert emotion.filter(pl.col("count") > 0).rows() == [
         ("emotion", "joy", 1, 0.2), ("emotion", "sad", 1, 0.2), ("emotion", "None", 3, 0.6),
@@ -58,29 +58,29 @@ def test_ratios_sum_to_1(labels: pl.DataFrame) -> None:
 
 def test_overlap_in_both_directions() -> None:
     """Of three comments with subtext one has a metaphor; it is the only such metaphor (CSD-26)."""
-    found = overlaps(LABELS)
-    assert pair(found, "subtext", "metaphor") == {
+    actual = overlaps(LABELS)
+    assert pair(actual, "subtext", "metaphor") == {
         "a": "subtext", "b": "metaphor", "both_count": 1, "a_count": 3, "b_count": 1,
         "overlap": pytest.approx(1 / 3, abs=1e-6), "jaccard": pytest.approx(1 / 3, abs=1e-6),
     }  # fmt: skip
-    assert pair(found, "metaphor", "subtext")["overlap"] == 1
+    assert pair(actual, "metaphor", "subtext")["overlap"] == 1
     # t1 and t3 are not neutral; t1 and t5 show an emotion; t1 has all
-    assert pair(found, "sentiment", "emotion")["overlap"] == 0.5
-    assert pair(found, "sentiment", "emotion")["jaccard"] == pytest.approx(1 / 3, abs=1e-6)
-    assert pair(found, "emotion", "metaphor")["both_count"] == 2
-    assert pair(found, "other", "subtext")["overlap"] is None
-    assert pair(found, "subtext", "other")["overlap"] == 0
-    assert pair(found, "other", "other")["jaccard"] is None
+    assert pair(actual, "sentiment", "emotion")["overlap"] == 0.5
+    assert pair(actual, "sentiment", "emotion")["jaccard"] == pytest.approx(1 / 3, abs=1e-6)
+    assert pair(actual, "emotion", "metaphor")["both_count"] == 2
+    assert pair(actual, "other", "subtext")["overlap"] is None
+    assert pair(actual, "subtext", "other")["overlap"] == 0
+    assert pair(actual, "other", "other")["jaccard"] is None
 
 
 @settings(max_examples=40, deadline=None)
 @given(frames)
 def test_overlap_properties(labels: pl.DataFrame) -> None:
     """A field overlaps itself wholly, Jaccard is symmetric and at most either direction."""
-    found = overlaps(labels)
-    assert found.height == 9
-    for row in found.iter_rows(named=True):
-        back = pair(found, row["b"], row["a"])
+    actual = overlaps(labels)
+    assert actual.height == 9
+    for row in actual.iter_rows(named=True):
+        back = pair(actual, row["b"], row["a"])
         assert row["jaccard"] == back["jaccard"]
         assert row["both_count"] == back["both_count"] <= min(row["a_count"], row["b_count"])
         if row["a"] == row["b"] and row["a_count"]:
@@ -93,28 +93,28 @@ def test_overlap_properties(labels: pl.DataFrame) -> None:
 @given(frames)
 def test_correlation_equals_scipy(labels: pl.DataFrame) -> None:
     """Spearman's rho of the codes -1, 0, 1 over comments with both, ties included; null where it is undefined."""
-    found = correlations(labels)
-    for row in found.iter_rows(named=True):
-        both = labels.select(one=row["a"], other=row["b"]).drop_nulls().cast(pl.Int64)
-        assert row["n"] == both.height
-        assert row["spearman"] == pair(found, row["b"], row["a"])["spearman"]
-        if both["one"].n_unique() < 2 or both["other"].n_unique() < 2:
+    actual = correlations(labels)
+    for row in actual.iter_rows(named=True):
+        labelled = labels.select(one=row["a"], other=row["b"]).drop_nulls().cast(pl.Int64)
+        assert row["n"] == labelled.height
+        assert row["spearman"] == pair(actual, row["b"], row["a"])["spearman"]
+        if labelled["one"].n_unique() < 2 or labelled["other"].n_unique() < 2:
             assert row["spearman"] is None
         else:
-            expected = stats.spearmanr(both["one"].to_numpy(), both["other"].to_numpy()).statistic
+            expected = stats.spearmanr(labelled["one"].to_numpy(), labelled["other"].to_numpy()).statistic
             assert row["spearman"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_correlation_by_hand() -> None:
     """Subtext with metaphor over four comments, by mean ranks: 3, 3, 3, 1 and 4, 1.5, 3, 1.5 (CSD-27)."""
-    found = correlations(LABELS)
+    actual = correlations(LABELS)
     by_ranks = np.corrcoef([3, 3, 3, 1], [4, 1.5, 3, 1.5])[0, 1]
-    assert pair(found, "subtext", "metaphor")["spearman"] == pytest.approx(by_ranks, abs=1e-6)
-    assert pair(found, "subtext", "metaphor")["n"] == 4
-    assert pair(found, "other", "subtext")["spearman"] is None
+    assert pair(actual, "subtext", "metaphor")["spearman"] == pytest.approx(by_ranks, abs=1e-6)
+    assert pair(actual, "subtext", "metaphor")["n"] == 4
+    assert pair(actual, "other", "subtext")["spearman"] is None
     # emotion shown or not, against the metaphor's -1, 0, 1
-    shown = stats.spearmanr([1, -1, -1, -1, 1], [1, -1, 0, -1, 1]).statistic
-    assert pair(found, "emotion", "metaphor")["spearman"] == pytest.approx(shown, abs=1e-6)
+    expected_rho = stats.spearmanr([1, -1, -1, -1, 1], [1, -1, 0, -1, 1]).statistic
+    assert pair(actual, "emotion", "metaphor")["spearman"] == pytest.approx(expected_rho, abs=1e-6)
 
 
 def test_columns_and_values_that_are_not_the_schemas() -> None:

@@ -14,8 +14,8 @@ LABELS = ["1"] * 20 + ["-1"] * 10
 
 def test_words_that_tell() -> None:
     """Where a word gives the class away F1 is 1; the majority class alone reaches 2p/(1+p)/2 at p = 2/3."""
-    found = svm_f1(TOLD, LABELS)
-    assert found == (1.0, pytest.approx(0.4, abs=1e-6), 30, 2, 0)
+    actual = svm_f1(TOLD, LABELS)
+    assert actual == (1.0, pytest.approx(0.4, abs=1e-6), 30, 2, 0)
 
 
 def test_pairs_of_words_tell() -> None:
@@ -28,8 +28,8 @@ def test_pairs_of_words_tell() -> None:
 
 def test_words_that_tell_nothing() -> None:
     """The same text under every label: no better than the majority class."""
-    found = svm_f1([["嗯"]] * 30, LABELS)
-    assert found.svm_f1 == pytest.approx(found.majority_f1)
+    actual = svm_f1([["嗯"]] * 30, LABELS)
+    assert actual.svm_f1 == pytest.approx(actual.majority_f1)
 
 
 @settings(max_examples=10, deadline=None)
@@ -37,10 +37,10 @@ def test_words_that_tell_nothing() -> None:
 def test_majority_is_below_one_in_k(sizes: list[int], seed: int) -> None:
     """Always saying the commonest of K classes has macro F1 below 1/K (CSD-17)."""
     labels = [f"c{k}" for k, size in enumerate(sizes) for _ in range(size)]
-    found = svm_f1([[f"w{i % 7}"] for i in range(len(labels))], labels, seed=seed)
-    assert 0 < found.majority_f1 < 1 / len(sizes)
-    assert found.class_count == len(sizes)
-    assert 0 <= found.svm_f1 <= 1
+    actual = svm_f1([[f"w{i % 7}"] for i in range(len(labels))], labels, seed=seed)
+    assert 0 < actual.majority_f1 < 1 / len(sizes)
+    assert actual.class_count == len(sizes)
+    assert 0 <= actual.svm_f1 <= 1
 
 
 def test_rare_classes_are_left_out_and_counted() -> None:
@@ -54,9 +54,9 @@ def test_rare_classes_are_left_out_and_counted() -> None:
 @pytest.mark.parametrize("labels", [["1"] * 30, ["1"] * 26 + ["0"] * 4, [str(i) for i in range(30)]])
 def test_fewer_than_two_classes(labels: list[str]) -> None:
     """Nothing can be told apart: no F1."""
-    found = svm_f1(TOLD, labels)
-    assert found[:2] == (None, None)
-    assert found.row_count + found.left_out_count == 30
+    actual = svm_f1(TOLD, labels)
+    assert actual[:2] == (None, None)
+    assert actual.row_count + actual.left_out_count == 30
 
 
 def test_the_same_seed_gives_the_same_number() -> None:
@@ -79,17 +79,17 @@ def test_refuses() -> None:
 def test_by_field() -> None:
     """A row a field in the schema's order, over the comments that have it; other columns are passed over."""
     labels = pl.DataFrame({"row_id": LABELS, "sarcasm": ["-1"] * 30, "subtext": [*LABELS[:-3], None, None, None]})
-    found = measure_fields(TOLD, labels)
-    assert found.columns == ["field", "svm_f1", "majority_f1", "row_count", "class_count", "left_out_count"]
-    assert found["field"].to_list() == ["subtext", "sarcasm"]
-    assert found.row(0)[1:] == svm_f1(TOLD[:27], LABELS[:27])
-    assert found.row(1)[1:] == (None, None, 30, 1, 0)
+    actual = measure_fields(TOLD, labels)
+    assert actual.columns == ["field", "svm_f1", "majority_f1", "row_count", "class_count", "left_out_count"]
+    assert actual["field"].to_list() == ["subtext", "sarcasm"]
+    assert actual.row(0)[1:] == svm_f1(TOLD[:27], LABELS[:27])
+    assert actual.row(1)[1:] == (None, None, 30, 1, 0)
 
 
 def test_baselines_of_a_classifier() -> None:
     """The majority is the commonest class, of equally common ones the first; the SVM learns what tells them apart."""
     texts = ["今天真冷", "今天真热", "猫在睡觉", "狗在睡觉"] * 3
     labels = ["1", "1", "0", "0"] * 3
-    found = predict_baselines(texts, labels, ["明天真冷", "猫在吃饭"])
-    assert found == {"majority": ["0", "0"], "svm": ["1", "0"]}
+    actual = predict_baselines(texts, labels, ["明天真冷", "猫在吃饭"])
+    assert actual == {"majority": ["0", "0"], "svm": ["1", "0"]}
     assert predict_baselines([*texts, "好冷"], [*labels, "1"], ["猫"])["majority"] == ["1"]

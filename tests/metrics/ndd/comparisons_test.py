@@ -41,8 +41,8 @@ def test_perplexity_change_takes_as_many_calls_as_both_have_units() -> None:
 
 def test_cosine_is_that_of_the_first_states() -> None:
     """1 of the same direction, 0 of a right angle, -1 of the opposite (NDD-02)."""
-    ones, others = [["1", "0"], ["1", "0"], ["1", "1"]], [["2", "0"], ["0", "3"], ["-1", "-1"]]
-    assert comparisons.cosine(Told(), ones, others) == pytest.approx([1, 0, -1])
+    ones, second_group = [["1", "0"], ["1", "0"], ["1", "1"]], [["2", "0"], ["0", "3"], ["-1", "-1"]]
+    assert comparisons.cosine(Told(), ones, second_group) == pytest.approx([1, 0, -1])
 
 
 def test_cosine_takes_one_call_a_sentence() -> None:

@@ -26,7 +26,7 @@ from pipeline.metrics.ndd.compression import (
 def frame(*rows: tuple[str, list[int]], lang: str = "en") -> pl.DataFrame:
     """Items of words with blanks between them and whether each is kept."""
     words = [sentence.split() for sentence, _ in rows]
-    return pl.DataFrame({"words": words, "kept": [[*map(bool, kept)] for _, kept in rows], "lang": [lang] * len(rows)})
+    return pl.DataFrame({"words": words, "kept": [[*map(bool, mask)] for _, mask in rows], "lang": [lang] * len(rows)})
 
 
 def values(predictions: list[list[bool]], items: pl.DataFrame, column: str = "value") -> dict[str, float]:
@@ -40,8 +40,8 @@ SAID = [[False, False, True, True, True, True, True], [True, True]]
 
 def test_measures_by_hand() -> None:
     """Said: cat saw the dog . and It rained; gold: the cat saw . and rained, of 7 and 2 words."""
-    found = values(SAID, ITEMS)
-    assert {name: found[name] for name in found if not name.startswith(("bleu", "rouge"))} == pytest.approx({
+    actual = values(SAID, ITEMS)
+    assert {name: actual[name] for name in actual if not name.startswith(("bleu", "rouge"))} == pytest.approx({
         "f1_macro": (8 / 9 + 2 / 3) / 2,  # `the` is of the bag
         "f1_micro": 2 * 5 / 12,
         "f1_place_macro": (6 / 9 + 2 / 3) / 2,  # but at another place
@@ -55,8 +55,8 @@ def test_measures_by_hand() -> None:
 
 def test_rouge_by_hand() -> None:
     """`the cat saw .` has 13 bytes, so `cat saw the` is left; `rained` has 6, so `It` is; marks do not count."""
-    found = values(SAID, ITEMS)
-    assert {name: found[name] for name in found if name.startswith("rouge")} == pytest.approx({
+    actual = values(SAID, ITEMS)
+    assert {name: actual[name] for name in actual if name.startswith("rouge")} == pytest.approx({
         "rouge_1": (3 / 3 + 0) / 2, "rouge_1_recall": (3 / 3 + 0) / 2,
         "rouge_2": (1 / 2 + 0) / 2, "rouge_2_recall": (1 / 2 + 0) / 2,  # `cat saw`
         "rouge_l": (2 / 3 + 0) / 2, "rouge_l_recall": (2 / 3 + 0) / 2,
@@ -66,9 +66,9 @@ def test_rouge_by_hand() -> None:
 def test_chinese_counts_and_has_no_blanks() -> None:
     """Five characters have 15 bytes, the first word alone; with blanks they have 19, the first two words."""
     sentence = ("大家早上好 我 要 查 话 费", [0, 1, 1, 1, 1, 1])
-    found = {lang: values(keep_all(items), items) for lang in ("zh", "en") for items in [frame(sentence, lang=lang)]}
-    assert (found["zh"]["rouge_1"], found["en"]["rouge_1"]) == pytest.approx((0, 2 / (2 + 5)))
-    assert found["zh"]["f1_macro"] == pytest.approx(2 * 5 / (6 + 5))
+    actual = {lang: values(keep_all(items), items) for lang in ("zh", "en") for items in [frame(sentence, lang=lang)]}
+    assert (actual["zh"]["rouge_1"], actual["en"]["rouge_1"]) == pytest.approx((0, 2 / (2 + 5)))
+    assert actual["zh"]["f1_macro"] == pytest.approx(2 * 5 / (6 + 5))
     assert truncate(["你好", "我", "要"], 9, "") == ["你好", "我"]
     assert truncate(["你好", "我", "要"], 9) == ["你好"]
     assert truncate([], 9) == truncate(["你好"], 5) == []
@@ -76,9 +76,9 @@ def test_chinese_counts_and_has_no_blanks() -> None:
 
 def test_no_word_kept_scores_nothing() -> None:
     """An empty compression is no error and no match."""
-    found = values([[False] * 7, [False] * 2], ITEMS)
-    assert {name for name, value in found.items() if value} == {"ratio_delta", "ratio_delta_macro"}
-    assert found["ratio_delta"] == pytest.approx(-5 / 9)
+    actual = values([[False] * 7, [False] * 2], ITEMS)
+    assert {name for name, value in actual.items() if value} == {"ratio_delta", "ratio_delta_macro"}
+    assert actual["ratio_delta"] == pytest.approx(-5 / 9)
 
 
 sentences = st.lists(
@@ -90,18 +90,18 @@ sentences = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(sentences, st.sampled_from(["en", "zh"]))
-def test_measures_are_shares(drawn: list[list[tuple[str, bool, bool]]], lang: str) -> None:
+def test_measures_are_shares(drawn_rows: list[list[tuple[str, bool, bool]]], lang: str) -> None:
     """The gold has an F1 of 1 and a delta of 0, all shares are in [0, 1], and CR is above 0 where words are kept.
 
     Copying the sentence has the F1 that its ratio alone says, and the recall 1 of all words.
     """
-    words, gold, said = ([[word[at] for word in words] for words in drawn] for at in range(3))
+    words, gold, predicted = ([[word[i] for word in words] for words in drawn_rows] for i in range(3))
     items = pl.DataFrame({"words": words, "kept": gold, "lang": [lang] * len(words)})
-    own, other, all_words = (values(each, items) for each in (gold, said, keep_all(items)))
+    gold_values, other, all_words = (values(masks, items) for masks in (gold, predicted, keep_all(items)))
     for name in ("f1_macro", "f1_micro", "f1_place_macro", "f1_place_micro", "bleu_1"):
-        assert own[name] == pytest.approx(1)
-    assert own["ratio_delta"] == own["ratio_delta_macro"] == 0
-    assert 0 < own["ratio"] <= 1
+        assert gold_values[name] == pytest.approx(1)
+    assert gold_values["ratio_delta"] == gold_values["ratio_delta_macro"] == 0
+    assert 0 < gold_values["ratio"] <= 1
     assert all(0 <= value <= 1 + 1e-9 for name, value in other.items() if "delta" not in name)
     assert other["f1_place_macro"] <= other["f1_macro"] + 1e-9
     assert all_words["f1_macro"] == pytest.approx(np.mean([2 * sum(k) / (len(k) + sum(k)) for k in gold]))
@@ -112,21 +112,21 @@ def test_measures_are_shares(drawn: list[list[tuple[str, bool, bool]]], lang: st
 @given(st.lists(st.text("a我é", min_size=1, max_size=4), max_size=8), st.integers(0, 40), st.sampled_from(["", " "]))
 def test_truncation_takes_all_that_fits(words: list[str], limit: int, between: str) -> None:
     """What is left are first words within the limit, one more would not fit; a higher limit never leaves fewer."""
-    left = truncate(words, limit, between)
-    assert left == words[: len(left)]
-    assert len(between.join(left).encode()) <= limit or not left
-    assert len(left) == len(words) or len(between.join(words[: len(left) + 1]).encode()) > limit
-    assert len(truncate(words, limit + 1, between)) >= len(left)
+    truncated = truncate(words, limit, between)
+    assert truncated == words[: len(truncated)]
+    assert len(between.join(truncated).encode()) <= limit or not truncated
+    assert len(truncated) == len(words) or len(between.join(words[: len(truncated) + 1]).encode()) > limit
+    assert len(truncate(words, limit + 1, between)) >= len(truncated)
 
 
 @settings(max_examples=40, deadline=None)
 @given(sentences)
-def test_against_rouge_score_and_sacrebleu(drawn: list[list[tuple[str, bool, bool]]]) -> None:
+def test_against_rouge_score_and_sacrebleu(drawn_rows: list[list[tuple[str, bool, bool]]]) -> None:
     """ROUGE-1, 2 and L are rouge-score's on the words that are left, given a tokenizer that cuts at blanks only (its
     own drops Chinese); BLEU is sacrebleu's without smoothing and without its tokenizer.
     """
     rouge_scorer, sacrebleu = pytest.importorskip("rouge_score.rouge_scorer"), pytest.importorskip("sacrebleu")
-    words, gold, said = ([[word[at] for word in words] for words in drawn] for at in range(3))
+    words, gold, predicted = ([[word[i] for word in words] for words in drawn_rows] for i in range(3))
     items = pl.DataFrame({"words": words, "kept": gold, "lang": ["en"] * len(words)})
 
     class Blanks:
@@ -135,18 +135,18 @@ def test_against_rouge_score_and_sacrebleu(drawn: list[list[tuple[str, bool, boo
 
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], tokenizer=Blanks())
     texts = [
-        [[w for w, stays in zip(*each, strict=True) if stays] for each in zip(words, kept, strict=True)]
-        for kept in (said, gold)
+        [[w for w, stays in zip(*word_lists, strict=True) if stays] for word_lists in zip(words, mask, strict=True)]
+        for mask in (predicted, gold)
     ]
     cut = [" ".join(truncate(s, len(" ".join(g).encode()))) for s, g in zip(*texts, strict=True)]
     scores = [scorer.score(" ".join(g), s) for s, g in zip(cut, texts[1], strict=True)]
-    found = values(said, items)
-    for ours, theirs in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
-        assert found[ours] == pytest.approx(np.mean([score[theirs].fmeasure for score in scores]))
-        assert found[f"{ours}_recall"] == pytest.approx(np.mean([score[theirs].recall for score in scores]))
-    joined = [[" ".join(text) for text in each] for each in texts]
+    actual = values(predicted, items)
+    for name, oracle_name in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
+        assert actual[name] == pytest.approx(np.mean([score[oracle_name].fmeasure for score in scores]))
+        assert actual[f"{name}_recall"] == pytest.approx(np.mean([score[oracle_name].recall for score in scores]))
+    joined_texts = [[" ".join(text) for text in word_lists] for word_lists in texts]
     bleu = sacrebleu.BLEU(tokenize="none", smooth_method="none", max_ngram_order=2, force=True)
-    assert 100 * found["bleu_2"] == pytest.approx(bleu.corpus_score(joined[0], [joined[1]]).score)
+    assert 100 * actual["bleu_2"] == pytest.approx(bleu.corpus_score(joined_texts[0], [joined_texts[1]]).score)
 
 
 def test_baselines_keep_as_many_words_as_the_gold() -> None:
@@ -154,7 +154,7 @@ def test_baselines_keep_as_many_words_as_the_gold() -> None:
     assert count_kept(ITEMS) == [4, 1]
     assert drop_head(ITEMS) == [[False] * 3 + [True] * 4, [False, True]]
     assert drop_tail(ITEMS) == [[True] * 4 + [False] * 3, [True, False]]
-    assert [sum(kept) for kept in drop_random(ITEMS)] == [4, 1]
+    assert [sum(mask) for mask in drop_random(ITEMS)] == [4, 1]
     assert drop_random(ITEMS, seed=1) == drop_random(ITEMS, seed=1)
     assert len({str(drop_random(ITEMS, seed=seed)) for seed in range(9)}) > 1
     assert count_kept(ITEMS, 0.01) == [1, 1]
@@ -166,14 +166,14 @@ def test_baselines_keep_as_many_words_as_the_gold() -> None:
 
 def test_intervals_hold_the_value_and_depend_on_the_seed_alone() -> None:
     """Where sentences differ the interval has a width; where all are alike it has none."""
-    found = evaluate(SAID, ITEMS, draws=200)
-    assert found.equals(evaluate(pl.Series(SAID), ITEMS, draws=200))
-    f1 = found.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
+    actual = evaluate(SAID, ITEMS, draws=200)
+    assert actual.equals(evaluate(pl.Series(SAID), ITEMS, draws=200))
+    f1 = actual.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
     assert (f1["low"], f1["high"]) == pytest.approx((2 / 3, 8 / 9))
-    assert found["n"].to_list() == [2] * len(found)
-    told = dict(found.select("metric", "signature").iter_rows())
-    assert "smoothing:none" in told["bleu_4"]
-    assert "truncation:bytes" in told["rouge_2"]
+    assert actual["n"].to_list() == [2] * len(actual)
+    signatures = dict(actual.select("metric", "signature").iter_rows())
+    assert "smoothing:none" in signatures["bleu_4"]
+    assert "truncation:bytes" in signatures["rouge_2"]
     alike = evaluate([SAID[0]] * 3, pl.concat([ITEMS.head(1)] * 3), draws=20)
     assert alike["low"].to_list() == pytest.approx(alike["high"].to_list())
 
@@ -181,20 +181,20 @@ def test_intervals_hold_the_value_and_depend_on_the_seed_alone() -> None:
 def test_two_systems_on_the_same_sentences() -> None:
     """A system that is better everywhere has the least p that so many draws can show, the same system 1 (NDD-40)."""
     items = pl.concat([ITEMS] * 10)
-    gold, said = items["kept"].to_list(), SAID * 10
-    found = compare(gold, said, items, draws=99)
-    f1 = found.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
+    gold, predicted = items["kept"].to_list(), SAID * 10
+    actual = compare(gold, predicted, items, draws=99)
+    f1 = actual.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
     assert f1["p"] == pytest.approx(2 / 100)
     assert (f1["one"], f1["other"]) == pytest.approx((1, 7 / 9))
     assert f1["difference"] == pytest.approx(2 / 9)
     assert 0 < f1["low"] <= f1["difference"] <= f1["high"]
-    back = compare(said, gold, items, draws=99)
-    assert back["difference"].to_list() == pytest.approx((-found["difference"]).to_list())
-    assert compare(said, said, items, draws=99)["p"].to_list() == [1.0] * len(found)
+    back = compare(predicted, gold, items, draws=99)
+    assert back["difference"].to_list() == pytest.approx((-actual["difference"]).to_list())
+    assert compare(predicted, predicted, items, draws=99)["p"].to_list() == [1.0] * len(actual)
 
 
 @pytest.mark.parametrize(
-    ("predictions", "said"),
+    ("predictions", "message"),
     [
         ([[True] * 7], "predictions: expected a list for each of 2 items, found 1"),
         ([[True] * 7, [True]], "row 2, predictions: expected true or false for each of 2 words"),
@@ -202,9 +202,9 @@ def test_two_systems_on_the_same_sentences() -> None:
         ([None, [True, True]], "row 1, predictions: expected true or false for each of 7 words, found None"),
     ],
 )
-def test_a_bad_prediction_is_named(predictions: list[list[bool]], said: str) -> None:
+def test_a_bad_prediction_is_named(predictions: list[list[bool]], message: str) -> None:
     """Row and field are named of what does not say which words are kept."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         evaluate(predictions, ITEMS)
 
 
@@ -228,11 +228,11 @@ def test_google_as_published(data: Path) -> None:
         "unedited": (58.2, 63.8, 53.4, 63.3), "head": (31.7, 23.6, 14.7, 22.7), "tail": (56.0, 58.2, 47.4, 57.7),
         "random": (42.3, 41.7, 13.6, 40.4),
     }  # fmt: skip
-    for name, told in paper.items():
-        found = values(BASELINES[name](items), items)
-        ours = [100 * found[measure] for measure in ("f1_macro", "rouge_1", "rouge_2", "rouge_l")]
-        assert ours == pytest.approx(told, abs=1.2), name
-        assert abs(found["ratio_delta"]) < 0.005 or name == "unedited"
+    for name, printed in paper.items():
+        actual = values(BASELINES[name](items), items)
+        percents = [100 * actual[measure] for measure in ("f1_macro", "rouge_1", "rouge_2", "rouge_l")]
+        assert percents == pytest.approx(printed, abs=1.2), name
+        assert abs(actual["ratio_delta"]) < 0.005 or name == "unedited"
     at_paper_ratio = [100 * values(keep(items, 0.39), items)["f1_macro"] for keep in (drop_head, drop_tail)]
     assert at_paper_ratio == pytest.approx([31.0, 55.15], abs=0.5)  # recomputed before: 30.7 to 31.3, 54.8 to 55.5
 
@@ -243,11 +243,11 @@ def test_colloquial_as_published(data: Path) -> None:
     BLEU-1 of words is 68.2 (NDD-27); the paper's 74.4 is not to be had.
     """
     items = read_colloquial(data / "sentence_compression_zh").rows.filter(split="test")
-    found = values(keep_all(items), items)
-    assert 100 * found["f1_macro"] == pytest.approx(81.7, abs=0.05)
-    assert 100 * found["rouge_2"] == pytest.approx(55.3, abs=0.05)
-    assert 100 * found["rouge_1"] == pytest.approx(70.4, abs=0.4)
-    assert 100 * found["bleu_1"] == pytest.approx(68.2, abs=0.05)
-    assert found["ratio_delta"] == pytest.approx(0.32, abs=5e-3)
-    said = items.with_columns(words=pl.Series([expressed(words) for words in items["words"]]))
-    assert 100 * values(keep_all(said), said)["rouge_2"] == pytest.approx(55.3, abs=0.05)
+    actual = values(keep_all(items), items)
+    assert 100 * actual["f1_macro"] == pytest.approx(81.7, abs=0.05)
+    assert 100 * actual["rouge_2"] == pytest.approx(55.3, abs=0.05)
+    assert 100 * actual["rouge_1"] == pytest.approx(70.4, abs=0.4)
+    assert 100 * actual["bleu_1"] == pytest.approx(68.2, abs=0.05)
+    assert actual["ratio_delta"] == pytest.approx(0.32, abs=5e-3)
+    predicted = items.with_columns(words=pl.Series([expressed(words) for words in items["words"]]))
+    assert 100 * values(keep_all(predicted), predicted)["rouge_2"] == pytest.approx(55.3, abs=0.05)

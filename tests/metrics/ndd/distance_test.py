@@ -23,21 +23,21 @@ def probabilities(logits: list[float]) -> torch.Tensor:
 
 
 @given(LOGITS, LOGITS)
-def test_hellinger_is_the_root_of_one_minus_the_overlap(one: list[float], other: list[float]) -> None:
+def test_hellinger_is_the_root_of_one_minus_the_overlap(first: list[float], second: list[float]) -> None:
     """H² = 1 - Σ √(q q'), in [0, 1] and the same from both sides (NDD-06)."""
-    q, r = probabilities(one), probabilities(other)
-    found = distance.hellinger(q, r)
+    q, r = probabilities(first), probabilities(second)
+    actual = distance.hellinger(q, r)
     overlap = (q.exp() * r.exp()).sqrt().sum()
-    assert float(found**2) == pytest.approx(float(1 - overlap), abs=1e-9)
-    assert 0 <= found <= 1
-    assert float(found) == float(distance.hellinger(r, q))
+    assert float(actual**2) == pytest.approx(float(1 - overlap), abs=1e-9)
+    assert 0 <= actual <= 1
+    assert float(actual) == float(distance.hellinger(r, q))
 
 
 def test_hellinger_reaches_both_bounds() -> None:
     """0 of equal distributions, 1 of those without a common word (NDD-06)."""
-    one, other = torch.tensor([0.0, -math.inf]), torch.tensor([-math.inf, 0.0])
-    assert distance.hellinger(one, one) == 0
-    assert distance.hellinger(one, other) == 1
+    first, second = torch.tensor([0.0, -math.inf]), torch.tensor([-math.inf, 0.0])
+    assert distance.hellinger(first, first) == 0
+    assert distance.hellinger(first, second) == 1
 
 
 def test_kl_takes_the_first_distribution_as_the_one_that_approximates() -> None:
@@ -48,9 +48,9 @@ def test_kl_takes_the_first_distribution_as_the_one_that_approximates() -> None:
 
 
 @given(LOGITS, LOGITS)
-def test_kl_is_never_negative(one: list[float], other: list[float]) -> None:
+def test_kl_is_never_negative(first: list[float], second: list[float]) -> None:
     """Rounding takes it below 0 nowhere, and it is 0 of a distribution with itself."""
-    q, r = probabilities(one), probabilities(other)
+    q, r = probabilities(first), probabilities(second)
     assert distance.kl(q, r) >= 0
     assert distance.kl(q, q) == 0
 
@@ -61,16 +61,16 @@ def test_distance_is_the_weighted_sum_over_neighbours(pairs: list[tuple[list[str
     """Written out from the formula of section 2.2, a word at a time, it is the same (NDD-04)."""
     model, expected = Drawn(), []
 
-    def at(words: list[str], place: int) -> torch.Tensor:
+    def distribution(words: list[str], place: int) -> torch.Tensor:
         rows = model.distributions([words], np.array([0]), np.array([place]))
         return next(rows)[1][0].double()
 
-    for one, other in pairs:
-        places = align(one, other).tolist() or [[-1, -1], [len(one), len(other)]]
-        each = [float(DIVERGENCES[kind](at(one, i), at(other, j))) for i, j in places]
-        expected.append(sum(each) / len(each))
-    ones, others = [list(side) for side in zip(*pairs, strict=True)]
-    assert distances(model, ones, others, divergence=kind) == pytest.approx(expected, abs=1e-5)  # type: ignore[arg-type]
+    for first, second in pairs:
+        places = align(first, second).tolist() or [[-1, -1], [len(first), len(second)]]
+        gaps = [float(DIVERGENCES[kind](distribution(first, i), distribution(second, j))) for i, j in places]
+        expected.append(sum(gaps) / len(gaps))
+    ones, second_sentences = [list(side) for side in zip(*pairs, strict=True)]
+    assert distances(model, ones, second_sentences, divergence=kind) == pytest.approx(expected, abs=1e-5)  # type: ignore[arg-type]
 
 
 @given(SENTENCES)
@@ -84,11 +84,11 @@ def test_a_sentence_is_at_no_distance_from_itself(words: list[str]) -> None:
 
 @given(SENTENCES, SENTENCES)
 @settings(max_examples=40)
-def test_mean_of_hellinger_is_symmetric_and_at_most_one(one: list[str], other: list[str]) -> None:
+def test_mean_of_hellinger_is_symmetric_and_at_most_one(first: list[str], second: list[str]) -> None:
     """The distance of section 3 has both properties, also where no word is shared (NDD-04)."""
-    there, back = distances(Drawn(), [one, other], [other, one])
-    assert there == pytest.approx(back, abs=1e-6)
-    assert 0 <= there <= 1
+    forward, back = distances(Drawn(), [first, second], [second, first])
+    assert forward == pytest.approx(back, abs=1e-6)
+    assert 0 <= forward <= 1
 
 
 def test_without_a_shared_word_what_stands_around_is_compared() -> None:
@@ -105,31 +105,33 @@ def test_weights_fall_with_distance_from_what_differs() -> None:
 
 def test_shares_add_up_to_the_distance() -> None:
     """The explanation is of the same number."""
-    one, other = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
-    rows = explain(Drawn(), one, other, divergence="kl", weights="sum")
-    assert rows["share"].sum() == pytest.approx(distances(Drawn(), [one], [other], divergence="kl", weights="sum")[0])
+    first, second = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
+    rows = explain(Drawn(), first, second, divergence="kl", weights="sum")
+    assert rows["share"].sum() == pytest.approx(
+        distances(Drawn(), [first], [second], divergence="kl", weights="sum")[0]
+    )
 
 
 def test_a_first_sentence_is_asked_about_once() -> None:
     """Compared with three others, its four words cost four calls, and each neighbour of the others one (table 2)."""
     model, sentences = Drawn(), [list("abcd"), list("bcd"), list("acd"), list("abd")]
-    one = np.array([(0, k) for gone in range(3) for k in range(4) if k != gone])
-    other = np.array([(1 + gone, k) for gone in range(3) for k in range(3)])
-    divergences(model, sentences, one, other, "kl")
+    first = np.array([(0, k) for left_out in range(3) for k in range(4) if k != left_out])
+    second = np.array([(1 + left_out, k) for left_out in range(3) for k in range(3)])
+    divergences(model, sentences, first, second, "kl")
     assert model.asked == 4 + 9
 
 
 @given(st.integers(1, 9))
 @settings(max_examples=9)
-def test_what_is_held_at_a_time_changes_nothing(held: int) -> None:
+def test_what_is_held_at_a_time_changes_nothing(cache_size: int) -> None:
     """Blocks of first distributions of any size give the same divergences from the same calls."""
-    rng = np.random.default_rng(held)
+    rng = np.random.default_rng(cache_size)
     sentences = [list("abcd"), list("bcda"), list("aabb")]
-    one, other = (np.stack([rng.integers(0, 3, 20), rng.integers(-1, 5, 20)], axis=1) for _ in range(2))
+    first, second = (np.stack([rng.integers(0, 3, 20), rng.integers(-1, 5, 20)], axis=1) for _ in range(2))
     model = Drawn()
-    found = divergences(model, sentences, one, other, "hellinger", cache_size=held)
-    assert found == pytest.approx(divergences(Drawn(), sentences, one, other, "hellinger"))
-    assert model.asked == len(np.unique(one, axis=0)) + 20
+    actual = divergences(model, sentences, first, second, "hellinger", cache_size=cache_size)
+    assert actual == pytest.approx(divergences(Drawn(), sentences, first, second, "hellinger"))
+    assert model.asked == len(np.unique(first, axis=0)) + 20
 
 
 def test_no_pairs_have_no_distances() -> None:

@@ -11,30 +11,30 @@ from pipeline.metrics.ndd.integrity import AGREEMENT, measure_agreement, summari
 from pipeline.papers.ndd import TABLE_13
 
 
-def rows(*said: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
+def rows(*gradings: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
     """Grades of (item, system, task, grades), by raters a, b, … in order."""
-    told = [
+    records = [
         (
             item,
             system,
             task,
             field,
-            float(np.mean(given)) if given else None,
-            given,
-            [*"abcdefgh"[: len(given)]],
-            len(given),
+            float(np.mean(grades)) if grades else None,
+            grades,
+            [*"abcdefgh"[: len(grades)]],
+            len(grades),
         )
-        for item, system, task, given in said
+        for item, system, task, grades in gradings
     ]
-    return pl.DataFrame(told, schema=GRADED, orient="row")
+    return pl.DataFrame(records, schema=GRADED, orient="row")
 
 
-def both(*said: tuple[str, str, str, list[int]]) -> pl.DataFrame:
+def add_both_fields(*gradings: tuple[str, str, str, list[int]]) -> pl.DataFrame:
     """The same grades for syntax and semantics."""
-    return pl.concat([rows(*said, field=field) for field in FIELDS])
+    return pl.concat([rows(*gradings, field=field) for field in FIELDS])
 
 
-SAID = both(
+SAID = add_both_fields(
     ("1", "ndd", "t1", [5, 4]), ("2", "ndd", "t2", [3]), ("3", "ndd", "t3", []),
     ("1", "ppl", "t4", [2, 2]), ("2", "ppl", "t2", [3]), ("3", "ppl", "t5", [1, 0]),
 )  # fmt: skip
@@ -42,46 +42,46 @@ SAID = both(
 
 def test_means_by_hand() -> None:
     """A compression counts once, whatever its raters: of 4.5 and 3 it is 3.75; what is not graded is not 0."""
-    found = summarize(SAID, draws=50)
-    assert found.select("system", "field", "value", "n").rows() == [
+    actual = summarize(SAID, draws=50)
+    assert actual.select("system", "field", "value", "n").rows() == [
         ("ndd", "syntax", 3.75, 2), ("ndd", "semantics", 3.75, 2),
         ("ppl", "syntax", pytest.approx(5.5 / 3), 3), ("ppl", "semantics", pytest.approx(5.5 / 3), 3),
     ]  # fmt: skip
-    assert (found["low"] <= found["value"]).all()
-    assert (found["value"] <= found["high"]).all()
-    assert found.equals(summarize(SAID.reverse(), draws=50))
+    assert (actual["low"] <= actual["value"]).all()
+    assert (actual["value"] <= actual["high"]).all()
+    assert actual.equals(summarize(SAID.reverse(), draws=50))
 
 
 def test_agreement_is_scikit_learns() -> None:
     """Cohen's weighted kappa of two raters on the compressions that both graded, a 0 being a grade like others."""
     rng = np.random.default_rng(2)
-    one = rng.integers(0, 6, 60)
-    two = np.clip(one + rng.integers(-1, 2, 60), 0, 5)
-    graded = [(str(n), "x", f"t{n:02}", [int(a), int(b)]) for n, (a, b) in enumerate(zip(one, two, strict=True))]
-    found = measure_agreement(both(*graded, ("99", "x", "t99", [5])), draws=50)
-    assert found.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
-    assert found["n"].unique().to_list() == [60]
-    for weights, value in zip(("linear", "quadratic"), found["value"], strict=False):
-        assert value == pytest.approx(cohen_kappa_score(one, two, weights=weights))
-    assert (found["low"] < found["value"]).all()
-    assert (found["value"] < found["high"]).all()
+    first = rng.integers(0, 6, 60)
+    two = np.clip(first + rng.integers(-1, 2, 60), 0, 5)
+    graded = [(str(n), "x", f"t{n:02}", [int(a), int(b)]) for n, (a, b) in enumerate(zip(first, two, strict=True))]
+    actual = measure_agreement(add_both_fields(*graded, ("99", "x", "t99", [5])), draws=50)
+    assert actual.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
+    assert actual["n"].unique().to_list() == [60]
+    for weights, value in zip(("linear", "quadratic"), actual["value"], strict=False):
+        assert value == pytest.approx(cohen_kappa_score(first, two, weights=weights))
+    assert (actual["low"] < actual["value"]).all()
+    assert (actual["value"] < actual["high"]).all()
 
 
 def test_a_compression_that_systems_share_agrees_once() -> None:
     """One task under two systems is one case."""
-    said = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
-    found = measure_agreement(both(*said), draws=10)
-    assert found["n"].unique().to_list() == [2]
-    assert found.equals(measure_agreement(both(said[0], said[2]), draws=10))
+    gradings = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
+    actual = measure_agreement(add_both_fields(*gradings), draws=10)
+    assert actual["n"].unique().to_list() == [2]
+    assert actual.equals(measure_agreement(add_both_fields(gradings[0], gradings[2]), draws=10))
 
 
 def test_nothing_to_measure() -> None:
     """Without grades there are no means and no agreement; a second grade for the same is refused by name."""
-    empty = both(("1", "x", "t1", []), ("1", "y", "t2", []))
+    empty = add_both_fields(("1", "x", "t1", []), ("1", "y", "t2", []))
     assert summarize(empty).is_empty()
     assert measure_agreement(empty, draws=10)["value"].null_count() == 6
-    twice = both(("1", "x", "t1", [1]), ("1", "x", "t2", [2]))
-    with pytest.raises(BadInput, match="item 1, system 'x', syntax: is there twice"):
+    twice = add_both_fields(("1", "x", "t1", [1]), ("1", "x", "t2", [2]))
+    with pytest.raises(BadInput, match="item 1, system 'x', syntax: found twice"):
         summarize(twice)
     with pytest.raises(ValueError, match="draws should be at least 1"):
         summarize(SAID, draws=0)

@@ -43,14 +43,14 @@ class Left:
     def distributions(
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator[tuple[IndexArray, torch.Tensor]]:
-        for row, (which, at) in enumerate(zip(sentence.tolist(), place.tolist(), strict=True)):
-            self.asks.append((tuple(sentences[which]), at))
-            first = LIKELY[sentences[which][at - 1] if at else ""]
+        for row, (which, i) in enumerate(zip(sentence.tolist(), place.tolist(), strict=True)):
+            self.asks.append((tuple(sentences[which]), i))
+            first = LIKELY[sentences[which][i - 1] if i else ""]
             yield np.array([row]), torch.tensor([[first, 1 - first]]).log()
 
     def surprisals(self, sentences: Sequence[Sentence]) -> list[Floats]:
         """Of each word minus the logarithm of what it is taken for after the word to its left."""
-        return [np.array([-math.log(LIKELY[left]) for left in ("", *words[:-1])]) for words in sentences]
+        return [np.array([-math.log(LIKELY[neighbour]) for neighbour in ("", *words[:-1])]) for words in sentences]
 
 
 def kl(q: float, other: float) -> float:
@@ -73,13 +73,13 @@ def test_each_edit_by_hand() -> None:
 
 def test_weights_by_hand() -> None:
     """A sum is twice the mean of two; balanced is μ^d + μ^(d + m) with m on the other side (E17), exponential μ^d."""
-    chosen = {
+    expected = {
         name: score_words(Left(), [TEXT], "delete", weights=name)[0] for name in ("sum", "balanced", "exponential")
     }
     first, second = kl(0.9, 0.5), kl(0.2, 0.9)
-    assert chosen["sum"] == pytest.approx([first, second, 0], abs=1e-6)
-    assert chosen["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
-    assert chosen["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
+    assert expected["sum"] == pytest.approx([first, second, 0], abs=1e-6)
+    assert expected["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
+    assert expected["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
     far = score_words(Left(), [("cats", "dogs", "chase", "cats")], "mask", weights="exponential", mu=0.5)[0]
     assert far == pytest.approx([kl(0.6, 0.3), kl(0.9, 0.3), kl(0.2, 0.3), 0], abs=1e-6)
 
@@ -90,28 +90,28 @@ def test_what_is_asked_of_the_model() -> None:
         model = Left()
         score_words(model, [TEXT, ("cats", "chase", "dogs", "dogs")], edit)
         assert len(model.asks) == (3 + 3 * 2) + (4 + 4 * 3)
-        assert not any(text[at] in ("[MASK]", "a") for text, at in model.asks)
+        assert not any(text[i] in ("[MASK]", "a") for text, i in model.asks)
 
 
 def test_it_is_the_distance_of_sentence_and_edit() -> None:
     """Where no word is repeated, scores are the general NDD with the longest common subsequence as neighbours."""
     texts = [TEXT, ("chase", "dogs"), ("cats", "dogs", "chase")]
     for edit, divergence in (("delete", "kl"), ("mask", "hellinger"), ("stop_word", "kl_reversed")):
-        found = score_words(Left(), texts, edit, divergence=divergence)
-        for text, mine in zip(texts, found, strict=True):
-            others = list_edits(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
-            expected = distances(Left(), [text] * len(text), others, divergence=divergence, weights="mean")
-            assert mine == pytest.approx(expected, abs=1e-7)
+        actual = score_words(Left(), texts, edit, divergence=divergence)
+        for text, values in zip(texts, actual, strict=True):
+            edits = list_edits(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
+            expected = distances(Left(), [text] * len(text), edits, divergence=divergence, weights="mean")
+            assert values == pytest.approx(expected, abs=1e-7)
 
 
 def test_stop_words_go_by_language() -> None:
     """a, el and our 的; another may be given (footnote 10), and is asked for where a language has none."""
-    zh, that = (
+    zh, spanish = (
         score_words(Left(), [TEXT], "stop_word", lang="zh"),
         score_words(Left(), [TEXT], "stop_word", stop_word="that"),
     )
     assert zh[0][0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
-    assert that[0][0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
+    assert spanish[0][0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
     assert predicates.STOP_WORDS["es"] == "el"
     with pytest.raises(BadInput, match="no stop word for 'fi'; there are some for en, es, zh"):
         score_words(Left(), [TEXT], "stop_word", lang="fi")
@@ -126,26 +126,26 @@ def test_a_stop_word_for_itself_is_no_edit() -> None:
 def test_short_sentences() -> None:
     """A single word has no neighbours and 0, no word at all no score; neither asks the model, and others stay right."""
     model = Left()
-    assert [each.tolist() for each in score_words(model, [("dogs",), ()], "mask")] == [[0.0], []]
+    assert [scores.tolist() for scores in score_words(model, [("dogs",), ()], "mask")] == [[0.0], []]
     assert model.asks == []
     for edit in ("delete", "mask"):
-        found = score_words(model, [("dogs",), (), TEXT], edit)
-        assert [each.tolist() for each in found[:2]] == [[0.0], []]
-        assert found[2].tolist() == score_words(Left(), [TEXT], edit)[0].tolist()
+        actual = score_words(model, [("dogs",), (), TEXT], edit)
+        assert [scores.tolist() for scores in actual[:2]] == [[0.0], []]
+        assert actual[2].tolist() == score_words(Left(), [TEXT], edit)[0].tolist()
     assert score_words(Left(), [], "delete") == []
-    told = predicates.score_perplexity(model, [("dogs",), (), TEXT], "delete")
-    assert [each.tolist() for each in told[:2]] == [[0.0], []]
+    perplexities = predicates.score_perplexity(model, [("dogs",), (), TEXT], "delete")
+    assert [scores.tolist() for scores in perplexities[:2]] == [[0.0], []]
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many sentences at once or one by one: the same numbers in the order of the sentences."""
     texts = [tuple(text) for n in (1, 2, 3) for text in combinations(TEXT, n)]
-    whole, of_perplexity = score_words(Left(), texts, "delete"), predicates.score_perplexity(Left(), texts, "mask")
+    complete, of_perplexity = score_words(Left(), texts, "delete"), predicates.score_perplexity(Left(), texts, "mask")
     monkeypatch.setattr(predicates, "_PAIRS", 5)
-    for one, other in zip(whole, score_words(Left(), texts, "delete"), strict=True):
-        assert one.tolist() == other.tolist()
-    for one, other in zip(of_perplexity, predicates.score_perplexity(Left(), texts, "mask"), strict=True):
-        assert one.tolist() == other.tolist()
+    for first, second in zip(complete, score_words(Left(), texts, "delete"), strict=True):
+        assert first.tolist() == second.tolist()
+    for first, second in zip(of_perplexity, predicates.score_perplexity(Left(), texts, "mask"), strict=True):
+        assert first.tolist() == second.tolist()
 
 
 def test_perplexity_by_hand() -> None:
@@ -159,10 +159,12 @@ def test_perplexity_by_hand() -> None:
     assert masked[1] < 0
 
 
-@pytest.mark.parametrize(("change", "told"), [({"edit": "swap"}, "edit: expected one"), ({"weights": "w"}, "weights:")])
-def test_unknown_options_are_told(change: dict[str, str], told: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"), [({"edit": "swap"}, "edit: expected one"), ({"weights": "w"}, "weights:")]
+)
+def test_unknown_options_are_told(change: dict[str, str], message: str) -> None:
     """The message names what there is."""
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         score_words(Left(), [TEXT], **{"edit": "delete", **change})
 
 
@@ -171,26 +173,28 @@ def test_unknown_options_are_told(change: dict[str, str], told: str) -> None:
 
 def test_ensembles_by_hand() -> None:
     """The mean of values; or of places from 0 to 1, where two that tie share theirs."""
-    one, other = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
-    assert [each.tolist() for each in ensemble([one, other])] == [[15.5, 7.0, 12.0], [3.0]]
-    assert [each.tolist() for each in ensemble([one, other], method="rank")] == [[0.5, 0.375, 0.625], [0.0]]
-    assert [each.tolist() for each in ensemble([one])] == [each.tolist() for each in one]
+    first, second = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
+    assert [scores.tolist() for scores in ensemble([first, second])] == [[15.5, 7.0, 12.0], [3.0]]
+    assert [scores.tolist() for scores in ensemble([first, second], method="rank")] == [[0.5, 0.375, 0.625], [0.0]]
+    assert [scores.tolist() for scores in ensemble([first])] == [scores.tolist() for scores in first]
     with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
-        ensemble([one, one[:1]])
+        ensemble([first, first[:1]])
     with pytest.raises(BadInput, match="by: expected one of value, rank"):
-        ensemble([one], method="sum")
+        ensemble([first], method="sum")
 
 
 # ----------------------------------------------------------------------------------------------------------- measures
 
 words = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=30)
-sentences = st.lists(words, min_size=1, max_size=8).filter(lambda all_: any(right for one in all_ for _, right in one))
+sentences = st.lists(words, min_size=1, max_size=8).filter(
+    lambda all_: any(right for first in all_ for _, right in first)
+)
 
 
 @given(words)
-def test_measures_are_scikit_learns(said: list[tuple[int, bool]]) -> None:
+def test_measures_are_scikit_learns(labelled: list[tuple[int, bool]]) -> None:
     """Average precision and AUC of scores with ties; undefined where one kind of word is missing."""
-    score, right = np.array([each[0] for each in said], float), np.array([each[1] for each in said])
+    score, right = np.array([word[0] for word in labelled], float), np.array([word[1] for word in labelled])
     if right.any():
         assert average_precision(score, right) == pytest.approx(average_precision_score(right, score))
     else:
@@ -202,61 +206,64 @@ def test_measures_are_scikit_learns(said: list[tuple[int, bool]]) -> None:
 
 
 @given(words, st.data())
-def test_auc_of_repeated_words(said: list[tuple[int, bool]], data: st.DataObject) -> None:
+def test_auc_of_repeated_words(labelled: list[tuple[int, bool]], data: st.DataObject) -> None:
     """A word that counts three times is three words, as in a sample of the bootstrap."""
-    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(said), max_size=len(said))))
-    score, right = np.array([each[0] for each in said], float), np.array([each[1] for each in said])
-    found, expected = auc(score, right, times), auc(score.repeat(times), right.repeat(times))
-    assert found == pytest.approx(expected, nan_ok=True)
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(labelled), max_size=len(labelled))))
+    score, right = np.array([word[0] for word in labelled], float), np.array([word[1] for word in labelled])
+    actual, expected = auc(score, right, times), auc(score.repeat(times), right.repeat(times))
+    assert actual == pytest.approx(expected, nan_ok=True)
 
 
 @settings(max_examples=30, deadline=None)
 @given(sentences)
 def test_evaluation_is_scikit_learns(many: list[list[tuple[int, bool]]]) -> None:
     """Both AUC and mAP of the sentences with a predicate; n is how many sentences a number is of."""
-    score = [np.array([each[0] for each in one], float) for one in many]
-    right = [[each[1] for each in one] for one in many]
-    found = {row["metric"]: row for row in evaluate(score, right, draws=3).iter_rows(named=True)}
-    kept = [(s, r) for s, r in zip(score, right, strict=True) if any(r)]
-    assert found["map"]["value"] == pytest.approx(np.mean([average_precision_score(r, s) for s, r in kept]))
-    assert (found["map"]["n"], found["map"]["no_predicate"]) == (len(kept), len(many) - len(kept))
-    both = [(s, r) for s, r in kept if not all(r)]
-    assert found["auc_mean"]["n"] == len(both)
-    if both:
-        all_scores, all_right = np.concatenate([s for s, _ in kept]), np.concatenate([r for _, r in kept])
-        assert found["auc_pooled"]["value"] == pytest.approx(roc_auc_score(all_right, all_scores))
-        assert found["auc_mean"]["value"] == pytest.approx(np.mean([roc_auc_score(r, s) for s, r in both]))
+    score = [np.array([word[0] for word in sentence], float) for sentence in many]
+    right = [[word[1] for word in sentence] for sentence in many]
+    actual = {row["metric"]: row for row in evaluate(score, right, draws=3).iter_rows(named=True)}
+    with_predicate = [(s, r) for s, r in zip(score, right, strict=True) if any(r)]
+    assert actual["map"]["value"] == pytest.approx(np.mean([average_precision_score(r, s) for s, r in with_predicate]))
+    assert (actual["map"]["n"], actual["map"]["no_predicate"]) == (len(with_predicate), len(many) - len(with_predicate))
+    with_both_kinds = [(s, r) for s, r in with_predicate if not all(r)]
+    assert actual["auc_mean"]["n"] == len(with_both_kinds)
+    if with_both_kinds:
+        all_scores, all_right = (
+            np.concatenate([s for s, _ in with_predicate]),
+            np.concatenate([r for _, r in with_predicate]),
+        )
+        assert actual["auc_pooled"]["value"] == pytest.approx(roc_auc_score(all_right, all_scores))
+        assert actual["auc_mean"]["value"] == pytest.approx(np.mean([roc_auc_score(r, s) for s, r in with_both_kinds]))
     else:
-        assert found["auc_pooled"]["value"] is found["auc_mean"]["value"] is None
+        assert actual["auc_pooled"]["value"] is actual["auc_mean"]["value"] is None
 
 
 def test_the_two_auc_differ() -> None:
     """Each sentence is ranked perfectly, but the second lies below the first: 1 by sentence, 3 of 4 pairs pooled."""
-    found = evaluate([np.array([9.0, 5]), np.array([2.0, 1])], [[True, False], [True, False]], draws=0)
-    assert found["metric"].to_list() == ["map", "auc_pooled", "auc_mean"]
-    assert found["value"].to_list() == [1, 0.75, 1]
-    assert found["low"].null_count() == 3
+    actual = evaluate([np.array([9.0, 5]), np.array([2.0, 1])], [[True, False], [True, False]], draws=0)
+    assert actual["metric"].to_list() == ["map", "auc_pooled", "auc_mean"]
+    assert actual["value"].to_list() == [1, 0.75, 1]
+    assert actual["low"].null_count() == 3
 
 
 def test_what_constant_scores_have() -> None:
     """What has to be beaten: the share of predicates as mAP, half as AUC."""
-    found = evaluate([np.zeros(4), np.zeros(2)], [[True, False, False, False], [True, False]], draws=0)
-    assert found["value"].to_list() == [0.375, 0.5, 0.5]
+    actual = evaluate([np.zeros(4), np.zeros(2)], [[True, False, False, False], [True, False]], draws=0)
+    assert actual["value"].to_list() == [0.375, 0.5, 0.5]
 
 
 def test_what_is_left_out_is_counted() -> None:
     """No predicate, or over 50 words (footnote 9): named by sentence, and counted beside the numbers."""
     right = [[True, False], [False, False], [True] * 51, [True] + [False] * 49]
-    kept, dropped = select_sentences(right)
-    assert kept.tolist() == [0, 3]
+    indices, dropped = select_sentences(right)
+    assert indices.tolist() == [0, 3]
     assert dropped.rows() == [(1, "no_predicate"), (2, "too_long")]
-    found = evaluate([np.arange(len(each), dtype=float) for each in right], right, draws=0)
-    assert found.select("n", "words", "no_predicate", "too_long").unique().rows() == [(2, 52, 1, 1)]
-    assert found.schema["value"] == pl.Float64
+    actual = evaluate([np.arange(len(labels), dtype=float) for labels in right], right, draws=0)
+    assert actual.select("n", "words", "no_predicate", "too_long").unique().rows() == [(2, 52, 1, 1)]
+    assert actual.schema["value"] == pl.Float64
 
 
 @pytest.mark.parametrize(
-    ("score", "right", "told"),
+    ("score", "right", "message"),
     [
         ([[1.0]], [[True, False]], "sentence 1: expected a score for each of 2 words, found 1"),
         ([[1.0, math.inf]], [[True, False]], "sentence 1, word 2: expected a number, found inf"),
@@ -264,10 +271,10 @@ def test_what_is_left_out_is_counted() -> None:
         ([[1.0]], [[False]], "none of 1 sentences has a predicate and at most 50 words"),
     ],
 )
-def test_bad_scores_are_told(score: list[list[float]], right: list[list[bool]], told: str) -> None:
+def test_bad_scores_are_told(score: list[list[float]], right: list[list[bool]], message: str) -> None:
     """The message names sentence and word."""
-    with pytest.raises(BadInput, match=told):
-        evaluate([np.array(each) for each in score], right)
+    with pytest.raises(BadInput, match=message):
+        evaluate([np.array(values) for values in score], right)
 
 
 def test_the_papers_table() -> None:

@@ -19,9 +19,9 @@ UP = [1, 2, -1, 2, 6, 6, 7, 3, 2]
 DEPTHS = [3, 2, 1, 2, 5, 5, 4, 3, 2]
 
 
-def values(found: pl.DataFrame, column: str = "value") -> dict[str, float | None]:
+def values(frame: pl.DataFrame, column: str = "value") -> dict[str, float | None]:
     """A column by measure."""
-    return dict(found.select("metric", column).iter_rows())
+    return dict(frame.select("metric", column).iter_rows())
 
 
 @st.composite
@@ -29,7 +29,7 @@ def systems(draw: st.DrawFn) -> tuple[list[list[int]], list[list[Span]]]:
     """Heads of sentences, and spans of them that some system dropped in rounds."""
     ups = draw(st.lists(heads(), min_size=1, max_size=4))
     rounds = [draw(st.lists(st.integers(0, 2), min_size=len(up), max_size=len(up))) for up in ups]
-    return ups, [list_dropped_spans(each) for each in rounds]
+    return ups, [list_dropped_spans(numbers) for numbers in rounds]
 
 
 # depths and subtrees
@@ -38,38 +38,38 @@ def systems(draw: st.DrawFn) -> tuple[list[list[int]], list[list[Span]]]:
 def test_depths_and_subtrees_by_hand() -> None:
     """Dropped: `Our`, `the old man`, `.` and in a second sentence `sold` with `what` behind it, `old man`."""
     assert measure_depths(UP).tolist() == DEPTHS
-    found = evaluate([UP, UP], [[(0, 1), (4, 7), (8, 9)], [(2, 4), (5, 7)]], draws=50)
+    actual = evaluate([UP, UP], [[(0, 1), (4, 7), (8, 9)], [(2, 4), (5, 7)]], draws=50)
     # depths 3; 5 5 4; 2 and 1 2; 5 4
-    assert values(found) == pytest.approx({
+    assert values(actual) == pytest.approx({
         "depth_1": 1 / 9, "depth_2": 2 / 9, "depth_3": 1 / 9, "depth_4_or_more": 5 / 9,
         "subtree_1": 2 / 2, "subtree_2": 0 / 2, "subtree_3_or_more": 1 / 1,
     })  # fmt: skip
-    assert found["n"].to_list() == [9, 9, 9, 9, 2, 2, 1]
+    assert actual["n"].to_list() == [9, 9, 9, 9, 2, 2, 1]
 
 
 def test_several_subtrees_side_by_side() -> None:
     """`the old` are two leaves of man, `old man` leaves `the` behind, `what … left .` are two of sold, and last all."""
     spans = [[(4, 6)], [(5, 7)], [(3, 9)], [(0, 9)]]
     assert values(evaluate([UP] * 4, spans, subtree="one", draws=9))["subtree_2"] == 0
-    found = values(evaluate([UP] * 4, spans, subtree="several", draws=9))
-    assert (found["subtree_2"], found["subtree_3_or_more"]) == (1 / 2, 1 / 2)
+    actual = values(evaluate([UP] * 4, spans, subtree="several", draws=9))
+    assert (actual["subtree_2"], actual["subtree_3_or_more"]) == (1 / 2, 1 / 2)
 
 
 def test_nothing_dropped_has_no_value() -> None:
     """No words: all values are null; words but no span of two: its value alone."""
-    found = evaluate([UP, [-1]], [[], []])
-    assert found["n"].to_list() == [0] * 7
-    assert found.select("value", "low", "high").null_count().row(0) == (7, 7, 7)
-    assert found.schema == evaluate([UP], [[(0, 1)]], draws=9).schema
-    some = evaluate([UP], [[(0, 1), (4, 7)]], draws=9)
-    assert [name for name, value in values(some).items() if value is None] == ["subtree_2"]
+    actual = evaluate([UP, [-1]], [[], []])
+    assert actual["n"].to_list() == [0] * 7
+    assert actual.select("value", "low", "high").null_count().row(0) == (7, 7, 7)
+    assert actual.schema == evaluate([UP], [[(0, 1)]], draws=9).schema
+    one_sentence = evaluate([UP], [[(0, 1), (4, 7)]], draws=9)
+    assert [name for name, value in values(one_sentence).items() if value is None] == ["subtree_2"]
 
 
 def test_a_span_round_another_counts_its_words_once() -> None:
     """`the old man` went round after `old`; both are subtrees, of three words in all."""
-    found = evaluate([UP], [[(5, 6), (4, 7)]], draws=9)
-    assert found["n"].to_list() == [3, 3, 3, 3, 1, 0, 1]
-    assert values(found)["subtree_1"] == values(found)["subtree_3_or_more"] == 1
+    actual = evaluate([UP], [[(5, 6), (4, 7)]], draws=9)
+    assert actual["n"].to_list() == [3, 3, 3, 3, 1, 0, 1]
+    assert values(actual)["subtree_1"] == values(actual)["subtree_3_or_more"] == 1
 
 
 def test_the_whole_sentence_is_no_subtree() -> None:
@@ -79,9 +79,9 @@ def test_the_whole_sentence_is_no_subtree() -> None:
 
 def test_intervals_are_over_sentences() -> None:
     """Two sentences, one dropped with its root alone and one without: samples hold 0, 1 or 2 of the first."""
-    found = evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]])
-    assert found.row(0) == ("depth_1", 0.5, 0.0, 1.0, 2)
-    assert found.equals(evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]]))
+    actual = evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]])
+    assert actual.row(0) == ("depth_1", 0.5, 0.0, 1.0, 2)
+    assert actual.equals(evaluate([[1, -1], [1, -1]], [[(1, 2)], [(0, 1)]]))
     many = evaluate([[1, -1]] * 200, [[(1, 2)], [(0, 1)]] * 100, seed=1)
     assert many.row(0)[2:4] == pytest.approx((0.5 - 0.069, 0.5 + 0.069), abs=0.02)  # 1.96 sqrt(1 / 4 / 200)
 
@@ -90,17 +90,24 @@ def test_intervals_are_over_sentences() -> None:
 def test_shares_are_those_of_a_plain_count(system: tuple[list[list[int]], list[list[Span]]]) -> None:
     """Shares of depths sum to 1; the value lies between its bounds, and is what counting word by word gives."""
     ups, spans = system
-    found = evaluate(ups, spans, draws=20)
-    words = [(up, word) for up, each in zip(ups, spans, strict=True) for word in range(len(up)) if _inside(word, each)]
-    assert found["n"][0] == len(words)
+    actual = evaluate(ups, spans, draws=20)
+    words = [
+        (up, word)
+        for up, sentence_spans in zip(ups, spans, strict=True)
+        for word in range(len(up))
+        if _inside(word, sentence_spans)
+    ]
+    assert actual["n"][0] == len(words)
     if words:
-        assert sum(found["value"][:4]) == pytest.approx(1)
-        assert found["value"][2] == pytest.approx(sum(_depth(*each) == 3 for each in words) / len(words))
-    both = [(end - start, [start, end] in find_subtrees(up).tolist())
-            for up, each in zip(ups, spans, strict=True) for start, end in each]  # fmt: skip
-    long = [right for length, right in both if length >= 3]
-    assert found["n"][6] == len(long)
-    assert not long or found["value"][6] == pytest.approx(sum(long) / len(long))
+        assert sum(actual["value"][:4]) == pytest.approx(1)
+        assert actual["value"][2] == pytest.approx(
+            sum(_depth(*sentence_spans) == 3 for sentence_spans in words) / len(words)
+        )
+    pairs = [(end - start, [start, end] in find_subtrees(up).tolist())
+            for up, sentence_spans in zip(ups, spans, strict=True) for start, end in sentence_spans]  # fmt: skip
+    long = [right for length, right in pairs if length >= 3]
+    assert actual["n"][6] == len(long)
+    assert not long or actual["value"][6] == pytest.approx(sum(long) / len(long))
 
 
 def _inside(word: int, spans: list[Span]) -> bool:
@@ -112,7 +119,7 @@ def _depth(up: list[int], word: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("spans", "told"),
+    ("spans", "message"),
     [
         ([[], [(8, 10)]], r"sentence 2: expected spans in its 9 words, found \(8, 10\)"),
         ([[(3, 3)], []], r"sentence 1: expected spans .* \(3, 3\)"),
@@ -122,11 +129,11 @@ def _depth(up: list[int], word: int) -> int:
         ([[]], "expected a list for each of 2 sentences, found 1"),
     ],
 )
-def test_spans_that_cannot_be_are_named(spans: list[list[Span]], told: str) -> None:
+def test_spans_that_cannot_be_are_named(spans: list[list[Span]], message: str) -> None:
     """Outside of the sentence, empty, twice, crossing, or not of each sentence: for measures and for random spans."""
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         evaluate([UP, UP], spans)
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         draw_random_spans([9, 9], spans)
 
 
@@ -165,18 +172,20 @@ def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], lis
     """In each sentence the lengths are those of the system's outer spans; they are disjoint and inside of it."""
     ups, spans = system
     sizes = [*map(len, ups)]
-    drawn = draw_random_spans(sizes, spans, seed=seed)
-    for size, ours, theirs in zip(sizes, drawn, spans, strict=True):
-        outer = [one for one in theirs if not any(o[0] <= one[0] and one[1] <= o[1] for o in theirs if o != one)]
-        assert sorted(end - start for start, end in ours) == sorted(end - start for start, end in outer)
-        assert all(one[1] <= other[0] for one, other in pairwise([(0, 0), *ours, (size, size)]))
-    assert drawn == draw_random_spans(sizes, spans, seed=seed)
+    random_spans = draw_random_spans(sizes, spans, seed=seed)
+    for size, placed, expected in zip(sizes, random_spans, spans, strict=True):
+        outer = [
+            span for span in expected if not any(o[0] <= span[0] and span[1] <= o[1] for o in expected if o != span)
+        ]
+        assert sorted(end - start for start, end in placed) == sorted(end - start for start, end in outer)
+        assert all(span[1] <= other[0] for span, other in pairwise([(0, 0), *placed, (size, size)]))
+    assert random_spans == draw_random_spans(sizes, spans, seed=seed)
 
 
 def test_all_places_are_equally_likely() -> None:
     """Spans of 1 and 2 in four words stand in 6 ways: each 1,000 times of 6,000, five standard deviations at most."""
-    drawn = draw_random_spans([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
-    times = np.unique([f"{spans}" for spans in drawn], return_counts=True)[1]
+    random_spans = draw_random_spans([4] * 6000, [[(0, 1), (1, 3)]] * 6000)
+    times = np.unique([f"{spans}" for spans in random_spans], return_counts=True)[1]
     assert len(times) == 6
     assert np.abs(times - 1000).max() < 5 * np.sqrt(6000 * 1 / 6 * 5 / 6)
 
@@ -190,15 +199,15 @@ def test_what_random_spans_of_the_treebank_are(data: Path) -> None:
     """
     ups = [tree.heads for tree in read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu")]
     ups = [up for up in ups if len(up) > 2]
-    found = {}
+    shares = {}
     for subtree in ("one", "several"):
         parts = [
             evaluate(ups, [[(s, s + 2) for s in range(first, len(up) - 1, 2)] for up in ups], subtree=subtree, draws=2)
             for first in (0, 1)
         ]
         n, share = (np.array([part[name][5] for part in parts]) for name in ("n", "value"))
-        found[subtree] = n @ share / n.sum()
-    assert found == pytest.approx({"one": 0.095, "several": 0.4}, abs=0.01)
+        shares[subtree] = n @ share / n.sum()
+    assert shares == pytest.approx({"one": 0.095, "several": 0.4}, abs=0.01)
 
 
 def test_random_words_of_the_treebank(data: Path) -> None:
@@ -206,12 +215,12 @@ def test_random_words_of_the_treebank(data: Path) -> None:
     leaves as often as they are; counted here over all 25,094 words.
     """
     ups = [tree.heads for tree in read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu")]
-    every = evaluate(ups, [[(word, word + 1) for word in range(len(up))] for up in ups], draws=20)
-    assert every["value"][:4].to_list() == pytest.approx([0.083, 0.301, 0.278, 0.339], abs=0.001)
+    single_words = evaluate(ups, [[(word, word + 1) for word in range(len(up))] for up in ups], draws=20)
+    assert single_words["value"][:4].to_list() == pytest.approx([0.083, 0.301, 0.278, 0.339], abs=0.001)
     leaves = sum(len(set(range(len(up))) - {*up}) for up in ups if len(up) > 1)
-    assert every["value"][4] == pytest.approx(leaves / 25094)
-    drawn = evaluate(ups, draw_random_spans([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
+    assert single_words["value"][4] == pytest.approx(leaves / 25094)
+    random_words = evaluate(ups, draw_random_spans([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
     # a word a sentence is from short sentences more often
-    assert drawn["n"][0] == 2077
+    assert random_words["n"][0] == 2077
     shallow = np.mean([1 / len(up) for up in ups])
-    assert drawn["value"][0] == pytest.approx(shallow, abs=5 * np.sqrt(shallow / 2077))
+    assert random_words["value"][0] == pytest.approx(shallow, abs=5 * np.sqrt(shallow / 2077))

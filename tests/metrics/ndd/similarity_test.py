@@ -37,14 +37,14 @@ def graded(count: int = 60, seed: int = 1) -> pl.DataFrame:
 def test_a_distance_agrees_by_its_negative() -> None:
     """Both coefficients are scipy's of direction times measure, with the intervals of `correlation`."""
     pairs = graded()
-    found = correlate_measures(pairs, MEASURES, draws=50)
-    assert found["measure"].to_list() == ["ndd", "cosine"]
-    for row, (name, direction) in zip(found.iter_rows(named=True), MEASURES.items(), strict=True):
+    actual = correlate_measures(pairs, MEASURES, draws=50)
+    assert actual["measure"].to_list() == ["ndd", "cosine"]
+    for row, (name, direction) in zip(actual.iter_rows(named=True), MEASURES.items(), strict=True):
         values = direction * pairs[name].to_numpy()
         assert row["pearson"] == pytest.approx(stats.pearsonr(values, pairs["similarity"]).statistic)
         assert row["spearman"] == pytest.approx(stats.spearmanr(values, pairs["similarity"]).statistic)
         assert row == {"measure": name, **correlate(values, pairs["similarity"], draws=50)._asdict(), "left_out": 0}
-    assert (found["pearson"] > 0).all()
+    assert (actual["pearson"] > 0).all()
 
 
 def test_labels_and_groups() -> None:
@@ -61,23 +61,23 @@ def test_all_measures_see_the_same_pairs() -> None:
     """A pair that lacks one measure, as null, NaN or infinite, is left out for all, and counted."""
     pairs = graded().with_columns(ndd=pl.when(pl.int_range(pl.len()) < 4).then(None).otherwise("ndd"))
     pairs[9, "cosine"], pairs[10, "cosine"] = float("nan"), float("inf")
-    found = correlate_measures(pairs, MEASURES, draws=10)
-    assert found.select("n", "left_out").rows() == [(54, 6)] * 2
-    whole = pairs.filter(pl.col("ndd").is_not_null(), pl.col("cosine").is_finite())
-    assert found.equals(correlate_measures(whole, MEASURES, draws=10).with_columns(left_out=pl.lit(6, pl.Int64)))
+    actual = correlate_measures(pairs, MEASURES, draws=10)
+    assert actual.select("n", "left_out").rows() == [(54, 6)] * 2
+    complete = pairs.filter(pl.col("ndd").is_not_null(), pl.col("cosine").is_finite())
+    assert actual.equals(correlate_measures(complete, MEASURES, draws=10).with_columns(left_out=pl.lit(6, pl.Int64)))
 
 
 def test_by_overlap() -> None:
     """Each subset is `correlations` of its pairs; 0.8 is not above 0.8; the ends are those of figure 3."""
     pairs = graded(80)
-    found = correlate_by_overlap(pairs, MEASURES, draws=10)
-    assert found["subset"].unique(maintain_order=True).to_list() == [
+    actual = correlate_by_overlap(pairs, MEASURES, draws=10)
+    assert actual["subset"].unique(maintain_order=True).to_list() == [
         "=0", ">0", ">0.1", ">0.2", ">0.3", ">0.4", ">0.5", ">0.6", ">0.7", ">0.8", ">0.9", "=1",
     ]  # fmt: skip
     for subset, shares in (("=0", [0.0]), (">0.8", [0.9, 1.0]), ("=1", [1.0])):
         part = correlate_measures(pairs.filter(pl.col("overlap").is_in(shares)), MEASURES, draws=10)
-        assert found.filter(subset=subset).drop("subset").equals(part)
-    counts = found.filter(measure="ndd")["n"].to_list()
+        assert actual.filter(subset=subset).drop("subset").equals(part)
+    counts = actual.filter(measure="ndd")["n"].to_list()
     assert counts[0] + counts[1] == 80
     assert all(a >= b for a, b in pairwise(counts[1:]))
 
@@ -85,9 +85,9 @@ def test_by_overlap() -> None:
 def test_too_few_pairs_have_no_correlation() -> None:
     """Subsets that nothing falls into stay in the table, as nulls with n = 0."""
     pairs = graded().with_columns(overlap=pl.lit(0.5))
-    found = correlate_by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
-    assert found.select("subset", "n").rows() == [("=0", 0), (">0", 60), (">0.5", 0), ("=1", 0)]
-    assert found["pearson"].is_null().to_list() == [True, False, True, True]
+    actual = correlate_by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
+    assert actual.select("subset", "n").rows() == [("=0", 0), (">0", 60), (">0.5", 0), ("=1", 0)]
+    assert actual["pearson"].is_null().to_list() == [True, False, True, True]
     assert list_quantiles(pairs.head(0), "ndd").rows() == []
 
 
@@ -102,11 +102,11 @@ def test_ensemble() -> None:
 def test_distributions_by_hand() -> None:
     """Quantiles of each label by interpolation: of 0 and 10 they are 0, .5, 1, …; what has no value is not counted."""
     pairs = pl.DataFrame({"is_positive": [True, True, False, True], "ndd": [10.0, 0.0, 3.0, None]})
-    found = list_quantiles(pairs, "ndd")
-    assert found.filter("is_positive")["value"].to_list() == pytest.approx([i / 2 for i in range(21)])
-    assert found.filter("is_positive")["quantile"].to_list() == [*range(0, 101, 5)]
-    assert found.filter(is_positive=False).select("value", "n").unique().rows() == [(3.0, 1)]
-    assert found.filter("is_positive")["n"].unique().to_list() == [2]
+    actual = list_quantiles(pairs, "ndd")
+    assert actual.filter("is_positive")["value"].to_list() == pytest.approx([i / 2 for i in range(21)])
+    assert actual.filter("is_positive")["quantile"].to_list() == [*range(0, 101, 5)]
+    assert actual.filter(is_positive=False).select("value", "n").unique().rows() == [(3.0, 1)]
+    assert actual.filter("is_positive")["n"].unique().to_list() == [2]
 
 
 def test_separation_by_hand() -> None:
@@ -115,11 +115,11 @@ def test_separation_by_hand() -> None:
         "sentence_id": [*"aabbccdee"], "is_positive": [True, False] * 3 + [True] + [False, True],
         "ndd": [1.0, 2.0, 1.0, 1.0, 3.0, 1.0, 0.0, 1.0, None],
     }).with_columns(cosine=-pl.col("ndd"))  # fmt: skip
-    found = measure_separation(pairs, MEASURES)
-    assert found.select("measure", "share", "n", "left_out").rows() == [("ndd", 0.5, 3, 2), ("cosine", 0.5, 3, 2)]
+    actual = measure_separation(pairs, MEASURES)
+    assert actual.select("measure", "share", "n", "left_out").rows() == [("ndd", 0.5, 3, 2), ("cosine", 0.5, 3, 2)]
     # Wilson by hand: 1/2 -+ 1.96 sqrt(1/12 + 1.96^2 / 36) / (1 + 1.96^2 / 3)
     half = 1.96 * np.sqrt(1 / 12 + 1.96**2 / 36) / (1 + 1.96**2 / 3)
-    assert found.select("low", "high").row(0) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
+    assert actual.select("low", "high").row(0) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-4)
     clear = pairs.with_columns(ndd=1 - pl.col("is_positive").cast(pl.Float64))
     assert measure_separation(clear, {"ndd": -1})["share"].item() == 1
     assert measure_separation(clear, {"ndd": 1})["share"].item() == 0
@@ -130,11 +130,11 @@ def test_separation_by_hand() -> None:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
 def test_separation_of_a_direction_and_its_reverse(values: list[tuple[int, int]]) -> None:
     """The shares of a measure taken as a distance and as a similarity add up to 1."""
-    rows = [(f"s{i}", at == 0, float(pair[at])) for i, pair in enumerate(values) for at in (0, 1)]
+    rows = [(f"s{i}", side == 0, float(pair[side])) for i, pair in enumerate(values) for side in (0, 1)]
     pairs = pl.DataFrame(rows, ["sentence_id", "is_positive", "d"], orient="row")
-    one, other = (measure_separation(pairs, {"d": direction})["share"].item() for direction in (-1, 1))
-    assert one + other == pytest.approx(1)
-    assert one == pytest.approx(sum((b > a) + (a == b) / 2 for a, b in values) / len(values))
+    first, second = (measure_separation(pairs, {"d": direction})["share"].item() for direction in (-1, 1))
+    assert first + second == pytest.approx(1)
+    assert first == pytest.approx(sum((b > a) + (a == b) / 2 for a, b in values) / len(values))
 
 
 def test_errors() -> None:

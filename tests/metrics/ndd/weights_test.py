@@ -31,8 +31,8 @@ def test_totals_of_the_other_weights_are_those_of_the_errata() -> None:
 
 def test_printed_weights_do_not_have_the_total_that_is_claimed() -> None:
     """E17: as printed they vary by 25 to 29 % of the least."""
-    found = totals("printed")
-    assert 0.2 < max(found) / min(found) - 1 < 0.3
+    actual = totals("printed")
+    assert 0.2 < max(actual) / min(actual) - 1 < 0.3
 
 
 @given(SPANS, SHARES)
@@ -49,9 +49,9 @@ def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int
     length, start, end = span
     for of in weights.WEIGHTS.values():
         assert of(length, start, end, mu).shape == (length - (end - start),)
-    found = weights.exponential(length, start, end, mu)
-    left, right = found[:start][::-1], found[start:]
-    for side in (left, right):
+    actual = weights.exponential(length, start, end, mu)
+    before, right = actual[:start][::-1], actual[start:]
+    for side in (before, right):
         assert side == pytest.approx(mu ** np.arange(len(side)))
 
 
@@ -59,10 +59,10 @@ def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int
 def test_words_that_touch_the_span_are_those_at_no_distance(span: tuple[int, int, int], mu: float) -> None:
     """They are where the exponential weight is 1, one of them for a span at an end (NDD-20)."""
     length, start, end = span
-    found = weights.is_adjacent(length, start, end)
-    assert found.sum() == (start > 0) + (end < length)
+    actual = weights.is_adjacent(length, start, end)
+    assert actual.sum() == (start > 0) + (end < length)
     if mu < 1:
-        assert found.tolist() == (weights.exponential(length, start, end, mu) == 1).tolist()
+        assert actual.tolist() == (weights.exponential(length, start, end, mu) == 1).tolist()
 
 
 def test_decay_makes_later_words_count_less() -> None:

@@ -39,18 +39,18 @@ def corpus(metric: Metric, case: tuple[object, ...]) -> float:
 def test_with_weights_of_one_it_is_sacrebleu(seed: int, smoothing: str, is_effective: bool, order: int) -> None:
     """Sentences and corpora score as in sacrebleu 2.6.0 within 1e-12, 100 segments at a time (AAC-11, AAC-19)."""
     case = drawn(seed)
-    ours = bleu(order, smoothing, effective_order=is_effective)
-    theirs = BLEU(tokenize="none", smooth_method=smoothing.replace("_", "-"), effective_order=is_effective,
+    metric = bleu(order, smoothing, effective_order=is_effective)
+    oracle = BLEU(tokenize="none", smooth_method=smoothing.replace("_", "-"), effective_order=is_effective,
                   max_ngram_order=order)  # fmt: skip
     candidates = [" ".join(text) for text in case.candidates]
     references = [[" ".join(text) for text in owned] for owned in case.references]
-    stats = ours.stats(whole(case, weighted=False))
-    both = zip(candidates, references, strict=True)
-    expected = [theirs.sentence_score(candidate, owned).score / 100 for candidate, owned in both]
-    np.testing.assert_allclose(ours.score(stats), expected, rtol=0, atol=1e-12)
+    stats = metric.stats(whole(case, weighted=False))
+    pairs = zip(candidates, references, strict=True)
+    expected = [oracle.sentence_score(candidate, owned).score / 100 for candidate, owned in pairs]
+    np.testing.assert_allclose(metric.score(stats), expected, rtol=0, atol=1e-12)
     streams = [[owned[j] if j < len(owned) else None for owned in references] for j in range(4)]
-    found = theirs.corpus_score(candidates, streams).score / 100
-    assert float(ours.score(stats.sum(axis=0))) == pytest.approx(found, abs=1e-12)
+    actual = oracle.corpus_score(candidates, streams).score / 100
+    assert float(metric.score(stats.sum(axis=0))) == pytest.approx(actual, abs=1e-12)
 
 
 @settings(max_examples=50)
@@ -63,12 +63,12 @@ def test_with_weights_of_one_it_is_nltk(seed: int, order: int) -> None:
     metric = bleu(order)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sentences without matches
-        both = zip(case.references, case.candidates, strict=True)
-        expected = [sentence_bleu(owned, candidate, weights) for owned, candidate in both]
+        pairs = zip(case.references, case.candidates, strict=True)
+        expected = [sentence_bleu(owned, candidate, weights) for owned, candidate in pairs]
         np.testing.assert_allclose(metric.score(metric.stats(whole(case, weighted=False))), expected, atol=1e-12)
         long = drawn(seed, 40, shortest=order)
-        found = corpus_bleu(long.references, long.candidates, weights)
-    assert corpus(metric, long) == pytest.approx(found, abs=1e-12)
+        actual = corpus_bleu(long.references, long.candidates, weights)
+    assert corpus(metric, long) == pytest.approx(actual, abs=1e-12)
 
 
 def test_papineni_by_hand() -> None:
@@ -85,9 +85,9 @@ def test_fractional_weights_by_hand() -> None:
     b min(1, max(0.5, 0.8 · 2)) = 1, c 0: 2 / 4. Bigrams: aa 0.5, ab max(0.5, 0.8), bc 0: 1.3 / 3. The closest length is
     4, no penalty.
     """
-    given_ = ("a a b c", ["a a b", "a b b d"], [0.5, 0.8])
-    assert score(bleu(1), *given_) == pytest.approx(0.5)
-    assert score(bleu(2), *given_) == pytest.approx(math.sqrt(0.5 * 1.3 / 3))
+    arguments = ("a a b c", ["a a b", "a b b d"], [0.5, 0.8])
+    assert score(bleu(1), *arguments) == pytest.approx(0.5)
+    assert score(bleu(2), *arguments) == pytest.approx(math.sqrt(0.5 * 1.3 / 3))
 
 
 def test_deltas_by_hand() -> None:
@@ -148,17 +148,17 @@ def test_delta_is_the_plain_one(seed: int) -> None:
     """Statistics are those of Galley et al. (2015), written with dictionaries."""
     case = drawn(seed, 40, low=-1)
     stats = delta_bleu(3).stats(whole(case, low=-1))
-    for found, candidate, references, weights in zip(stats, *case, strict=True):
+    for statistics, candidate, references, weights in zip(stats, *case, strict=True):
         for n in (1, 2, 3):
-            grams, *theirs = (
+            grams, *oracle = (
                 Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1)) for text in (candidate, *references)
             )
             worth = {
-                gram: [w * min(grams[gram], r[gram]) for w, r in zip(weights, theirs, strict=True) if gram in r]
+                gram: [w * min(grams[gram], r[gram]) for w, r in zip(weights, oracle, strict=True) if gram in r]
                 for gram in grams
             }
-            assert found[n - 1] == pytest.approx(sum(max(values) for values in worth.values() if values))
-            assert found[n + 2] == pytest.approx(sum(grams.values()) * max(weights))
+            assert statistics[n - 1] == pytest.approx(sum(max(values) for values in worth.values() if values))
+            assert statistics[n + 2] == pytest.approx(sum(grams.values()) * max(weights))
 
 
 @settings(max_examples=50)
@@ -177,7 +177,7 @@ def test_a_higher_weight_never_lowers_the_score(seed: int, place: int) -> None:
     raised = [[min(1.0, weight + 0.3) if (i + j) % 7 == place % 7 else weight for j, weight in enumerate(row)]
               for i, row in enumerate(case.weights)]  # fmt: skip
     metric = bleu(2)
-    before, after = (metric.score(metric.stats(whole(one))) for one in (case, case._replace(weights=raised)))
+    before, after = (metric.score(metric.stats(whole(variant))) for variant in (case, case._replace(weights=raised)))
     assert (after >= before - 1e-12).all()
     same = [row == other for row, other in zip(case.weights, raised, strict=True)]
     np.testing.assert_allclose(after[same], before[same], atol=1e-12)
@@ -236,7 +236,7 @@ def test_batches_do_not_matter(seed: int, size: int) -> None:
 def test_signatures() -> None:
     """Every option is in the signature, so two readings never share one; the default value is told too."""
     metrics = [bleu(order) for order in (1, 2)]
-    metrics += [bleu(smoothing=one) for one in SMOOTHINGS] + [bleu(smoothing="floor", smooth_value=0.2)]
+    metrics += [bleu(smoothing=smoothing) for smoothing in SMOOTHINGS] + [bleu(smoothing="floor", smooth_value=0.2)]
     metrics += [bleu(length="shortest"), bleu(counts_zero_weight_lengths=False), bleu(effective_order=True)]
     assert len({metric.signature for metric in metrics}) == len(metrics)
     assert metrics[0].signature.startswith(
@@ -248,18 +248,18 @@ def test_signatures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"order": 0}, "order should be at least 1, not 0"),
         ({"smoothing": "add-k"}, "smoothing should be one of none, floor, add_k, exp, not 'add-k'"),
         ({"length": "longest"}, "length should be one of closest, shortest, average"),
-        ({"smooth_value": 0.1}, "smoothing none takes no value, found 0.1"),
+        ({"smooth_value": 0.1}, "smoothing none accepts no value, found 0.1"),
         ({"smoothing": "floor", "smooth_value": 0}, "should be above 0, not 0"),
         ({"smoothing": "add_k", "smooth_value": math.nan}, "should be above 0, not nan"),
     ],
 )
-def test_what_is_no_bleu(options: dict[str, object], said: str) -> None:
+def test_what_is_no_bleu(options: dict[str, object], message: str) -> None:
     """Unknown options are errors before anything is read."""
     for build in (bleu, delta_bleu):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             build(**options)  # type: ignore[operator]

@@ -17,8 +17,8 @@ from tests.support.plain_cider import plainly
 
 def scores(metric: Metric, case: Case, *, weighted: bool = True) -> list[float]:
     """Of every segment."""
-    found: list[float] = metric.score(metric.stats(whole(case, weighted=weighted))).tolist()
-    return found
+    values: list[float] = metric.score(metric.stats(whole(case, weighted=weighted))).tolist()
+    return values
 
 
 @settings(max_examples=100)
@@ -44,8 +44,8 @@ def test_with_weights_of_one_it_is_the_coco_code(seed: int) -> None:
     for candidate, references in zip(case.candidates, case.references, strict=True):
         scorer += (" ".join(candidate), [" ".join(reference) for reference in references])
     _, expected = scorer.compute_score()
-    found = scores(cider(count_documents(case.references), variant="d"), case, weighted=False)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    actual = scores(cider(count_documents(case.references), variant="d"), case, weighted=False)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
 
 def test_cosines_by_hand() -> None:
@@ -115,9 +115,15 @@ def test_a_candidate_that_is_its_only_reference_has_one() -> None:
 
 def test_signatures() -> None:
     """The documents are part of the metric, and so is sigma where it is used."""
-    one, other = (count_documents([[[word]], [[word]]]) for word in "ab")
-    assert cider(one).signature.startswith(f"documents:2@{one.digest()}|order:4|")
-    metrics = [cider(one), cider(other), cider(one, 3), cider(one, variant="d"), cider(one, variant="d", sigma=5)]
+    first, second = (count_documents([[[word]], [[word]]]) for word in "ab")
+    assert cider(first).signature.startswith(f"documents:2@{first.digest()}|order:4|")
+    metrics = [
+        cider(first),
+        cider(second),
+        cider(first, 3),
+        cider(first, variant="d"),
+        cider(first, variant="d", sigma=5),
+    ]
     assert len({metric.signature for metric in metrics}) == len(metrics)
     assert [metric.name for metric in metrics] == ["CIDEr", "CIDEr", "CIDEr", "CIDEr-D", "CIDEr-D"]
 

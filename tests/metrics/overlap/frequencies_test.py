@@ -27,14 +27,14 @@ def hash_of(gram: tuple[str, ...]) -> int:
 def test_frequencies_are_exact(seed: int, size: int, buckets: int) -> None:
     """Counts are those of a dictionary, of n-grams in two documents or more, whatever the batch and the buckets."""
     references = drawn(seed, 20).references
-    found = count_documents(lambda: iter(references), 3, size=size, buckets=buckets)
+    actual = count_documents(lambda: iter(references), 3, size=size, buckets=buckets)
     expected = {gram: count for gram, count in documents(references, 3).items() if count > 1}
-    assert found.documents == 20
-    assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == {
+    assert actual.documents == 20
+    assert dict(zip(actual.hashes.tolist(), actual.counts.tolist(), strict=True)) == {
         hash_of(gram): count for gram, count in expected.items()
     }
-    assert (np.diff(found.hashes.astype(object)) > 0).all()
-    assert found.digest() == count_documents(references, 3).digest()
+    assert (np.diff(actual.hashes.astype(object)) > 0).all()
+    assert actual.digest() == count_documents(references, 3).digest()
 
 
 def test_counts_are_added_up_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,18 +42,18 @@ def test_counts_are_added_up_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None
     references = drawn(7, 60).references
     expected = count_documents(references)
     monkeypatch.setattr(module, "_PENDING", 10)
-    found = count_documents(references, size=3)
-    assert found.digest() == expected.digest()
+    actual = count_documents(references, size=3)
+    assert actual.digest() == expected.digest()
 
 
 def test_by_hand() -> None:
     """A word twice in one document counts once; idf is log 3 less the log of documents, log 3 for words never seen."""
-    found = count_documents([[["雪", "雪"], ["雪"]], [["雪"], ["雨"]], [["雨", "风"]]], 1)
-    assert found.documents == 3
-    assert sorted(found.hashes.tolist()) == sorted([hash_of(("雪",)), hash_of(("雨",))])
-    assert found.counts.tolist() == [2, 2]
+    actual = count_documents([[["雪", "雪"], ["雪"]], [["雪"], ["雨"]], [["雨", "风"]]], 1)
+    assert actual.documents == 3
+    assert sorted(actual.hashes.tolist()) == sorted([hash_of(("雪",)), hash_of(("雨",))])
+    assert actual.counts.tolist() == [2, 2]
     hashes = np.array([hash_of((word,)) for word in ("雪", "风", "云")], np.uint64)
-    assert build_idf(found)(hashes).tolist() == pytest.approx([np.log(3 / 2), np.log(3), np.log(3)])
+    assert build_idf(actual)(hashes).tolist() == pytest.approx([np.log(3 / 2), np.log(3), np.log(3)])
 
 
 def test_tokens_have_hashes_of_their_own() -> None:

@@ -15,10 +15,12 @@ segments = st.lists(st.tuples(texts | long_texts, st.lists(texts | long_texts, m
 def plain(candidate: str, reference: str) -> tuple[int, list[int]]:
     """The length, and the place in the candidate of each reference token, by the textbook's table."""
     table = [[0] * (len(candidate) + 1) for _ in range(len(reference) + 1)]
-    for i, theirs in enumerate(reference):
-        for j, ours in enumerate(candidate):
-            table[i + 1][j + 1] = table[i][j] + 1 if ours == theirs else max(table[i][j + 1], table[i + 1][j])
-    found, i, j = [-1] * len(reference), len(reference), len(candidate)
+    for i, reference_word in enumerate(reference):
+        for j, candidate_word in enumerate(candidate):
+            table[i + 1][j + 1] = (
+                table[i][j] + 1 if candidate_word == reference_word else max(table[i][j + 1], table[i + 1][j])
+            )
+    matches, i, j = [-1] * len(reference), len(reference), len(candidate)
     while i and j:
         if table[i][j] == table[i][j - 1]:
             j -= 1
@@ -26,8 +28,8 @@ def plain(candidate: str, reference: str) -> tuple[int, list[int]]:
             i -= 1
         else:
             i, j = i - 1, j - 1
-            found[i] = j
-    return table[-1][-1], found
+            matches[i] = j
+    return table[-1][-1], matches
 
 
 @settings(max_examples=50)

@@ -47,7 +47,7 @@ class Identity:
         return []
 
 
-def drawn(seed: int, count: int = 100) -> Segments:
+def draw_segments(seed: int, count: int = 100) -> Segments:
     """Random segments over seven words, with weights."""
     rng = random.Random(seed)
 
@@ -74,7 +74,7 @@ def scored(candidate: str, references: Sequence[str], weights: Sequence[float], 
 @given(seeds)
 def test_with_all_weights_one_it_is_nltks(seed: int) -> None:
     """100 examples of 100 segments: nltk's METEOR without stems and synonyms, to 1e-12 (AAC-19)."""
-    candidates, references, _ = drawn(seed)
+    candidates, references, _ = draw_segments(seed)
     plain = Identity()
     expected = [
         meteor_score.meteor_score(owned, candidate, stemmer=plain, wordnet=plain)
@@ -85,13 +85,13 @@ def test_with_all_weights_one_it_is_nltks(seed: int) -> None:
 
 def test_the_paper_s_metric_on_a_known_example() -> None:
     """P = 6/7, R = 1, two chunks: F .9836, penalty .0185, score .9654 (AAC-14)."""
-    found = scored("the cat was sat on the mat", ["the cat sat on the mat"], [1.0], preset="2005")
+    actual = scored("the cat was sat on the mat", ["the cat sat on the mat"], [1.0], preset="2005")
     mean = 10 * 6 / 7 / (1 + 9 * 6 / 7)
     assert mean == pytest.approx(0.9836, abs=5e-5)
     penalty = 0.5 * (2 / 6) ** 3
     assert penalty == pytest.approx(0.0185, abs=5e-5)
-    assert found == pytest.approx(mean * (1 - penalty), abs=1e-15)
-    assert round(found, 4) == 0.9654
+    assert actual == pytest.approx(mean * (1 - penalty), abs=1e-15)
+    assert round(actual, 4) == 0.9654
     assert PRESETS["2005"] == PRESETS["1.0"]
 
 
@@ -115,8 +115,8 @@ def test_weights_by_hand() -> None:
 def test_meteor_1_5(candidate: str, reference: str, other: float, universal: float) -> None:
     """The presets of METEOR 1.5 give what its jar gives, among it no penalty for the reference itself."""
     for preset, expected in (("1.5-other", other), ("1.5-universal", universal)):
-        found = scored(candidate, [reference], [1.0], preset=preset, alignment="fewest_chunks")
-        assert found == pytest.approx(expected, abs=1e-12)
+        actual = scored(candidate, [reference], [1.0], preset=preset, alignment="fewest_chunks")
+        assert actual == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("preset", "expected"), [*JAR_TOGETHER.items()])
@@ -144,17 +144,17 @@ def fewest(candidate: str, reference: str) -> int:
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))
 def test_fewest_chunks_is_exact(candidate: str, reference: str) -> None:
     """No alignment with as many matches has fewer chunks; a beam of one never claims fewer."""
-    ours, theirs = ([ord(letter) for letter in text] for text in (candidate, reference))
+    candidate_words, reference_words = ([ord(letter) for letter in text] for text in (candidate, reference))
     expected = fewest(candidate, reference)
-    assert count_fewest_chunks(ours, theirs) == expected
-    assert count_fewest_chunks(ours, theirs, states=1) >= expected
+    assert count_fewest_chunks(candidate_words, reference_words) == expected
+    assert count_fewest_chunks(candidate_words, reference_words, states=1) >= expected
 
 
 @settings(max_examples=15)
 @given(seeds)
 def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
     """Searching only where it may help gives the best over all references of the exact number of chunks."""
-    candidates, references, weights = drawn(seed, 20)
+    candidates, references, weights = draw_segments(seed, 20)
     expected = []
     for candidate, owned, given_weights in zip(candidates, references, weights, strict=True):
         values = [0.0]
@@ -165,9 +165,9 @@ def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
                 mean = precision * recall / (0.9 * precision + 0.1 * recall)
                 values.append(weight * mean * (1 - 0.5 * fragments**3))
         expected.append(max(values))
-    found = scores(meteor(alignment="fewest_chunks"), candidates, references, weights)
-    assert found == pytest.approx(expected, abs=1e-12)
-    assert (found >= scores(meteor(), candidates, references, weights) - 1e-12).all()
+    actual = scores(meteor(alignment="fewest_chunks"), candidates, references, weights)
+    assert actual == pytest.approx(expected, abs=1e-12)
+    assert (actual >= scores(meteor(), candidates, references, weights) - 1e-12).all()
 
 
 METRICS = [
@@ -184,20 +184,20 @@ METRICS = [
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """In [0, 1], 0 for weights of 0; neither the order of references nor the size of batches changes a statistic."""
-    candidates, references, weights = drawn(seed)
+    candidates, references, weights = draw_segments(seed)
     rng = random.Random(seed)
     orders = [rng.sample(range(len(owned)), len(owned)) for owned in references]
     moved = [
         [[column[i] for i in order] for order, column in zip(orders, columns, strict=True)]
         for columns in (references, weights)
     ]
-    one = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, references, weights)])
+    statistics = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, references, weights)])
     other = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, *moved, size=7)])
-    assert one.tolist() == other.tolist()
-    found = metric.score(one)
-    assert (found >= 0).all()
-    assert (found <= 1).all()
-    assert 0 <= metric.score(one.sum(axis=0)) <= 1
+    assert statistics.tolist() == other.tolist()
+    actual = metric.score(statistics)
+    assert (actual >= 0).all()
+    assert (actual <= 1).all()
+    assert 0 <= metric.score(statistics.sum(axis=0)) <= 1
     assert not scores(metric, candidates, references, [[0.0] * len(owned) for owned in references]).any()
 
 
@@ -205,7 +205,7 @@ def test_properties(metric: Metric, seed: int) -> None:
 @given(seeds)
 def test_more_weight_is_never_less(seed: int) -> None:
     """Raising a weight, or adding a reference, lowers no score; lowering all by half halves it."""
-    candidates, references, weights = drawn(seed, 30)
+    candidates, references, weights = draw_segments(seed, 30)
     low = scores(meteor(), candidates, references, weights)
     raised = [[weight + (1 - weight) * (i % 2) for i, weight in enumerate(owned)] for owned in weights]
     assert (scores(meteor(), candidates, references, raised) >= low).all()
@@ -244,7 +244,7 @@ def test_nothing_written_scores_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"preset": "2"}, "preset should be one of 2005, 1.0, 1.5-other, 1.5-universal, not '2'"),
         ({"alpha": 1.5}, "alpha and gamma should be in"),
@@ -255,17 +255,17 @@ def test_nothing_written_scores_nothing() -> None:
         ({"corpus": "sum"}, "corpus should be mean or aggregate"),
     ],
 )
-def test_unknown_options_are_errors(options: dict[str, object], said: str) -> None:
+def test_unknown_options_are_errors(options: dict[str, object], message: str) -> None:
     """What METEOR does not know is named, with what it knows."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         meteor(**options)  # type: ignore[arg-type]
 
 
 def test_the_signature_holds_every_parameter() -> None:
     """Also those that a preset brings, as METEORs differ widely (AAC-15)."""
-    found = dict(part.split(":") for part in meteor("1.5-other", beta=2.0, penalty="argmax").signature.split("|"))
-    found.pop("undertone")
-    assert found == {
+    actual = dict(part.split(":") for part in meteor("1.5-other", beta=2.0, penalty="argmax").signature.split("|"))
+    actual.pop("undertone")
+    assert actual == {
         "preset": "1.5-other", "alpha": "0.75", "beta": "2", "gamma": "0.7", "spares_equal": "yes",
         "penalty": "argmax", "alignment": "greedy", "corpus": "mean",
     }  # fmt: skip

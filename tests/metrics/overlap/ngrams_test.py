@@ -27,26 +27,26 @@ def test_by_hand() -> None:
 def test_counts_are_those_of_dictionaries(seed: int) -> None:
     """For n of 1 to 4, in whatever order they are asked for, of this batch and of a part of it."""
     case = drawn(seed, 20, kinds=3)
-    for one in (case, case._replace(candidates=case.candidates[::-1])):
-        batch = whole(one)
+    for variant in (case, case._replace(candidates=case.candidates[::-1])):
+        batch = whole(variant)
         find_matches(batch, 2)
-        for n, found in enumerate(find_matches(batch, 4), 1):
+        for n, ngrams in enumerate(find_matches(batch, 4), 1):
             expected = [
-                (segment, reference, times, there[gram])
-                for segment, (candidate, owned) in enumerate(zip(one.candidates, one.references, strict=True))
+                (segment, reference, times, gram_counts[gram])
+                for segment, (candidate, owned) in enumerate(zip(variant.candidates, variant.references, strict=True))
                 for gram, times in grams(candidate, n).items()
-                for reference, there in enumerate(grams(text, n) for text in owned)
-                if gram in there
+                for reference, gram_counts in enumerate(grams(text, n) for text in owned)
+                if gram in gram_counts
             ]
-            offset = [sum(map(len, one.references[:segment])) for segment in range(20)]
+            offset = [sum(map(len, variant.references[:segment])) for segment in range(20)]
             columns = (
-                found.segment[found.shared],
-                found.reference,
-                found.times[found.shared],
-                found.reference_times,
+                ngrams.segment[ngrams.shared],
+                ngrams.reference,
+                ngrams.times[ngrams.shared],
+                ngrams.reference_times,
             )
             assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(
-                (s, offset[s] + r, times, there) for s, r, times, there in expected
+                (s, offset[s] + r, times, gram_counts) for s, r, times, gram_counts in expected
             )
 
 

@@ -22,7 +22,7 @@ READINGS = [
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(seed: int, count: int = 100, shortest: int = 0) -> Segments:
+def draw_segments(seed: int, count: int = 100, shortest: int = 0) -> Segments:
     """Random segments over seven words, with weights."""
     rng = random.Random(seed)
 
@@ -41,11 +41,13 @@ def scores(metric: Metric, candidates: object, references: object, weights: obje
 
 def table(candidate: list[str], reference: list[str]) -> list[list[int]]:
     """Lengths of the LCS of every start of one with every start of the other."""
-    found = [[0] * (len(candidate) + 1) for _ in range(len(reference) + 1)]
-    for i, theirs in enumerate(reference):
-        for j, ours in enumerate(candidate):
-            found[i + 1][j + 1] = found[i][j] + 1 if ours == theirs else max(found[i][j + 1], found[i + 1][j])
-    return found
+    lengths = [[0] * (len(candidate) + 1) for _ in range(len(reference) + 1)]
+    for i, reference_word in enumerate(reference):
+        for j, candidate_word in enumerate(candidate):
+            lengths[i + 1][j + 1] = (
+                lengths[i][j] + 1 if candidate_word == reference_word else max(lengths[i][j + 1], lengths[i + 1][j])
+            )
+    return lengths
 
 
 def f(precision: float, recall: float, beta: float = 1.2) -> float:
@@ -55,7 +57,7 @@ def f(precision: float, recall: float, beta: float = 1.2) -> float:
 
 def covered(candidate: list[str], reference: list[str]) -> list[int]:
     """Places in the candidate of the canonical LCS, from the last to the first."""
-    lengths, found, i, j = table(candidate, reference), [], len(reference), len(candidate)
+    lengths, covered_places, i, j = table(candidate, reference), [], len(reference), len(candidate)
     while i and j:
         if lengths[i][j] == lengths[i][j - 1]:
             j -= 1
@@ -63,8 +65,8 @@ def covered(candidate: list[str], reference: list[str]) -> list[int]:
             i -= 1
         else:
             i, j = i - 1, j - 1
-            found.append(j)
-    return found
+            covered_places.append(j)
+    return covered_places
 
 
 def plain(reading: str, candidate: list[str], references: list[list[str]], weights: list[float]) -> float:
@@ -73,7 +75,7 @@ def plain(reading: str, candidate: list[str], references: list[list[str]], weigh
     precisions = [length / max(len(candidate), 1) for length in common]
     recalls = [length / max(len(reference), 1) for length, reference in zip(common, references, strict=True)]
     if reading == "coco":
-        return f(*(max(s * x for s, x in zip(weights, each, strict=True)) for each in (precisions, recalls)))
+        return f(*(max(s * x for s, x in zip(weights, ratios, strict=True)) for ratios in (precisions, recalls)))
     if reading == "best":
         return max(s * f(p, r) for s, p, r in zip(weights, precisions, recalls, strict=True))
     gains = [0.0] * len(candidate)
@@ -89,7 +91,7 @@ def plain(reading: str, candidate: list[str], references: list[list[str]], weigh
 @given(seed=seeds)
 def test_it_is_the_plain_implementation(reading: str, seed: int) -> None:
     """34 examples of 100 segments with weights, each of 3 readings against loops over one segment, to 1e-12."""
-    segments = drawn(seed)
+    segments = draw_segments(seed)
     expected = [plain(reading, *segment) for segment in zip(*segments, strict=True)]
     assert scores(rouge_l(reading), *segments) == pytest.approx(expected, abs=1e-12, rel=0)  # type: ignore[arg-type]
 
@@ -107,7 +109,7 @@ def test_best_is_rouge_score_s_with_all_weights_one(seed: int) -> None:
             return text.split()
 
     scorer = scoring.RougeScorer(["rougeL"], tokenizer=Apart())
-    candidates, references, _ = drawn(seed)
+    candidates, references, _ = draw_segments(seed)
     expected = [
         scorer.score_multi([" ".join(reference) for reference in owned], " ".join(candidate))["rougeL"].fmeasure
         for candidate, owned in zip(candidates, references, strict=True)
@@ -121,7 +123,7 @@ def test_coco_is_coco_caption_s_with_all_weights_one(seed: int) -> None:
     """100 examples of 100 segments: pycocoevalcap 1.2's Rouge, to 1e-12; it has no notion of an empty text."""
     sys.modules.setdefault("pdb", types.ModuleType("pdb"))  # which it imports for nothing
     coco = pytest.importorskip("pycocoevalcap.rouge.rouge", reason="pycocoevalcap is not installed").Rouge()
-    candidates, references, _ = drawn(seed, shortest=1)
+    candidates, references, _ = draw_segments(seed, shortest=1)
     expected = [
         coco.calc_score([" ".join(candidate)], [" ".join(reference) for reference in owned])
         for candidate, owned in zip(candidates, references, strict=True)
@@ -155,20 +157,20 @@ def test_coco_mixes_references() -> None:
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """In [0, 1], 0 for weights of 0; more weight is never less; order and size of batches change nothing."""
-    candidates, references, weights = drawn(seed)
+    candidates, references, weights = draw_segments(seed)
     rng = random.Random(seed)
     orders = [rng.sample(range(len(owned)), len(owned)) for owned in references]
     moved = [
         [[column[i] for i in order] for order, column in zip(orders, columns, strict=True)]
         for columns in (references, weights)
     ]
-    found = scores(metric, candidates, references, weights)
-    assert scores(metric, candidates, *moved, size=7).tolist() == pytest.approx(found.tolist(), abs=1e-15)
-    assert scores(metric, candidates, references, weights, size=7).tolist() == found.tolist()
-    assert (found >= 0).all()
-    assert (found <= 1).all()
+    actual = scores(metric, candidates, references, weights)
+    assert scores(metric, candidates, *moved, size=7).tolist() == pytest.approx(actual.tolist(), abs=1e-15)
+    assert scores(metric, candidates, references, weights, size=7).tolist() == actual.tolist()
+    assert (actual >= 0).all()
+    assert (actual <= 1).all()
     raised = [[weight + (1 - weight) * (i % 2) for i, weight in enumerate(owned)] for owned in weights]
-    assert (scores(metric, candidates, references, raised) >= found - 1e-15).all()
+    assert (scores(metric, candidates, references, raised) >= actual - 1e-15).all()
     assert not scores(metric, candidates, references, [[0.0] * len(owned) for owned in references]).any()
 
 

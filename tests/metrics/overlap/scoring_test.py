@@ -49,15 +49,15 @@ def test_all_metrics_by_name() -> None:
     """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
     case = drawn(3, 60, kinds=3)
     metrics = build_metrics(list(METRICS), case.references)
-    found = measure(metrics, *case, draws=20)
-    assert found["metric"].to_list() == [
+    actual = measure(metrics, *case, draws=20)
+    assert actual["metric"].to_list() == [
         "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CIDEr-D", "DeltaBLEU-4"
     ]  # fmt: skip
-    assert (found["score"] > 0).all()
-    assert found.select((pl.col("low") <= pl.col("score")) & (pl.col("score") <= pl.col("high")))["low"].all()
+    assert (actual["score"] > 0).all()
+    assert actual.select((pl.col("low") <= pl.col("score")) & (pl.col("score") <= pl.col("high")))["low"].all()
     single = score_segments(metrics, *case)
     assert single.height == 60
-    np.testing.assert_allclose(single.mean().row(0), found["segment_mean"])
+    np.testing.assert_allclose(single.mean().row(0), actual["segment_mean"])
 
 
 @settings(max_examples=15)
@@ -66,8 +66,10 @@ def test_batches_do_not_matter(seed: int, size: int) -> None:
     """All metrics give the same numbers, intervals too, whatever is read at a time."""
     case = drawn(seed, 40)
     metrics = build_metrics(list(METRICS), case.references)
-    one, other = (measure(metrics, *case, size=n, draws=20).drop("metric", "signature").to_numpy() for n in (512, size))
-    np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    first, second = (
+        measure(metrics, *case, size=n, draws=20).drop("metric", "signature").to_numpy() for n in (512, size)
+    )
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-12)
 
 
 def test_streams_are_read_once() -> None:
@@ -79,28 +81,28 @@ def test_streams_are_read_once() -> None:
 
     streams = [stream(rows) for rows in case]  # type: ignore[arg-type]
     assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))  # type: ignore[arg-type]
-    other = drawn(6, 30).candidates
-    one, more, references, weights = (stream(rows) for rows in (case.candidates, other, *case[1:]))  # type: ignore[arg-type]
-    found = compare([bleu(2)], one, more, references, weights, size=4)  # type: ignore[arg-type]
-    assert found.equals(compare([bleu(2)], case.candidates, other, *case[1:]))
+    second = drawn(6, 30).candidates
+    first, more, references, weights = (stream(rows) for rows in (case.candidates, second, *case[1:]))  # type: ignore[arg-type]
+    actual = compare([bleu(2)], first, more, references, weights, size=4)  # type: ignore[arg-type]
+    assert actual.equals(compare([bleu(2)], case.candidates, second, *case[1:]))
 
 
 def test_paired_by_hand() -> None:
     """One system is right in 30 of 200 where another is not, and wrong in 10 where it is: 0.1, and p is small."""
     base = halves(200, 100)
-    one = [["雨"]] * 10 + [["雪"]] * 120 + [["雨"]] * 70
-    (row,) = compare([bleu(1)], one, base.candidates, *base[1:]).to_dicts()
+    first = [["雨"]] * 10 + [["雪"]] * 120 + [["雨"]] * 70
+    (row,) = compare([bleu(1)], first, base.candidates, *base[1:]).to_dicts()
     assert (row["one"], row["other"], row["segments"]) == (0.6, 0.5, 200)
     assert row["difference"] == pytest.approx(0.1)
     # sd of a difference that is +1 in 30, -1 in 10 of 200: √((0.2 - 0.01) / 200)
     assert (row["low"], row["high"]) == pytest.approx((0.1 - 0.0604, 0.1 + 0.0604), abs=0.009)
     assert row["p"] < 0.01
-    (back,) = compare([bleu(1)], base.candidates, one, *base[1:]).to_dicts()
+    (back,) = compare([bleu(1)], base.candidates, first, *base[1:]).to_dicts()
     assert (back["low"], back["high"]) == pytest.approx((-row["high"], -row["low"]))
-    (same,) = compare([bleu(1)], one, one, *base[1:]).to_dicts()
+    (same,) = compare([bleu(1)], first, first, *base[1:]).to_dicts()
     assert (same["difference"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
-    whole_ = compare([bleu(1)], one, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
-    assert whole_["p"][0] > row["p"]  # what is gained is in two articles of ten
+    grouped = compare([bleu(1)], first, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
+    assert grouped["p"][0] > row["p"]  # what is gained is in two articles of ten
 
 
 def test_paired_uses_the_same_samples_for_every_metric() -> None:
@@ -116,28 +118,28 @@ def test_paired_uses_the_same_samples_for_every_metric() -> None:
 
 def test_negative_weights_are_for_delta_bleu_alone() -> None:
     """ΔBLEU reads weights from -1; beside another metric they are an error."""
-    one = [["雪"]]
-    assert measure([delta_bleu(1)], one, [[["雪"], ["雨"]]], [[1, -1]])["score"].to_list() == [1]
+    candidates = [["雪"]]
+    assert measure([delta_bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])["score"].to_list() == [1]
     with pytest.raises(BadInput, match="row 1, weights: expected numbers between 0 and 1, found -1"):
-        measure([delta_bleu(1), bleu(1)], one, [[["雪"], ["雨"]]], [[1, -1]])
+        measure([delta_bleu(1), bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"draws": 0}, "draws should be at least 1"),
         ({"confidence": 1}, "confidence should be between 0 and 1"),
         ({"groups": ["x"]}, "a group for each of 2 candidates, got 1"),
         ({"groups": ["x", None]}, "a group for each of 2 candidates, got 1"),
-        ({"metrics": []}, "metrics with names of their own"),
-        ({"metrics": [bleu(1), bleu(1, "floor")]}, "metrics with names of their own"),
+        ({"metrics": []}, "at least one metric, with distinct names"),
+        ({"metrics": [bleu(1), bleu(1, "floor")]}, "at least one metric, with distinct names"),
     ],
 )
-def test_what_cannot_be_measured(options: dict[str, object], said: str) -> None:
+def test_what_cannot_be_measured(options: dict[str, object], message: str) -> None:
     """Options out of range, groups that are not as many, and metrics that share a name are errors."""
-    given_ = {"metrics": [bleu(1)], "candidates": [["雪"]] * 2, "references": [[["雪"]]] * 2} | options
-    with pytest.raises(ValueError, match=said):
-        measure(**given_)  # type: ignore[arg-type]
+    arguments = {"metrics": [bleu(1)], "candidates": [["雪"]] * 2, "references": [[["雪"]]] * 2} | options
+    with pytest.raises(ValueError, match=message):
+        measure(**arguments)  # type: ignore[arg-type]
 
 
 def test_streams_of_different_lengths() -> None:
@@ -145,18 +147,18 @@ def test_streams_of_different_lengths() -> None:
     for call in (measure, score_segments):
         with pytest.raises(BadInput, match="at least one, found none"):
             call([bleu(1)], [], [])
-    for one, other in ((1, 2), (2, 1), (3, 2), (2, 3)):
+    for first, second in ((1, 2), (2, 1), (3, 2), (2, 3)):
         with pytest.raises(BadInput, match=r"row [23]: no"):
-            compare([bleu(1)], [["雪"]] * one, [["雪"]] * other, [[["雪"]]] * 2)
+            compare([bleu(1)], [["雪"]] * first, [["雪"]] * second, [[["雪"]]] * 2)
 
 
 def test_names_and_options() -> None:
     """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
-    found = build_metrics(
+    actual = build_metrics(
         ["bleu_4", "cider_d"], [[["雪"]]], options={"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}
     )
-    assert "smoothing:exp" in found[0].signature
-    assert "sigma:5" in found[1].signature
+    assert "smoothing:exp" in actual[0].signature
+    assert "sigma:5" in actual[1].signature
     with pytest.raises(ValueError, match="no metric 'bleu'; there are bleu_1, "):
         build_metrics(["bleu"])
     with pytest.raises(ValueError, match="options of 'meteor', which is not among bleu_1"):
@@ -168,5 +170,5 @@ def test_names_and_options() -> None:
 def test_mean_and_signature() -> None:
     """A mean of nothing is 0; options stand in the order of their names, numbers without needless digits."""
     assert mean(np.array([[1.5, 3], [0, 0]])).tolist() == [0.5, 0]
-    told = signature(b=True, a=0.1, d=None, c="x")
-    assert told.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"
+    options = signature(b=True, a=0.1, d=None, c="x")
+    assert options.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"

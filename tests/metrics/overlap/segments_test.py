@@ -51,31 +51,31 @@ def test_batches_hold_every_token(seed: int, size: int) -> None:
 
 def test_only_a_batch_is_read_ahead() -> None:
     """Two batches of two take four segments of an endless stream."""
-    taken = []
+    read_rows = []
 
     def endless() -> Iterator[list[str]]:
         while True:
-            taken.append(1)
+            read_rows.append(1)
             yield ["雪"]
 
     stream = read_batches(endless(), ([["雪"]] for _ in iter(int, 1)), size=2)
     first = next(stream)
     next(stream)
-    assert len(taken) == 4
+    assert len(read_rows) == 4
     assert first.weights.tolist() == [1.0, 1.0]
 
 
 def test_numbers_of_numpy_are_weights() -> None:
     """An array of weights and whole numbers are read like floats."""
-    one = [["雪"]]
+    candidates = [["雪"]]
     for weights in ([np.array([1], np.float32)], [[np.float32(1)]], [[1]]):
-        (batch,) = read_batches(one, [one], weights)
+        (batch,) = read_batches(candidates, [candidates], weights)
         assert batch.weights.tolist() == [1.0]
     assert not list(read_batches([], []))
 
 
 @pytest.mark.parametrize(
-    ("candidates", "references", "weights", "said"),
+    ("candidates", "references", "weights", "message"),
     [
         ([["a"]], [], None, "row 1: no references, but candidate"),
         ([["a"]], [[["a"]], [["a"]]], None, "row 2: no candidate, but references"),
@@ -97,9 +97,11 @@ def test_numbers_of_numpy_are_weights() -> None:
         ([["a"]], [[["a"]]], [[True]], "row 1, weights: expected numbers between 0 and 1, found True"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_names_its_row(candidates: object, references: object, weights: object, said: str) -> None:
+def test_what_cannot_be_read_names_its_row(
+    candidates: object, references: object, weights: object, message: str
+) -> None:
     """Streams of different lengths, text in place of tokens, no references, and weights that are none are errors."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         list(read_batches(candidates, references, weights))  # type: ignore[arg-type]
 
 

@@ -23,9 +23,9 @@ from pipeline.metrics.overlap.weights import PRESETS, normalise
 )
 def test_presets_by_hand(preset: str, expected: list[float]) -> None:
     """Grades 1 and 4 of one article, 3 and 2.5 of another (AAC-18)."""
-    found = normalise([1, 4, 3, 2.5], preset, ["x", "x", "y", "y"])
-    assert found.tolist() == pytest.approx(expected)
-    assert normalise(pl.Series([1.0, 4.0, 3.0, 2.5]), preset, np.array([7, 7, 2, 2])).tolist() == found.tolist()
+    actual = normalise([1, 4, 3, 2.5], preset, ["x", "x", "y", "y"])
+    assert actual.tolist() == pytest.approx(expected)
+    assert normalise(pl.Series([1.0, 4.0, 3.0, 2.5]), preset, np.array([7, 7, 2, 2])).tolist() == actual.tolist()
 
 
 def test_defaults() -> None:
@@ -39,11 +39,13 @@ def test_defaults() -> None:
 def test_weights_keep_the_order_of_grades(rows: list[tuple[float, int]], preset: str) -> None:
     """Weights are in [0, 1], and of one article the better comment weighs no less."""
     grades, articles = zip(*rows, strict=True)
-    found = normalise(grades, preset, articles)
-    assert ((found >= 0) & (found <= 1)).all()
+    actual = normalise(grades, preset, articles)
+    assert ((actual >= 0) & (actual <= 1)).all()
     for article in set(articles):
-        own = [(grade, weight) for (grade, other), weight in zip(rows, found, strict=True) if other == article]
-        weights = [weight for _, weight in sorted(own)]
+        article_rows = [
+            (grade, weight) for (grade, other), weight in zip(rows, actual, strict=True) if other == article
+        ]
+        weights = [weight for _, weight in sorted(article_rows)]
         assert weights == sorted(weights)
 
 

@@ -24,7 +24,7 @@ def items(rows: list[tuple[str, str, list[str], int]]) -> pl.DataFrame:
     return pl.DataFrame([{"item_id": str(i), **dict(zip(names, row, strict=True))} for i, row in enumerate(rows)])
 
 
-def told(rows: list[tuple[str, str, list[str], int]]) -> dict[str, float]:
+def measure_accuracies(rows: list[tuple[str, str, list[str], int]]) -> dict[str, float]:
     """Accuracy by baseline."""
     return dict(audit(items(rows)).select("baseline", "accuracy").iter_rows())
 
@@ -35,18 +35,18 @@ def test_by_hand() -> None:
     Peace is right in items 1 and 2: told from the others it is right once for either of them, twice for item 3. Absent
     from the passage are four options each of items 1 and 2, and all five of item 3 (rained is not rain).
     """
-    found = told(ROWS)
-    assert found["often_right"] == pytest.approx(2 / 3)
-    assert found["right_when_offered"] == pytest.approx((1 + 1 + 0) / 3)
-    assert found["absent"] == pytest.approx((1 / 4 + 1 / 4 + 1 / 5) / 3)
-    assert found["in_question"] == pytest.approx((1 / 5 + 0 + 1 / 5) / 3)
-    assert found["longest"] == pytest.approx((0 + 1 / 3 + 0) / 3)
+    actual = measure_accuracies(ROWS)
+    assert actual["often_right"] == pytest.approx(2 / 3)
+    assert actual["right_when_offered"] == pytest.approx((1 + 1 + 0) / 3)
+    assert actual["absent"] == pytest.approx((1 / 4 + 1 / 4 + 1 / 5) / 3)
+    assert actual["in_question"] == pytest.approx((1 / 5 + 0 + 1 / 5) / 3)
+    assert actual["longest"] == pytest.approx((0 + 1 / 3 + 0) / 3)
     # in items 1 and 2 all but peace are never right elsewhere, in item 3 hope and three others
-    assert found["seldom_right"] == pytest.approx((0 + 0 + 1 / 4) / 3)
-    assert found["shortest"] == 0  # rain and dust, joy, joy
+    assert actual["seldom_right"] == pytest.approx((0 + 0 + 1 / 4) / 3)
+    assert actual["shortest"] == 0  # rain and dust, joy, joy
     # peace is offered twice elsewhere, noise, rain and joy once, others never
-    assert found["often_offered"] == pytest.approx(2 / 3)
-    assert found["seldom_offered"] == pytest.approx((0 + 0 + 1 / 2) / 3)
+    assert actual["often_offered"] == pytest.approx(2 / 3)
+    assert actual["seldom_offered"] == pytest.approx((0 + 0 + 1 / 2) / 3)
 
 
 @settings(max_examples=8, deadline=None)
@@ -54,16 +54,18 @@ def test_by_hand() -> None:
 def test_order_tells_nothing(options: list[int], rows: list[int]) -> None:
     """The numbers are the same whatever the order of items and of their options."""
     moved = [(a, q, [o[i] for i in options], options.index(label)) for a, q, o, label in (ROWS[i] for i in rows)]
-    assert told(moved) == pytest.approx(told(ROWS))
+    assert measure_accuracies(moved) == pytest.approx(measure_accuracies(ROWS))
 
 
 def test_nothing_is_given_away() -> None:
     """Where options are the same in all items and right in turn, only counting tells, and that which are not right."""
     rows = [(f"{i}", "@placeholder", list("abcde"), i % 5) for i in range(50)]
-    found = told(rows)
-    assert all(found[name] == pytest.approx(0.2) for name in ("often_offered", "seldom_offered", "absent", "longest"))
-    assert found["often_right"] == found["right_when_offered"] == 0  # told from the others the right one is right less
-    assert found["seldom_right"] == found["wrong_when_offered"] == 1
+    actual = measure_accuracies(rows)
+    assert all(actual[name] == pytest.approx(0.2) for name in ("often_offered", "seldom_offered", "absent", "longest"))
+    assert (
+        actual["often_right"] == actual["right_when_offered"] == 0
+    )  # told from the others the right one is right less
+    assert actual["seldom_right"] == actual["wrong_when_offered"] == 1
     assert audit(items(rows).clear()).is_empty()
     assert set(audit(items(rows).clear()).columns) == set(audit(items(rows)).columns)
 
@@ -71,15 +73,15 @@ def test_nothing_is_given_away() -> None:
 def test_gaps() -> None:
     """The gap is accuracy less chance, also in standard errors; where there is no error there are none."""
     rows = [(".", "@placeholder", ["aa", "b", "c", "d", "e"], int(i >= 30)) for i in range(40)]
-    found = {row["baseline"]: row for row in audit(items(rows)).to_dicts()}
-    assert found["longest"]["gap"] == pytest.approx(0.75 - 0.2)
-    assert found["longest"]["error"] == pytest.approx((0.75 * 0.25 / 40) ** 0.5)
-    assert found["longest"]["sigmas"] == pytest.approx(0.55 / (0.75 * 0.25 / 40) ** 0.5)
-    assert found["capital"]["sigmas"] is None
-    assert found["option_only"]["accuracy"] == pytest.approx(0.2)  # of one article nothing is learnt
+    actual = {row["baseline"]: row for row in audit(items(rows)).to_dicts()}
+    assert actual["longest"]["gap"] == pytest.approx(0.75 - 0.2)
+    assert actual["longest"]["error"] == pytest.approx((0.75 * 0.25 / 40) ** 0.5)
+    assert actual["longest"]["sigmas"] == pytest.approx(0.55 / (0.75 * 0.25 / 40) ** 0.5)
+    assert actual["capital"]["sigmas"] is None
+    assert actual["option_only"]["accuracy"] == pytest.approx(0.2)  # of one article nothing is learnt
 
 
-def drawn(count: int, seed: int = 5) -> list[tuple[str, str, list[str], int]]:
+def draw_rows(count: int, seed: int = 5) -> list[tuple[str, str, list[str], int]]:
     """Items whose options and labels are drawn of thirty words, alike."""
     draw = np.random.default_rng(seed)
     words = [a + b + c for a in "bdgkm" for b in "aou" for c in "nt"]
@@ -93,34 +95,34 @@ def drawn(count: int, seed: int = 5) -> list[tuple[str, str, list[str], int]]:
 
 def test_what_is_learnt() -> None:
     """Of options drawn alike nothing is learnt; a wrong ending is, and a word that goes with its neighbour."""
-    found = {row["baseline"]: row for row in audit(items(drawn(600))).to_dicts()}
+    actual = {row["baseline"]: row for row in audit(items(draw_rows(600))).to_dicts()}
     for name in ("option_only", "option_only_reversed", "question_only", "question_only_reversed"):
-        assert abs(found[name]["gap"]) < 3 * found[name]["error"] + 0.01
-    ended = [(a, q, [o if i == label else o + "ing" for i, o in enumerate(some)], label)
-             for a, q, some, label in drawn(200)]  # fmt: skip
-    assert told(ended)["option_only"] > 0.95
+        assert abs(actual[name]["gap"]) < 3 * actual[name]["error"] + 0.01
+    ended = [(a, q, [o if i == label else o + "ing" for i, o in enumerate(options)], label)
+             for a, q, options, label in draw_rows(200)]  # fmt: skip
+    assert measure_accuracies(ended)["option_only"] > 0.95
     first = {"big": "b", "old": "d", "red": "g"}
     going = [
-        (a, q, [first[q.split()[1]] + o[1:] if i == label else o for i, o in enumerate(some)], label)
-        for a, q, some, label in drawn(600)
+        (a, q, [first[q.split()[1]] + o[1:] if i == label else o for i, o in enumerate(options)], label)
+        for a, q, options, label in draw_rows(600)
     ]
     going = [row for row in going if len(set(row[2])) == 5]
-    assert told(going)["question_only"] > told(going)["option_only"] + 0.15
+    assert measure_accuracies(going)["question_only"] > measure_accuracies(going)["option_only"] + 0.15
 
 
 def test_the_order_of_a_pair() -> None:
     """Two items made of one summary name each other's gold word."""
     rows = [("One.", "@placeholder and fear.", ["hope", "fear", "dust", "rain", "time"], 0),
             (" one.", "Hope and @placeholder.", ["hope", "fear", "dust", "rain", "time"], 1)]  # fmt: skip
-    assert told(rows)["in_other_question"] == 1
-    assert told(rows)["in_question"] == 0
+    assert measure_accuracies(rows)["in_other_question"] == 1
+    assert measure_accuracies(rows)["in_question"] == 0
 
 
 def test_the_odd_one() -> None:
     """The option that has no letters in common with the others is the odd one; others are more central."""
     rows = [(".", "@placeholder", ["hopeful", "hoping", "hopeless", "hope", "cry"], 4)]
-    assert told(rows)["odd_one_out"] == 1
-    assert told(rows)["central"] == 0
+    assert measure_accuracies(rows)["odd_one_out"] == 1
+    assert measure_accuracies(rows)["central"] == 0
 
 
 @pytest.mark.parametrize(
@@ -129,9 +131,9 @@ def test_the_odd_one() -> None:
 )
 def test_official_files(data: Path, name: str, often: float, offered: float) -> None:
     """Errata E15 has 59.9 % for Intersection and 22.7 to 28.9 % for others; ours were measured with ties shared."""
-    found = audit(cloze.read(data / "recam" / f"{name}.jsonl", strict=False).items)
-    by = {row["baseline"]: row for row in found.to_dicts()}
-    assert by["often_right"]["accuracy"] == pytest.approx(often, abs=0.001)
-    assert by["right_when_offered"]["accuracy"] == pytest.approx(offered, abs=0.001)
-    assert by["absent"]["accuracy"] > by["absent"]["chance"]
-    assert 0 < by["absent"]["error"] < 0.02
+    actual = audit(cloze.read(data / "recam" / f"{name}.jsonl", strict=False).items)
+    rows_by_baseline = {row["baseline"]: row for row in actual.to_dicts()}
+    assert rows_by_baseline["often_right"]["accuracy"] == pytest.approx(often, abs=0.001)
+    assert rows_by_baseline["right_when_offered"]["accuracy"] == pytest.approx(offered, abs=0.001)
+    assert rows_by_baseline["absent"]["accuracy"] > rows_by_baseline["absent"]["chance"]
+    assert 0 < rows_by_baseline["absent"]["error"] < 0.02

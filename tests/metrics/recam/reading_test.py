@@ -32,21 +32,21 @@ rights = st.lists(st.booleans(), min_size=1, max_size=60)
 
 def published() -> pl.DataFrame:
     """Both tables as cells."""
-    one, other = TABLES
+    first, second = TABLES
     cells = [
         (team, trained_on, tested_on, value)
         for tested_on, rows in TABLES.items()
         for team, home, away, _ in rows
-        for trained_on, value in ((tested_on, home), (other if tested_on == one else one, away))
+        for trained_on, value in ((tested_on, home), (second if tested_on == first else first, away))
     ]
     return pl.DataFrame(cells, schema=["team", "trained_on", "tested_on", "accuracy"], orient="row")
 
 
 def test_all_29_published_drops_follow() -> None:
     """The drops that tables 6 and 7 print follow from the accuracies beside them, all 14 + 15 (REC-29, REC-30)."""
-    found = compare_subtasks(published(), ["team"])
-    assert found.height == 29
-    drops = {(row["tested_on"], row["team"]): row["drop"] for row in found.to_dicts()}
+    actual = compare_subtasks(published(), ["team"])
+    assert actual.height == 29
+    drops = {(row["tested_on"], row["team"]): row["drop"] for row in actual.to_dicts()}
     for tested_on, rows in TABLES.items():
         assert {team: round(drops[tested_on, team], 1) for team, *_ in rows} == {team: drop for team, *_, drop in rows}
 
@@ -55,10 +55,10 @@ def test_all_29_published_drops_follow() -> None:
 def test_the_published_numbers_are_the_tables(subtask: str) -> None:
     """The best at home and away and the range of the drops are those of the table; the GA Reader is 25.1 and 24.3."""
     rows = np.array([row[1:] for row in TABLES[subtask]]) / 100
-    found = TABLES_6_7[subtask]
-    assert found[1:3] == pytest.approx(rows[:, :2].max(axis=0))
-    assert found.drops == pytest.approx((rows[:, 2].min(), rows[:, 2].max()))
-    assert found.gated == {"imperceptibility": 0.251, "nonspecificity": 0.243}[subtask]
+    actual = TABLES_6_7[subtask]
+    assert actual[1:3] == pytest.approx(rows[:, :2].max(axis=0))
+    assert actual.drops == pytest.approx((rows[:, 2].min(), rows[:, 2].max()))
+    assert actual.gated == {"imperceptibility": 0.251, "nonspecificity": 0.243}[subtask]
 
 
 def test_cross_by_hand() -> None:
@@ -80,18 +80,18 @@ def test_cross_by_hand() -> None:
 def test_articles_are_drawn_whole() -> None:
     """Forty items an article that share their fate are ten answers: the interval is √40 times as wide."""
     is_right = np.repeat([True, True, True, False, False, False, False, False, False, False], 40)
-    one, whole = accuracy(is_right), accuracy(is_right, np.repeat([f"article {i}" for i in range(10)], 40))
-    assert (whole.high - whole.low) / (one.high - one.low) == pytest.approx(np.sqrt(40), rel=0.15)
-    assert whole.value == one.value == 0.3
+    single, grouped = accuracy(is_right), accuracy(is_right, np.repeat([f"article {i}" for i in range(10)], 40))
+    assert (grouped.high - grouped.low) / (single.high - single.low) == pytest.approx(np.sqrt(40), rel=0.15)
+    assert grouped.value == single.value == 0.3
 
 
 @given(rights, st.integers(1, 5))
 def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
     """The bounds lie in [0, 1] around the share, whatever the groups; a reader equals itself."""
     groups = [f"a{i // size}" for i in range(len(is_right))]
-    found = accuracy(is_right, groups, draws=50)
-    assert 0 <= found.low <= found.high <= 1
-    assert found.value == pytest.approx(np.mean(is_right))
+    actual = accuracy(is_right, groups, draws=50)
+    assert 0 <= actual.low <= actual.high <= 1
+    assert actual.value == pytest.approx(np.mean(is_right))
     assert compare(is_right, is_right, groups, draws=50) == (0, 0, 0, 1, 1, len(is_right))
 
 
@@ -99,24 +99,24 @@ def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
 def test_parts_add_up(is_right: list[bool], random: object) -> None:
     """Parts hold every item once and their right answers add up; Wilson's interval holds each share."""
     values = pl.Series([[None, "NOUN", "VERB"][i % 3] for i in range(len(is_right))], dtype=pl.String)
-    found = measure_groups(is_right, values)
-    assert found["n"].sum() == len(is_right)
-    assert (found["n"] * found["accuracy"]).sum() == pytest.approx(sum(is_right))
-    assert (found["low"] <= found["accuracy"] + 1e-12).all()
-    assert (found["accuracy"] <= found["high"] + 1e-12).all()
-    assert found["group"].to_list() == [name for name in ("NOUN", "VERB", None) if name in values.to_list()]
+    actual = measure_groups(is_right, values)
+    assert actual["n"].sum() == len(is_right)
+    assert (actual["n"] * actual["accuracy"]).sum() == pytest.approx(sum(is_right))
+    assert (actual["low"] <= actual["accuracy"] + 1e-12).all()
+    assert (actual["accuracy"] <= actual["high"] + 1e-12).all()
+    assert actual["group"].to_list() == [name for name in ("NOUN", "VERB", None) if name in values.to_list()]
 
 
 def test_by_hand() -> None:
     """Of four verbs three are right; items of one article are one answer, so the verbs are three for the interval."""
     is_right = [True, False, True, True, True, True]
     values = pl.Series(["VERB", "VERB", "VERB", "NOUN", "VERB", "NOUN"])
-    found = measure_groups(is_right, values, ["x", "x", "y", "y", "z", "z"])
-    assert found.select("group", "n", "accuracy").rows() == [("NOUN", 2, 1.0), ("VERB", 4, 0.75)]
+    actual = measure_groups(is_right, values, ["x", "x", "y", "y", "z", "z"])
+    assert actual.select("group", "n", "accuracy").rows() == [("NOUN", 2, 1.0), ("VERB", 4, 0.75)]
     low, high = wilson(np.array([1.0, 0.75]), np.array([2, 3]))
-    assert found["low"].to_list() == pytest.approx(low.tolist())
-    assert found["high"].to_list() == pytest.approx(high.tolist())
-    assert measure_groups(is_right, values)["low"][1] > found["low"][1]
+    assert actual["low"].to_list() == pytest.approx(low.tolist())
+    assert actual["high"].to_list() == pytest.approx(high.tolist())
+    assert measure_groups(is_right, values)["low"][1] > actual["low"][1]
 
 
 def test_parts_stand_in_order() -> None:
@@ -132,42 +132,42 @@ def test_length_bins_by_hand() -> None:
     assert bin_lengths(pl.Series([0, 120, 121, 900]), edges=[120, 300]).to_list() == [
         "0–120", "0–120", "121–300", "301+"
     ]  # fmt: skip
-    found = bin_lengths(pl.Series("words", range(1, 101)))
-    assert found.name == "words"
-    assert found.value_counts(sort=False)["count"].to_list() == [25] * 4
-    assert found.dtype.categories.to_list() == ["0–25", "26–50", "51–75", "76+"]
+    actual = bin_lengths(pl.Series("words", range(1, 101)))
+    assert actual.name == "words"
+    assert actual.value_counts(sort=False)["count"].to_list() == [25] * 4
+    assert actual.dtype.categories.to_list() == ["0–25", "26–50", "51–75", "76+"]
     assert bin_lengths(pl.Series([7, 7, 7])).to_list() == ["0+"] * 3
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.integers(1, 6))
 def test_bins_are_in_the_order_of_lengths(lengths: list[int], count: int) -> None:
     """A longer passage is in no earlier bin, equal lengths share one, no more bins than asked for, none empty."""
-    found = bin_lengths(pl.Series(lengths), count)
-    places = found.to_physical().to_list()
+    actual = bin_lengths(pl.Series(lengths), count)
+    places = actual.to_physical().to_list()
     pairs = sorted(zip(lengths, places, strict=True))
     assert [place for _, place in pairs] == sorted(places)
     assert len(dict(pairs)) == len(set(pairs))
-    assert len(set(places)) == len(found.dtype.categories) <= count
+    assert len(set(places)) == len(actual.dtype.categories) <= count
 
 
 def test_paired_by_hand() -> None:
     """One reader mends 30 faults of another and adds 10: 0.1 of 200; McNemar's p is the binomial's of 10 in 40."""
-    other = np.arange(200) < 100
-    one = other.copy()
-    one[100:130], one[:10] = True, False
-    found = compare(one, other)
-    assert (found.difference, found.n) == (pytest.approx(0.1), 200)
-    assert found.low > 0.03
-    assert found.mcnemar == pytest.approx(stats.binomtest(10, 40).pvalue)
-    assert found.p < 0.01
-    back = compare(other, one)
-    assert (back.difference, back.p) == pytest.approx((-0.1, found.p), abs=0.005)
-    whole = compare(one, other, np.arange(200) // 20)  # what one mends is in two articles of ten
-    assert whole.p > found.p
+    second = np.arange(200) < 100
+    first = second.copy()
+    first[100:130], first[:10] = True, False
+    actual = compare(first, second)
+    assert (actual.difference, actual.n) == (pytest.approx(0.1), 200)
+    assert actual.low > 0.03
+    assert actual.mcnemar == pytest.approx(stats.binomtest(10, 40).pvalue)
+    assert actual.p < 0.01
+    back = compare(second, first)
+    assert (back.difference, back.p) == pytest.approx((-0.1, actual.p), abs=0.005)
+    grouped = compare(first, second, np.arange(200) // 20)  # what one mends is in two articles of ten
+    assert grouped.p > actual.p
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: accuracy([]), "at least one item"),
         (lambda: accuracy(pl.Series([True, None])), "found 1 null"),
@@ -180,7 +180,7 @@ def test_paired_by_hand() -> None:
         (lambda: bin_lengths(pl.Series([3]), edges=[5, 5]), "edges should grow"),
     ],
 )
-def test_what_cannot_be_measured_is_an_error(call: object, said: str) -> None:
+def test_what_cannot_be_measured_is_an_error(call: object, message: str) -> None:
     """Nothing at all, unequal lengths, a missing answer or group, and edges that do not grow have no numbers."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]

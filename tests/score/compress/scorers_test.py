@@ -17,7 +17,7 @@ def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str,
     """NDD of a span from the formula, each distribution asked for anew."""
     model, total = Drawn(), 0.0
 
-    def at(sentence: list[str], place: int) -> torch.Tensor:
+    def distribution(sentence: list[str], place: int) -> torch.Tensor:
         return next(model.distributions([sentence], np.array([0]), np.array([place])))[1][0]
 
     counts = weights.WEIGHTS[of](len(words), start, end) * nu ** np.arange(len(words) - (end - start))
@@ -26,7 +26,7 @@ def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str,
         if is_fast and place not in (start - 1, start):
             continue
         before = place if place < start else place + end - start
-        total += weight * float(DIVERGENCES[kind](at(words, before), at(rest, place)))
+        total += weight * float(DIVERGENCES[kind](distribution(words, before), distribution(rest, place)))
     return total
 
 
@@ -34,8 +34,8 @@ def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str,
 @pytest.mark.parametrize("of", sorted(weights.WEIGHTS))
 def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
     """Σ a b F over the words that remain, for every span (section 4.1, appendix C; NDD-04, 18, 19)."""
-    found = scorers.ndd(Drawn(), divergence=kind, weighting=of, nu=0.8)(SENTENCES, SPANS)  # type: ignore[arg-type]
-    for words, candidates, costs in zip(SENTENCES, SPANS, found, strict=True):
+    actual = scorers.ndd(Drawn(), divergence=kind, weighting=of, nu=0.8)(SENTENCES, SPANS)  # type: ignore[arg-type]
+    for words, candidates, costs in zip(SENTENCES, SPANS, actual, strict=True):
         expected = [plain(words, start, end, 0.8, kind, of) for start, end in candidates.tolist()]
         assert costs == pytest.approx(expected, rel=1e-4)
 
@@ -44,7 +44,9 @@ def test_ndd_asks_n_and_then_each_neighbour_once() -> None:
     """Calls are n + Σ over spans of their neighbours (table 2; NDD-22)."""
     model = Drawn()
     scorers.ndd(model)(SENTENCES, SPANS)
-    neighbours = sum(len(w) - (e - s) for w, each in zip(SENTENCES, SPANS, strict=True) for s, e in each.tolist())
+    neighbours = sum(
+        len(w) - (e - s) for w, span_rows in zip(SENTENCES, SPANS, strict=True) for s, e in span_rows.tolist()
+    )
     assert model.asked == sum(map(len, SENTENCES)) + neighbours
 
 
@@ -52,10 +54,12 @@ def test_ndd_asks_n_and_then_each_neighbour_once() -> None:
 def test_fast_ndd_counts_the_words_that_touch_the_span_alone(of: str) -> None:
     """It is NDD whose other weights are 0, and asks for two neighbours a span at most (NDD-20, 22)."""
     model = Drawn()
-    found = scorers.ndd(model, weighting=of, is_fast=True)(SENTENCES, SPANS)
-    touching = sum((s > 0) + (e < len(w)) for w, each in zip(SENTENCES, SPANS, strict=True) for s, e in each.tolist())
+    actual = scorers.ndd(model, weighting=of, is_fast=True)(SENTENCES, SPANS)
+    touching = sum(
+        (s > 0) + (e < len(w)) for w, span_rows in zip(SENTENCES, SPANS, strict=True) for s, e in span_rows.tolist()
+    )
     assert model.asked == sum(map(len, SENTENCES)) + touching
-    for words, candidates, costs in zip(SENTENCES, SPANS, found, strict=True):
+    for words, candidates, costs in zip(SENTENCES, SPANS, actual, strict=True):
         expected = [plain(words, start, end, 1, "kl", of, is_fast=True) for start, end in candidates.tolist()]
         assert costs == pytest.approx(expected, rel=1e-4)
 
@@ -64,9 +68,9 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
     """With spans of any length NDD is cubic, Fast NDD quadratic; with subtrees quadratic and linear (NDD-22)."""
 
     def calls(length: int, is_fast: bool, is_tree: bool) -> int:
-        words, model = [str(at) for at in range(length)], Drawn()
-        some = np.array([[at, at + 1] for at in range(length)]) if is_tree else spans.list_spans(length, length)
-        scorers.ndd(model, is_fast=is_fast)([words], [some])
+        words, model = [str(i) for i in range(length)], Drawn()
+        candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else spans.list_spans(length, length)
+        scorers.ndd(model, is_fast=is_fast)([words], [candidates])
         return model.asked
 
     for is_fast, is_tree, order in [(False, False, 3), (True, False, 2), (False, True, 2), (True, True, 1)]:
@@ -77,26 +81,26 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
 def test_sentences_are_scored_together_as_alone() -> None:
     """However many go through at once, each has the same costs."""
     alone = [scorers.ndd(Drawn())([w], [s])[0] for w, s in zip(SENTENCES, SPANS, strict=True)]
-    for one, other in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
-        assert one == pytest.approx(other)
+    for first, second in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
+        assert first == pytest.approx(second)
 
 
 def test_a_sentence_without_spans_costs_nothing() -> None:
     """It is not asked about."""
     model = Drawn()
-    found = scorers.ndd(model)([["a"], []], [spans.list_spans(1, 5), spans.list_spans(0, 5)])
-    assert [each.tolist() for each in found] == [[], []]
+    actual = scorers.ndd(model)([["a"], []], [spans.list_spans(1, 5), spans.list_spans(0, 5)])
+    assert [costs.tolist() for costs in actual] == [[], []]
     assert model.asked == 0
 
 
 def test_perplexity_is_the_rise_by_the_formula() -> None:
     """Mean -log p of what remains less that of the sentence, which is asked about once (NDD-31)."""
     model = Drawn()
-    found = scorers.perplexity(model)([SENTENCES[0]], [SPANS[0]])[0]
+    actual = scorers.perplexity(model)([SENTENCES[0]], [SPANS[0]])[0]
     assert model.asked == 6 + sum(6 - (e - s) for s, e in SPANS[0].tolist())
-    whole = np.mean(Drawn().surprisals([SENTENCES[0]])[0])
-    rest = [np.mean(each) for each in Drawn().surprisals(scorers.list_remainders(SENTENCES[0], SPANS[0]))]
-    assert found == pytest.approx(np.array(rest) - whole)
+    log_perplexity = np.mean(Drawn().surprisals([SENTENCES[0]])[0])
+    rest = [np.mean(surprisals) for surprisals in Drawn().surprisals(scorers.list_remainders(SENTENCES[0], SPANS[0]))]
+    assert actual == pytest.approx(np.array(rest) - log_perplexity)
 
 
 def test_cosine_is_zero_where_the_vector_stays() -> None:
@@ -107,8 +111,8 @@ def test_cosine_is_zero_where_the_vector_stays() -> None:
             """With b to the right, without it up."""
             return torch.tensor([[2.0, 0.0] if "b" in words else [0.0, 1.0] for words in sentences])
 
-    found = scorers.cosine(Turned())([list("abc")], [np.array([[0, 1], [1, 2]])])[0]
-    assert found == pytest.approx([0, 1])
+    actual = scorers.cosine(Turned())([list("abc")], [np.array([[0, 1], [1, 2]])])[0]
+    assert actual == pytest.approx([0, 1])
 
 
 def test_bertscore_is_one_less_the_f_of_greedy_matches() -> None:
@@ -120,5 +124,5 @@ def test_bertscore_is_one_less_the_f_of_greedy_matches() -> None:
             for row, words in reversed(list(enumerate(sentences))):
                 yield row, torch.eye(3)[[ord(word) - ord("a") for word in words]] * 7
 
-    found = scorers.bertscore(Plain())([list("abc")], [np.array([[1, 2]])])[0]
-    assert found == pytest.approx([0.2])
+    actual = scorers.bertscore(Plain())([list("abc")], [np.array([[1, 2]])])[0]
+    assert actual == pytest.approx([0.2])

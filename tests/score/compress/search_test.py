@@ -18,35 +18,37 @@ WORDS = st.lists(st.sampled_from("abcdef"), max_size=9)
 def by_letter(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
     """A span costs the sum of the digits that its words are."""
     return [
-        np.array([float(sum(map(int, words[s:e]))) for s, e in each.tolist()])
-        for words, each in zip(sentences, candidates, strict=True)
+        np.array([float(sum(map(int, words[s:e]))) for s, e in spans_of_words.tolist()])
+        for words, spans_of_words in zip(sentences, candidates, strict=True)
     ]
 
 
 def plain(words: list[str], search: Search, scorer: scorers.Scorer) -> list[bool]:
     """A search written from section 4.1 without any batch: pairs of overlapping spans, one after another."""
-    at = list(range(len(words)))
+    positions = list(range(len(words)))
     for _ in range(search.rounds):
-        now = [words[place] for place in at]
-        every = [(s, e) for s in range(len(now)) for e in range(s + 1, min(s + (search.longest or 5), len(now)) + 1)]
-        every = [span for span in every if span != (0, len(now))]
-        if not every:
+        now = [words[place] for place in positions]
+        all_spans = [
+            (s, e) for s in range(len(now)) for e in range(s + 1, min(s + (search.longest or 5), len(now)) + 1)
+        ]
+        all_spans = [span for span in all_spans if span != (0, len(now))]
+        if not all_spans:
             break
-        costs = dict(zip(every, scorer([now], [np.array(every)])[0].tolist(), strict=True))
-        cheap = [span for span in every if costs[span] <= search.threshold]
+        costs = dict(zip(all_spans, scorer([now], [np.array(all_spans)])[0].tolist(), strict=True))
+        cheap = [span for span in all_spans if costs[span] <= search.threshold]
         stay: list[tuple[int, int]] = []
-        for span in sorted(cheap, key=lambda each: (costs[each], each[0] - each[1], each)):
+        for span in sorted(cheap, key=lambda entry: (costs[entry], entry[0] - entry[1], entry)):
             if all(span[1] <= start or end <= span[0] for start, end in stay):
                 stay.append(span)
-        gone, room = set(), len(now) - 1
+        dropped, room = set(), len(now) - 1
         for start, end in sorted(stay, key=lambda span: costs[span]):
             if end - start <= room:
-                gone |= set(range(start, end))
+                dropped |= set(range(start, end))
                 room -= end - start
-        if not gone:
+        if not dropped:
             break
-        at = [place for k, place in enumerate(at) if k not in gone]
-    return [place in at for place in range(len(words))]
+        positions = [place for k, place in enumerate(positions) if k not in dropped]
+    return [place in positions for place in range(len(words))]
 
 
 def test_selected_spans_equal_a_plain_search_on_200_sentences() -> None:
@@ -54,9 +56,9 @@ def test_selected_spans_equal_a_plain_search_on_200_sentences() -> None:
     rng = np.random.default_rng(0)
     sentences = [[str(w) for w in rng.choice(list("abcdefgh"), rng.integers(1, 9))] for _ in range(200)]
     search = Search(longest=3, threshold=4.0)
-    found = compress(sentences, scorers.ndd(Drawn()), search)
+    actual = compress(sentences, scorers.ndd(Drawn()), search)
     expected = [plain(words, search, scorers.ndd(Drawn())) for words in sentences]
-    assert [each.is_kept.tolist() for each in found] == expected
+    assert [span.is_kept.tolist() for span in actual] == expected
     assert 0 < sum(map(sum, expected)) < sum(map(len, sentences))
 
 
@@ -67,25 +69,25 @@ def test_a_compression_keeps_a_word_and_shrinks_by_the_round(
 ) -> None:
     """Each intermediate output is a part of the one before, down to the last, and never empty (NDD-16)."""
     search = Search(longest=3, threshold=threshold, rounds=rounds)
-    for words, found in zip(sentences, compress(sentences, scorers.ndd(Drawn()), search), strict=True):
-        steps = [found.after(number) for number in range(rounds + 1)]
+    for words, actual in zip(sentences, compress(sentences, scorers.ndd(Drawn()), search), strict=True):
+        steps = [actual.after(number) for number in range(rounds + 1)]
         assert steps[0].all()
         assert all((after <= before).all() for before, after in pairwise(steps))
-        assert steps[-1].tolist() == found.is_kept.tolist()
-        assert found.is_kept.any() == bool(words)
-        assert found.rounds.max(initial=0) <= rounds
+        assert steps[-1].tolist() == actual.is_kept.tolist()
+        assert actual.is_kept.any() == bool(words)
+        assert actual.rounds.max(initial=0) <= rounds
 
 
 def test_dropped_spans_are_told_in_places_of_their_round() -> None:
     """Going over what was left before each round gives the same words back."""
     words = list("1905301")
-    found = compress([words], by_letter, Search(longest=2, threshold=1.0))[0]
-    left = list(range(len(words)))
-    for number in range(1, found.rounds.max() + 1):
-        gone = [left[at] for r, s, e in found.spans if r == number for at in range(s, e)]
-        assert sorted(gone) == np.flatnonzero(found.rounds == number).tolist()
-        left = [place for place in left if place not in gone]
-    assert left == np.flatnonzero(found.is_kept).tolist()
+    actual = compress([words], by_letter, Search(longest=2, threshold=1.0))[0]
+    remaining = list(range(len(words)))
+    for number in range(1, actual.rounds.max() + 1):
+        dropped = [remaining[index] for r, s, e in actual.spans if r == number for index in range(s, e)]
+        assert sorted(dropped) == np.flatnonzero(actual.rounds == number).tolist()
+        remaining = [place for place in remaining if place not in dropped]
+    assert remaining == np.flatnonzero(actual.is_kept).tolist()
 
 
 def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
@@ -100,26 +102,26 @@ def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
 @given(st.lists(WORDS.filter(bool), min_size=1, max_size=4), st.floats(0.05, 1))
 def test_a_ratio_is_met_to_the_word(sentences: list[list[str]], ratio: float) -> None:
     """Each sentence keeps ratio · n of its words, rounded, and at least one."""
-    for words, found in zip(
+    for words, actual in zip(
         sentences, compress(sentences, scorers.ndd(Drawn()), Search(ratio=ratio, longest=3)), strict=True
     ):
-        assert found.is_kept.sum() == max(1, round(ratio * len(words)))
+        assert actual.is_kept.sum() == max(1, round(ratio * len(words)))
 
 
 def test_a_ratio_takes_the_cheapest_first() -> None:
     """Where costs add up over words, what is left are the dearest ones."""
     words = list("58361724")
-    found = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
-    assert [word for word, stays in zip(words, found.is_kept, strict=True) if stays] == list("5867")
+    actual = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
+    assert [word for word, stays in zip(words, actual.is_kept, strict=True) if stays] == list("5867")
 
 
 @pytest.mark.parametrize("ratio", [0.3, 0.44, 0.5, 0.6, 0.7])
 def test_a_ratio_is_met_within_two_points_over_short_sentences(ratio: float) -> None:
     """Sentences of 3 to 15 words, as colloquial ones are: what rounding adds and takes is even."""
     words = [["0"] * int(size) for size in np.random.default_rng(1).integers(3, 16, 600)]
-    found = compress(words, by_letter, Search(ratio=ratio))
-    kept = sum(int(each.is_kept.sum()) for each in found) / sum(map(len, words))
-    assert abs(kept - ratio) < 0.02
+    actual = compress(words, by_letter, Search(ratio=ratio))
+    kept_share = sum(int(compression.is_kept.sum()) for compression in actual) / sum(map(len, words))
+    assert abs(kept_share - ratio) < 0.02
 
 
 def test_a_ratio_does_not_hang_on_the_scale_of_the_scorer() -> None:
@@ -127,10 +129,10 @@ def test_a_ratio_does_not_hang_on_the_scale_of_the_scorer() -> None:
     words = [list("58361724"), list("10293847")]
 
     def scaled(factor: float) -> list[list[int]]:
-        def score(some: list[list[str]], spans: list[np.ndarray]) -> list[np.ndarray]:
-            return [factor * each for each in by_letter(some, spans)]
+        def score(sentences: list[list[str]], spans: list[np.ndarray]) -> list[np.ndarray]:
+            return [factor * compression for compression in by_letter(sentences, spans)]
 
-        return [each.rounds.tolist() for each in compress(words, score, Search(ratio=0.4))]
+        return [compression.rounds.tolist() for compression in compress(words, score, Search(ratio=0.4))]
 
     assert scaled(1) == scaled(1000) == scaled(0.001)
 
@@ -140,14 +142,14 @@ def test_a_ratio_does_not_hang_on_the_scale_of_the_scorer() -> None:
 def test_more_is_kept_under_a_lower_threshold_in_the_first_round(sentences: list[list[str]]) -> None:
     """The ratio does not fall when N_max does (NDD-33), where costs add up over words."""
     digits = [[str(ord(word) - ord("a")) for word in words] for words in sentences]
-    kept = [
+    kept_counts = [
         sum(
-            int(each.is_kept.sum())
-            for each in compress(digits, by_letter, Search(threshold=limit, rounds=1, longest=1))
+            int(compression.is_kept.sum())
+            for compression in compress(digits, by_letter, Search(threshold=limit, rounds=1, longest=1))
         )
         for limit in (4, 2, 1, 0.5, 0)
     ]
-    assert kept == sorted(kept)
+    assert kept_counts == sorted(kept_counts)
 
 
 @st.composite
@@ -155,8 +157,8 @@ def sentences_with_heads(draw: st.DrawFn) -> tuple[list[str], list[int]]:
     """A sentence of digits and a random tree over it."""
     length = draw(st.integers(1, 9))
     heads, order = [-1] * length, draw(st.permutations(range(length)))
-    for number, at in enumerate(order[1:], 1):
-        heads[at] = order[draw(st.integers(0, number - 1))]
+    for number, index in enumerate(order[1:], 1):
+        heads[index] = order[draw(st.integers(0, number - 1))]
     return [str(draw(st.integers(0, 3))) for _ in range(length)], heads
 
 
@@ -165,45 +167,48 @@ def sentences_with_heads(draw: st.DrawFn) -> tuple[list[str], list[int]]:
 def test_with_trees_only_whole_subtrees_are_dropped(case: tuple[list[str], list[int]], threshold: float) -> None:
     """What is kept is closed under heads, and the root stays (section 4.2, SC; NDD-21)."""
     words, heads = case
-    found = compress([words], by_letter, Search(threshold=threshold), [heads])[0]
-    for at, head in enumerate(heads):
-        assert not found.is_kept[at] or head < 0 or found.is_kept[head]
-    now, left = heads, list(range(len(words)))
-    for number in range(1, found.rounds.max(initial=0) + 1):
+    actual = compress([words], by_letter, Search(threshold=threshold), [heads])[0]
+    for index, head in enumerate(heads):
+        assert not actual.is_kept[index] or head < 0 or actual.is_kept[head]
+    now, remaining = heads, list(range(len(words)))
+    for number in range(1, actual.rounds.max(initial=0) + 1):
         allowed = {(s, e) for s, e in trees.find_subtrees(now).tolist()}
-        gone = [(s, e) for r, s, e in found.spans if r == number]
-        assert set(gone) <= allowed
-        stays = [not any(s <= at < e for s, e in gone) for at in range(len(left))]
-        now, left = trees.drop_words(now, stays), [place for place, keep in zip(left, stays, strict=True) if keep]
+        dropped = [(s, e) for r, s, e in actual.spans if r == number]
+        assert set(dropped) <= allowed
+        stays = [not any(s <= index < e for s, e in dropped) for index in range(len(remaining))]
+        now, remaining = (
+            trees.drop_words(now, stays),
+            [place for place, keep in zip(remaining, stays, strict=True) if keep],
+        )
 
 
 @settings(max_examples=30, deadline=None)
 @given(sentences_with_heads(), st.floats(0.05, 1))
 def test_with_trees_a_ratio_is_met_to_the_word(case: tuple[list[str], list[int]], ratio: float) -> None:
     """A tree always has a leaf, so it can be cut to any number of words."""
-    found = compress([case[0]], by_letter, Search(ratio=ratio), [case[1]])[0]
-    assert found.is_kept.sum() == max(1, round(ratio * len(case[0])))
+    actual = compress([case[0]], by_letter, Search(ratio=ratio), [case[1]])[0]
+    assert actual.is_kept.sum() == max(1, round(ratio * len(case[0])))
 
 
 def test_longest_span_is_nine_with_trees_and_five_without() -> None:
     """Section 4.2 (NDD-17): a subtree of seven words goes in the first round, of ten words none."""
-    seen: list[int] = []
+    lengths: list[int] = []
 
-    def told(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
-        seen.append(int((candidates[0][:, 1] - candidates[0][:, 0]).max()))
+    def score_zero(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
+        lengths.append(int((candidates[0][:, 1] - candidates[0][:, 0]).max()))
         return [np.full(len(candidates[0]), 99.0)]
 
     chain = list(range(-1, 11))
-    compress([["0"] * 12], told)
-    compress([["0"] * 12], told, None, [chain])
-    assert seen == [5, 9]
+    compress([["0"] * 12], score_zero)
+    compress([["0"] * 12], score_zero, None, [chain])
+    assert lengths == [5, 9]
 
 
 def test_progress_is_told_for_every_sentence() -> None:
     """Also for those that had nothing to drop."""
-    told: list[int] = []
-    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), on_progress=told.append)
-    assert sum(told) == 4
+    finished: list[int] = []
+    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), on_progress=finished.append)
+    assert sum(finished) == 4
 
 
 @pytest.mark.parametrize(
@@ -218,7 +223,7 @@ def test_numbers_that_cannot_be_are_refused(numbers: dict[str, float]) -> None:
 
 def test_released_range_of_spans_spares_the_last_word() -> None:
     """As the released code, whose range ends one too early (NDD-14)."""
-    found = compress([list("0000")], by_letter, Search(is_released=True, longest=3))[0]
-    assert isinstance(found, Compression)
-    assert found.is_kept.tolist()[-1]
+    actual = compress([list("0000")], by_letter, Search(is_released=True, longest=3))[0]
+    assert isinstance(actual, Compression)
+    assert actual.is_kept.tolist()[-1]
     assert spans.list_spans(4, 3, is_released=True)[:, 1].max() == 3

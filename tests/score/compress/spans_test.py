@@ -22,26 +22,26 @@ SCORED = LENGTHS.flatmap(
 
 def table(rows: list[tuple[int, int, int]], length: int) -> tuple[np.ndarray, np.ndarray]:
     """Spans [s, 2] and scores [s]."""
-    found = [(start, min(start + size, length)) for start, size, _ in rows]
-    return np.array(found, np.int64).reshape(-1, 2), np.array([score for *_, score in rows], float)
+    candidates = [(start, min(start + size, length)) for start, size, _ in rows]
+    return np.array(candidates, np.int64).reshape(-1, 2), np.array([score for *_, score in rows], float)
 
 
 @given(LENGTHS, st.integers(1, 12))
 def test_every_span_up_to_the_longest_is_tried_but_the_whole_sentence(length: int, longest: int) -> None:
     """There are Σ_k (n - k + 1) for k up to L_max, each once (NDD-14)."""
-    found = spans.list_spans(length, longest)
+    candidates = spans.list_spans(length, longest)
     expected = {(s, s + k) for k in range(1, min(longest, length - 1) + 1) for s in range(length - k + 1)}
-    assert len(found) == len(expected)
-    assert {(s, e) for s, e in found.tolist()} == expected
-    assert len(found) == sum(length - k + 1 for k in range(1, min(longest, length - 1) + 1))
+    assert len(candidates) == len(expected)
+    assert {(s, e) for s, e in candidates.tolist()} == expected
+    assert len(candidates) == sum(length - k + 1 for k in range(1, min(longest, length - 1) + 1))
 
 
 @given(LENGTHS, st.integers(1, 12))
 def test_released_spans_lack_the_longest_and_those_with_the_last_word(length: int, longest: int) -> None:
     """The error of one in the released code, kept as an option (NDD-14)."""
-    found = {(s, e) for s, e in spans.list_spans(length, longest, is_released=True).tolist()}
+    candidates = {(s, e) for s, e in spans.list_spans(length, longest, is_released=True).tolist()}
     usual = {(s, e) for s, e in spans.list_spans(length, longest).tolist()}
-    assert found == {(s, e) for s, e in usual if e - s < longest and e < length}
+    assert candidates == {(s, e) for s, e in usual if e - s < longest and e < length}
 
 
 @given(SCORED)
@@ -49,32 +49,34 @@ def test_no_two_spans_that_stay_overlap_and_each_that_goes_overlaps_a_cheaper_on
     case: tuple[int, list[tuple[int, int, int]]],
 ) -> None:
     """The reading of errata E16; of those that go each overlaps one that stays and costs no more (NDD-15)."""
-    found, scores = table(case[1], case[0])
-    stays = spans.select_disjoint(found, scores)
-    both = spans.find_overlaps(found)
-    kept = np.flatnonzero(stays)
-    assert (both[np.ix_(kept, kept)] == np.eye(len(kept), dtype=bool)).all()
-    for gone in np.flatnonzero(~stays):
-        assert min(scores[at] for at in kept if both[gone, at]) <= scores[gone]
+    candidates, scores = table(case[1], case[0])
+    stays = spans.select_disjoint(candidates, scores)
+    overlaps = spans.find_overlaps(candidates)
+    selected = np.flatnonzero(stays)
+    assert (overlaps[np.ix_(selected, selected)] == np.eye(len(selected), dtype=bool)).all()
+    for dropped in np.flatnonzero(~stays):
+        assert min(scores[index] for index in selected if overlaps[dropped, index]) <= scores[dropped]
 
 
 @given(SCORED)
 def test_released_way_keeps_what_no_cheaper_span_overlaps(case: tuple[int, list[tuple[int, int, int]]]) -> None:
     """Also one that itself goes drives out others; so fewer stay, and those stay the usual way as well."""
-    found, scores = table(case[1], case[0])
+    candidates, scores = table(case[1], case[0])
     scores = scores + np.arange(len(scores)) / 100  # no two are equal
-    both = spans.find_overlaps(found)
-    expected = [not any(both[a, b] and scores[b] < scores[a] for b in range(len(scores))) for a in range(len(scores))]
-    stays = spans.select_disjoint(found, scores, is_released=True)
+    overlaps = spans.find_overlaps(candidates)
+    expected = [
+        not any(overlaps[a, b] and scores[b] < scores[a] for b in range(len(scores))) for a in range(len(scores))
+    ]
+    stays = spans.select_disjoint(candidates, scores, is_released=True)
     assert stays.tolist() == expected
-    assert (spans.select_disjoint(found, scores) | ~stays).all()
+    assert (spans.select_disjoint(candidates, scores) | ~stays).all()
 
 
 def test_of_equal_spans_the_longer_and_then_the_earlier_stays() -> None:
     """What costs the same drops more."""
-    found = np.array([[1, 3], [0, 2], [0, 1], [4, 6], [5, 6]])
+    candidates = np.array([[1, 3], [0, 2], [0, 1], [4, 6], [5, 6]])
     for is_released in (False, True):
-        assert spans.select_disjoint(found, np.ones(5), is_released=is_released).tolist() == [
+        assert spans.select_disjoint(candidates, np.ones(5), is_released=is_released).tolist() == [
             False,
             True,
             False,
@@ -85,12 +87,12 @@ def test_of_equal_spans_the_longer_and_then_the_earlier_stays() -> None:
 
 def test_spans_are_afforded_cheapest_first() -> None:
     """A span that is too long is passed over for a dearer one that is not."""
-    found, scores = np.array([[0, 2], [3, 6], [7, 8]]), np.array([0.3, 0.1, 0.5])
-    chosen = np.ones(3, bool)
-    assert spans.select_affordable(found, scores, chosen, 3).tolist() == [False, True, False]
-    assert spans.select_affordable(found, scores, chosen, 2).tolist() == [True, False, False]
-    assert spans.select_affordable(found, scores, chosen, 4).tolist() == [False, True, True]
-    assert spans.select_affordable(found, scores, np.array([True, False, True]), 9).tolist() == [True, False, True]
+    candidates, scores = np.array([[0, 2], [3, 6], [7, 8]]), np.array([0.3, 0.1, 0.5])
+    is_chosen = np.ones(3, bool)
+    assert spans.select_affordable(candidates, scores, is_chosen, 3).tolist() == [False, True, False]
+    assert spans.select_affordable(candidates, scores, is_chosen, 2).tolist() == [True, False, False]
+    assert spans.select_affordable(candidates, scores, is_chosen, 4).tolist() == [False, True, True]
+    assert spans.select_affordable(candidates, scores, np.array([True, False, True]), 9).tolist() == [True, False, True]
 
 
 def test_touching_spans_do_not_overlap() -> None:
