@@ -216,5 +216,5 @@ def guidelines(
     if not path.parent.is_dir() and out:
         raise Missing(f"{path}: there is no folder {path.parent}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(guidelines.page(lang), encoding="utf-8")
+    path.write_text(guidelines.render(lang), encoding="utf-8")
     typer.echo(path)

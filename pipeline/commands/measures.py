@@ -113,7 +113,7 @@ def agree(
     found = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
     kendall = found["kendall"]
     if figure:
-        drawn = model_figures.matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        drawn = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(drawn, encoding="utf-8")
     tell(kendall, {"spearman": found["spearman"].to_dicts()}, as_json)
     if not as_json:

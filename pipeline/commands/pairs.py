@@ -204,7 +204,7 @@ def audit(
     if not found.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
-        figure.write_text(model_figures.audit(found), encoding="utf-8")
+        figure.write_text(model_figures.draw_audit(found), encoding="utf-8")
     show(found, as_json)
 
 

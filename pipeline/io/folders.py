@@ -11,7 +11,7 @@ from pipeline.io.rows import ENDINGS
 _NOTE = re.compile(
     r"(^|[_.-])(notes?|read_?me|licen[cs]e|copying|notice|authors|changelog|citation)([_.-]|$)", re.IGNORECASE
 )
-_SHOWN = 20
+_MOST_LISTED = 20
 
 
 class Inputs(NamedTuple):
@@ -45,8 +45,8 @@ def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
     left_out = [f"{path.name}: {reason}" for path, reason in reasons.items() if reason]
     has_misplaced = any(reason not in ("", "hidden") for reason in reasons.values())
     if not files and (has_misplaced or not may_be_empty):
-        found = f"; left out {'; '.join(left_out[:_SHOWN])}" if left_out else ""
-        raise BadInput(f"{folder}: the folder holds no file to import; expected {', '.join(ENDINGS)}{found}")
+        note = f"; left out {'; '.join(left_out[:_MOST_LISTED])}" if left_out else ""
+        raise BadInput(f"{folder}: the folder holds no file to import; expected {', '.join(ENDINGS)}{note}")
     return Inputs(files, left_out)
 
 

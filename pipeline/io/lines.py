@@ -6,6 +6,7 @@ How large a file may be is limited, since a small one can unpack into what takes
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,12 +55,12 @@ def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
     return "".join(line for _, line in _read_numbered(path, encoding, limits.whole))
 
 
-def check_size(path: Path, size: int, limits: Limits, what: str = "") -> None:
+def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
     """BadInput for a file of which more than the limit would be in memory at once."""
     if size > limits.whole:
         raise BadInput(
-            f"{path}: {what}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or set "
-            f"UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
+            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
+            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
         )
 
 
@@ -214,10 +215,10 @@ class _Window:
 
     def _grow(self) -> bool:
         """Read as much again as there is, so that each character is parsed a few times; whether there was more."""
-        parts, wanted = [self.text[self.position :]], max(_BLOCK, len(self.text) - self.position)
-        while wanted > 0 and (block := next(self.blocks, "")):
+        parts, missing_count = [self.text[self.position :]], max(_BLOCK, len(self.text) - self.position)
+        while missing_count > 0 and (block := next(self.blocks, "")):
             parts.append(block)
-            wanted -= len(block)
+            missing_count -= len(block)
         self.text, self.position = "".join(parts), 0
         return len(parts) > 1
 
@@ -235,8 +236,8 @@ def parse_value(text: str, path: Path, line: int = 1) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as why:
-        where = f"{path}, line {line + why.lineno - 1}"
-        raise BadInput(f"{where}: broken JSON at character {why.colno}: {why.msg}") from why
+        place = f"{path}, line {line + why.lineno - 1}"
+        raise BadInput(f"{place}: broken JSON at character {why.colno}: {why.msg}") from why
     except ValueError as why:
         raise BadInput(f"{path}, line {line}: {why}") from why
 
@@ -272,11 +273,9 @@ def _replace_half_pair(escape: re.Match[str]) -> str:
 def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(fields)
     if len(values) < len(fields):  # Python would keep the last and lose the other
-        seen: set[str] = set()
-        for name, _ in fields:
-            if name in seen:
-                raise ValueError(f"field {name!r:.60} is there twice in one object")
-            seen.add(name)
+        counts = Counter(name for name, _ in fields)
+        repeated = next(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"field {repeated!r:.60} is there twice in one object")
     return values
 
 
@@ -287,7 +286,9 @@ def _refuse_depth(value: Any) -> None:
     """What goes down into a value calls itself, which Python stops at some depth."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        held = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
-        if not (level := [child for children in held for child in children if isinstance(child, dict | list)]):
+        containers = [
+            node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)
+        ]
+        if not (level := [child for children in containers for child in children if isinstance(child, dict | list)]):
             return
     raise ValueError(f"JSON nested deeper than {MAX_DEPTH} lists and objects")

@@ -17,12 +17,12 @@ _ESCAPED = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
 def escape_invisible(text: str) -> str:
     """The text with its unseen characters shown as ⟨U+202E⟩; one that has none comes back as it is."""
-    return _INVISIBLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def unescape_invisible(text: str) -> str:
     """The inverse of `escape_invisible`; what it shows of other characters stays."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if _is_invisible(int(found[1], 16)) else found[0], text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if _is_invisible(int(match[1], 16)) else match[0], text)
 
 
 def _is_invisible(code: int) -> bool:

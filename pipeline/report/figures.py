@@ -47,14 +47,14 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """Our style; a letter that no font here has is drawn as a box, without a warning."""
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
 
 
-def svg(figure: Figure) -> str:
+def render_svg(figure: Figure) -> str:
     """The figure as an element for a page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
@@ -62,19 +62,19 @@ def svg(figure: Figure) -> str:
     return escape_invisible(text[text.index("<svg") :])  # a control in a name would be no XML
 
 
-def look(number: int) -> tuple[str, str]:
+def pick_look(number: int) -> tuple[str, str]:
     """Colour and marker of the n-th thing in a figure: 36 pairs, told apart with any colour vision."""
     return HUES[number % len(HUES)], MARKERS[(number + number // len(HUES)) % len(MARKERS)]
 
 
-def wrapped(name: str, width: int = 22, lines: int = 3) -> str:
+def wrap_name(name: str, width: int = 22, lines: int = 3) -> str:
     """A name on several lines, broken after spaces, underscores, slashes and hyphens."""
     width = width // 2 if re.search(r"[\u2e80-\uffef]", name) else width
-    broken = textwrap.wrap(re.sub(r"([_/])", r"\1 ", name), width, max_lines=lines, placeholder="…")
-    return re.sub(r"([_/]) ", r"\1", "\n".join(broken))
+    parts = textwrap.wrap(re.sub(r"([_/])", r"\1 ", name), width, max_lines=lines, placeholder="…")
+    return re.sub(r"([_/]) ", r"\1", "\n".join(parts))
 
 
-def some_rows(frame: pl.DataFrame) -> pl.DataFrame:
+def require_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame; ValueError if it has no rows, as there is nothing to draw."""
     if frame.is_empty():
         raise ValueError("expected at least one row")
@@ -91,21 +91,21 @@ def name_rows(axis: Axes, names: Sequence[str]) -> None:
     axis.set_axisbelow(True)
 
 
-def rule_rows(axis: Axes, count: int) -> None:
+def draw_rules(axis: Axes, count: int) -> None:
     """Draw a thin line between rows."""
     for y in range(1, count):
         axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
 
 
-def named_rows(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
+def create_row_figure(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
     """A figure with a row for each name, so many inches each."""
     figure = Figure(figsize=(7.2, height * len(names) + 0.9), layout="constrained")
     axis = figure.subplots()
-    name_rows(axis, [wrapped(name) for name in names])
+    name_rows(axis, [wrap_name(name) for name in names])
     return figure, axis
 
 
-def panels(
+def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
 ) -> tuple[Figure, list[Axes]]:  # fmt: skip
     """A figure of so many panels, at most so many in a row.
@@ -127,12 +127,12 @@ def panels(
     return figure, axes[:count]
 
 
-def place(y: float, number: int, count: int, width: float = 0.8) -> float:
+def place_mark(y: float, number: int, count: int, width: float = 0.8) -> float:
     """Where the n-th of some marks stands in a row, which they share a part of."""
     return y + width * ((number + 0.5) / count - 0.5)
 
 
-def mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value") -> None:
+def draw_mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value") -> None:
     """A number and its interval from `low` to `high`; what is null or absent is left out."""
     colour, marker = look
     middle, low, high = (np.nan if row.get(name) is None else row[name] for name in (value, "low", "high"))
@@ -140,18 +140,18 @@ def mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], va
     axis.plot(middle, y, marker, color=colour, markersize=6.5, markeredgecolor="white")
 
 
-def keys_of(count: int, linewidth: float = 1.6) -> list[Line2D]:
+def list_keys(count: int, linewidth: float = 1.6) -> list[Line2D]:
     """What a legend shows of the first so many looks."""
-    looks = (look(number) for number in range(count))
-    return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in looks]
+    styles = (pick_look(number) for number in range(count))
+    return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in styles]
 
 
-def legend(
-    figure: Figure, keys: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
+def draw_legend(
+    figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
 ) -> None:
     """A legend outside of the panels, on top or below."""
     figure.legend(
-        keys,
+        handles,
         names,
         loc="outside lower center" if is_below else "outside upper center",
         ncols=columns,
@@ -160,7 +160,7 @@ def legend(
     )
 
 
-def write(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
+def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """A text in the middle of a cell."""
     axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
 
@@ -170,19 +170,27 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
     axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.8))
 
 
-def dots(
-    known: Mapping[tuple[str, str, str], Mapping[str, Any]], titles: Mapping[str, str], rows: Mapping[str, str],
-    marks: Mapping[str, str], *, looks: Mapping[str, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[str, str, str], float] | None = None, paper: str = "", scale: float = 1,
-    chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
-) -> str:  # fmt: skip
+def draw_dots(
+    rows_by_key: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    titles: Mapping[str, str],
+    row_names: Mapping[str, str],
+    mark_names: Mapping[str, str],
+    *,
+    looks: Mapping[str, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[str, str, str], float] | None = None,
+    paper: str = "",
+    scale: float = 1,
+    chance: Mapping[str, float] | None = None,
+    is_shared: bool = False,
+    x: str = "",
+) -> str:
     """Numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
 
     Args:
-        known: by panel, row and mark: value, low, high.
+        rows_by_key: by panel, row and mark: value, low, high.
         titles: of the panels.
-        rows: what stands below each other, with names.
-        marks: what is told apart by colour and marker, with names.
+        row_names: what stands below each other, with names.
+        mark_names: what is told apart by colour and marker, with names.
         looks: of the marks, where they have some of their own.
         printed: the paper's, by the same keys, on the scale of the figure.
         paper: what the legend says of the printed numbers.
@@ -192,40 +200,40 @@ def dots(
         x: what stands below each panel.
     """
     printed = printed or {}
-    looks = looks or {key: look(i) for i, key in enumerate(marks)}
-    height = max(0.13 * len(marks) + 0.08, 0.3) * len(rows) + 0.55
-    with drawing():
-        figure, axes = panels(len(titles), 3, (height, 0.5), sharex=is_shared)
+    looks = looks or {key: pick_look(i) for i, key in enumerate(mark_names)}
+    height = max(0.13 * len(mark_names) + 0.08, 0.3) * len(row_names) + 0.55
+    with use_style():
+        figure, axes = create_panels(len(titles), 3, (height, 0.5), sharex=is_shared)
         for axis, (panel, title) in zip(axes, titles.items(), strict=True):
-            name_rows(axis, [wrapped(name, 20, 2) for name in rows.values()])
-            rule_rows(axis, len(rows))
+            name_rows(axis, [wrap_name(name, 20, 2) for name in row_names.values()])
+            draw_rules(axis, len(row_names))
             if panel in (chance or {}):
                 axis.axvline((chance or {})[panel], **{**DASHED, "color": INK}, zorder=0)
             axis.set_title(title, fontsize=9)
             axis.set_xlabel(x)
             axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-            for y, row in enumerate(rows):
-                keys = [(panel, row, key) for key in marks if (panel, row, key) in {*known, *printed}]
+            for y, row in enumerate(row_names):
+                keys = [(panel, row, key) for key in mark_names if (panel, row, key) in {*rows_by_key, *printed}]
                 for i, key in enumerate(keys):
-                    at, numbers = place(y, i, len(keys)), known.get(key, {})
+                    y_of_mark, numbers = place_mark(y, i, len(keys)), rows_by_key.get(key, {})
                     scaled = {name: None if value is None else scale * value for name, value in numbers.items()
                               if name in ("value", "low", "high")}  # fmt: skip
-                    axis.plot(printed.get(key, np.nan), at, color=looks[key[2]][0], **TICK)
-                    mark(axis, at, scaled, looks[key[2]])
-        drawn = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
-        names = [wrapped(name, 24, 2) for name in marks.values()]
-        if any(panel in titles and row in rows and key in marks for panel, row, key in printed):
-            drawn, names = [*drawn, Line2D([], [], color=INK, **TICK)], [*names, paper]
-        legend(figure, drawn, names, min(len(names), 4))
-        return svg(figure)
+                    axis.plot(printed.get(key, np.nan), y_of_mark, color=looks[key[2]][0], **TICK)
+                    draw_mark(axis, y_of_mark, scaled, looks[key[2]])
+        keys_drawn = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
+        names = [wrap_name(name, 24, 2) for name in mark_names.values()]
+        if any(panel in titles and row in row_names and key in mark_names for panel, row, key in printed):
+            keys_drawn, names = [*keys_drawn, Line2D([], [], color=INK, **TICK)], [*names, paper]
+        draw_legend(figure, keys_drawn, names, min(len(names), 4))
+        return render_svg(figure)
 
 
-def beside(axis: Axes, y: float, text: str, colour: str = INK) -> None:
+def write_note(axis: Axes, y: float, text: str, colour: str = INK) -> None:
     """A note right of a row."""
     axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), va="center", fontsize=8, color=colour)
 
 
-def grid(
+def draw_grid(
     axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
 ) -> None:
     """A table of coloured cells with names and no text in them yet; NaN stays white."""
@@ -240,10 +248,10 @@ def grid(
     axis.spines[:].set_visible(False)
 
 
-def distributions(scores: pl.DataFrame, bins: int = 40) -> str:
+def draw_distributions(scores: pl.DataFrame, bins: int = 40) -> str:
     """Density of implicitness by source, one row each, medians marked. Columns: source, implicitness."""
     sources = sorted(scores["source"].unique())
-    with drawing():
+    with use_style():
         figure = Figure(figsize=(7.2, 0.62 * len(sources) + 0.9), layout="constrained")
         axes = np.atleast_1d(figure.subplots(len(sources), sharex=True))
         edges = np.linspace(0, 2, bins + 1)
@@ -258,29 +266,29 @@ def distributions(scores: pl.DataFrame, bins: int = 40) -> str:
             axis.set_ylabel(f"{source}\nn={len(values):,}", rotation=0, ha="right", va="center", labelpad=6)
         axes[-1].set_xlim(0, 2)
         axes[-1].set_xlabel("implicitness from 0 (all is said) to 2; the line is the median")
-        return svg(figure)
+        return render_svg(figure)
 
 
-def funnel(rows: pl.DataFrame) -> str:
+def draw_funnel(rows: pl.DataFrame) -> str:
     """Kept and dropped rows by source as shares of what was read. Columns: source, reason (null = kept), row_count."""
     sources = sorted(rows["source"].unique(), reverse=True)
     reasons: Sequence[str | None] = [None, *sorted(rows["reason"].drop_nulls().unique())]
     palette = [ACCENT, "#c1666b", "#e0a458", "#8f9a5b", "#7b6d8d", "#4a7c7a", "#b08ea2", "#a3a3a3", "#6b4e3d"]
-    with drawing():
+    with use_style():
         figure = Figure(figsize=(7.2, 0.36 * len(sources) + 1.3), layout="constrained")
         axis = figure.subplots()
-        left = np.zeros(len(sources))
+        offsets = np.zeros(len(sources))
         totals = np.array([rows.filter(pl.col("source") == s)["row_count"].sum() for s in sources], float)
-        for i, reason in enumerate(reasons):
-            mine = rows.filter(pl.col("reason").is_null() if reason is None else pl.col("reason") == reason)
-            counts = np.array([mine.filter(pl.col("source") == s)["row_count"].sum() for s in sources], float)
+        for position, reason in enumerate(reasons):
+            matching = rows.filter(pl.col("reason").is_null() if reason is None else pl.col("reason") == reason)
+            counts = np.array([matching.filter(pl.col("source") == s)["row_count"].sum() for s in sources], float)
             shares = 100 * counts / np.maximum(totals, 1)
             name = "kept" if reason is None else reason.replace("_", " ")
-            axis.barh(sources, shares, left=left, color=palette[i % len(palette)], height=0.62, label=name)
-            left += shares
+            axis.barh(sources, shares, left=offsets, color=palette[position % len(palette)], height=0.62, label=name)
+            offsets += shares
         for y, total in enumerate(totals):
             axis.text(101, y, f"{int(total):,} read", va="center", fontsize=8)
         axis.set_xlim(0, 100)
         axis.set_xlabel("% of rows read")
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-        return svg(figure)
+        return render_svg(figure)

@@ -67,22 +67,24 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         BadInput: a rating is no number or outside the scale, a word has two ratings, or the file lacks these columns,
             a scale or two different ratings.
     """
-    found = _read_fields(path)
-    _, header = next(found, (0, []))
-    places = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
-    wanted = column.lower() if column else next((name for name in PUBLISHED_BOUNDS if name in places), "rating")
-    if absent := [name for name in ("word", wanted) if name not in places]:
-        given = ", ".join(header) or "no header"
-        raise BadInput(f"{path}: expected the column {', '.join(absent)}; found {given:.200}")
-    if bounds is None and wanted not in PUBLISHED_BOUNDS:
-        raise BadInput(f"{path}: on what scale is {wanted!r}? say its least and greatest rating, such as 1 and 5")
-    raw = [(line, fields[places["word"]], fields[places[wanted]]) for line, fields in found]
-    rows = _parse_ratings(path, wanted, pl.DataFrame(raw, schema=_RAW, orient="row"))
+    records = _read_fields(path)
+    _, header = next(records, (0, []))
+    columns = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
+    rating_column = column.lower() if column else next((name for name in PUBLISHED_BOUNDS if name in columns), "rating")
+    if missing := [name for name in ("word", rating_column) if name not in columns]:
+        header_text = ", ".join(header) or "no header"
+        raise BadInput(f"{path}: expected the column {', '.join(missing)}; found {header_text:.200}")
+    if bounds is None and rating_column not in PUBLISHED_BOUNDS:
+        raise BadInput(
+            f"{path}: on what scale is {rating_column!r}? say its least and greatest rating, such as 1 and 5"
+        )
+    raw = [(line, fields[columns["word"]], fields[columns[rating_column]]) for line, fields in records]
+    rows = _parse_ratings(path, rating_column, pl.DataFrame(raw, schema=_RAW, orient="row"))
     if bounds is None:
-        bounds = PUBLISHED_BOUNDS[wanted]
+        bounds = PUBLISHED_BOUNDS[rating_column]
         if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
             rows = rows.with_columns((pl.col("rating") * 100).round(6))
-    return _scale(path, wanted, rows, bounds)
+    return _scale(path, rating_column, rows, bounds)
 
 
 _RAW = {"line": pl.Int64, "word": pl.String, "field": pl.String}
@@ -131,16 +133,16 @@ def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float
         )
     if rated["rating"].n_unique() < 2:
         raise BadInput(f"{path}: expected ratings in {name!r} of which two differ; found {rated.height} rated words")
-    kept = rated.unique("word", keep="first", maintain_order=True)
+    distinct = rated.unique("word", keep="first", maintain_order=True)
     reason = pl.when(pl.col("word") == "").then(pl.lit("no_word")).when(pl.col("rating").is_null())
-    dropped = rows.join(kept, on="line", how="anti").select(
+    dropped = rows.join(distinct, on="line", how="anti").select(
         "line", "word", reason=reason.then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
     )
-    ratings = kept["rating"].to_numpy()
+    ratings = distinct["rating"].to_numpy()
     low, high = float(ratings.min()), float(ratings.max())
     score = pl.Series((ratings - low) / (high - low))  # by polars the greatest may become 1 - 1e-16
     revision = hash_file(path)
-    return Ratings(path.name, revision, low, high, kept.select("word", "rating", score=score), dropped.sort("line"))
+    return Ratings(path.name, revision, low, high, distinct.select("word", "rating", score=score), dropped.sort("line"))
 
 
 @lru_cache(maxsize=1)

@@ -16,14 +16,14 @@ def list_forms(secret: str) -> list[str]:
     alone.
     """
     raw = secret.encode("utf-8", "surrogatepass")
-    found = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], raw.hex()}
-    found |= {raw.hex().upper(), json.dumps(secret, ensure_ascii=False)[1:-1], secret.replace("/", "\\/")}
-    for before in range(3):
-        first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
+    variants = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], raw.hex()}
+    variants |= {raw.hex().upper(), json.dumps(secret, ensure_ascii=False)[1:-1], secret.replace("/", "\\/")}
+    for shift in range(3):
+        start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            if len(part := encode(bytes(before) + raw)[first:last].decode()) >= _MIN_LENGTH:
-                found.add(part)
-    return sorted(filter(None, found), key=lambda form: (-len(form), form))
+            if len(part := encode(bytes(shift) + raw)[start:end].decode()) >= _MIN_LENGTH:
+                variants.add(part)
+    return sorted(filter(None, variants), key=lambda form: (-len(form), form))
 
 
 def mask_secrets(text: str, secrets: Iterable[str | None]) -> str:

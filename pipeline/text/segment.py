@@ -58,18 +58,20 @@ def load_tokenizers(
 
 def split_words(text: str, cut: Callable[[str], list[str]]) -> list[str]:
     """Tokens of a text, codes whole."""
-    found: list[str] = []
+    tokens: list[str] = []
     for part in CODE.split(text):
-        found += [part] if CODE.fullmatch(part) else [word for word in cut(part) if not word.isspace()] if part else []
-    return found
+        tokens += [part] if CODE.fullmatch(part) else [word for word in cut(part) if not word.isspace()] if part else []
+    return tokens
 
 
-def tokenize(texts: pl.DataFrame, by_language: dict[str, Tokenizer]) -> pl.DataFrame:
+def tokenize(texts: pl.DataFrame, tokenizers: dict[str, Tokenizer]) -> pl.DataFrame:
     """Tokens of (text_hash, text, lang) rows, with the tokenizer that made them."""
     rows = []
     for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows():
-        by = by_language[lang]
-        rows.append((text_hash, split_words(text, by.cut), by.name, by.version, by.dictionary_hash))
+        tokenizer = tokenizers[lang]
+        rows.append(
+            (text_hash, split_words(text, tokenizer.cut), tokenizer.name, tokenizer.version, tokenizer.dictionary_hash)
+        )
     columns: dict[str, Any] = {"text_hash": pl.String, "tokens": pl.List(pl.String), "tokenizer": pl.String,
                "tokenizer_version": pl.String, "dictionary_hash": pl.String}  # fmt: skip
     return pl.DataFrame(rows, schema=columns, orient="row")
@@ -77,9 +79,13 @@ def tokenize(texts: pl.DataFrame, by_language: dict[str, Tokenizer]) -> pl.DataF
 
 def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
     """How many texts jieba and its Rust twin cut otherwise, and the first ten: (text, jieba, rjieba)."""
-    one, other = load_tokenizer("jieba"), load_tokenizer("rjieba")
-    apart = [(t, a, b) for t in texts if (a := split_words(t, one.cut)) != (b := split_words(t, other.cut))]
-    return len(apart), apart[:10]
+    jieba, rjieba = load_tokenizer("jieba"), load_tokenizer("rjieba")
+    different = [
+        (text, words, other_words)
+        for text in texts
+        if (words := split_words(text, jieba.cut)) != (other_words := split_words(text, rjieba.cut))
+    ]
+    return len(different), different[:10]
 
 
 def _load_jieba() -> Tokenizer:

@@ -53,8 +53,8 @@ RELATIONS = (
 
 def list_words(text: str) -> list[str]:
     """Words of a gloss or a context as signatures hold them: in lower case, their base forms, no function words."""
-    found = _WORD.findall(text.lower())
-    return [_lemmatize(word) for word in found if word not in STOP_WORDS and len(word) <= _MAX_LENGTH]
+    tokens = _WORD.findall(text.lower())
+    return [_lemmatize(word) for word in tokens if word not in STOP_WORDS and len(word) <= _MAX_LENGTH]
 
 
 @lru_cache(1 << 17)
@@ -149,8 +149,8 @@ def _build_arrays() -> dict[str, npt.NDArray[Any]]:
     sense_offsets = np.cumsum([0, *map(len, lemmas.values())], dtype=np.int64)
     senses = np.array([i for rows in lemmas.values() for i in rows], np.int32)
     levels = {name: level for pos in wordnet.POS.values() for name, level in wordnet.load_levels(pos).items()}
-    vocabulary, held = _build_signatures(synsets, row)
-    by_sense = held[senses]
+    vocabulary, contents = _build_signatures(synsets, row)
+    sense_words = contents[senses]
     return {
         "words": np.array([word.encode() for word in vocabulary], np.bytes_),
         "lemmas": np.array([lemma.encode() for lemma in lemmas], np.bytes_),
@@ -158,9 +158,9 @@ def _build_arrays() -> dict[str, npt.NDArray[Any]]:
         "levels": np.array([levels.get(synset.name(), -1) for synset in synsets], np.int8),
         "sense_offsets": sense_offsets,
         "senses": senses,
-        "sizes": np.diff(by_sense.indptr).astype(np.int32),
-        "word_offsets": by_sense.indptr[sense_offsets].astype(np.int64),
-        "signatures": by_sense.indices.astype(np.int32),
+        "sizes": np.diff(sense_words.indptr).astype(np.int32),
+        "word_offsets": sense_words.indptr[sense_offsets].astype(np.int64),
+        "signatures": sense_words.indices.astype(np.int32),
     }
 
 
@@ -169,19 +169,19 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
     from scipy.sparse import csr_array
 
     vocabulary: dict[str, int] = {}
-    own, near = [], []
+    own_words, neighbours = [], []
     for i, synset in enumerate(synsets):
         text = " ".join([synset.definition(), *synset.examples(), *synset.lemma_names()])
-        own += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
-        near += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
+        own_words += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
+        neighbours += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
 
     def matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
-        ones = np.ones(len(pairs), bool)  # adding booleans is "or": no count overflows
-        return csr_array((ones, np.array(pairs, np.int32).reshape(-1, 2).T), shape=(len(synsets), columns))
+        flags = np.ones(len(pairs), bool)  # adding booleans is "or": no count overflows
+        return csr_array((flags, np.array(pairs, np.int32).reshape(-1, 2).T), shape=(len(synsets), columns))
 
-    joined = matrix(near, len(synsets)) @ matrix(own, len(vocabulary))
-    joined.sort_indices()
-    return list(vocabulary), joined
+    signatures = matrix(neighbours, len(synsets)) @ matrix(own_words, len(vocabulary))
+    signatures.sort_indices()
+    return list(vocabulary), signatures
 
 
 def load(folder: Path) -> Store:
@@ -225,10 +225,14 @@ def _find_candidates(
     row = lemmas.get(f"{pos}:{lemma.lower().replace('_', ' ')}")
     if row is None:
         return None
-    senses, held = (slice(*arrays[name][row : row + 2].tolist()) for name in ("sense_offsets", "word_offsets"))
-    rows = arrays["senses"][senses]
+    sense_slice, word_slice = (
+        slice(*arrays[name][row : row + 2].tolist()) for name in ("sense_offsets", "word_offsets")
+    )
+    rows = arrays["senses"][sense_slice]
     names = [name.decode() for name in arrays["synsets"][rows].tolist()]
-    return Candidates(names, arrays["levels"][rows].tolist(), arrays["sizes"][senses], arrays["signatures"][held])
+    return Candidates(
+        names, arrays["levels"][rows].tolist(), arrays["sizes"][sense_slice], arrays["signatures"][word_slice]
+    )
 
 
 def _map_array(path: Path) -> npt.NDArray[Any]:
@@ -258,21 +262,21 @@ def disambiguate(store: Store, targets: Sequence[tuple[str, str]], context: Iter
     """
     marked = np.zeros(len(store.words), bool)
     marked[list(chain.from_iterable(map(store.numbers.__getitem__, set(context))))] = True
-    asked = {target: found for target in targets if (found := store.candidates[target])}  # each once
-    if not asked:
+    candidates = {target: senses for target in targets if (senses := store.candidates[target])}  # each once
+    if not candidates:
         return [None] * len(targets)
-    ends = np.cumsum(np.concatenate([found.sizes for found in asked.values()]))
-    held = np.concatenate([found.signatures for found in asked.values()])
-    sums = np.zeros(len(held) + 1, np.int64)
-    np.cumsum(marked[held], out=sums[1:])
+    ends = np.cumsum(np.concatenate([senses.sizes for senses in candidates.values()]))
+    signatures = np.concatenate([senses.signatures for senses in candidates.values()])
+    sums = np.zeros(len(signatures) + 1, np.int64)
+    np.cumsum(marked[signatures], out=sums[1:])
     overlaps = np.diff(sums[ends], prepend=0).tolist()
-    chosen, first = {}, 0
-    for target, found in asked.items():
-        count = len(found.synsets)
+    sense_of, first = {}, 0
+    for target, senses in candidates.items():
+        count = len(senses.synsets)
         shared = overlaps[first : first + count]
         overlap = max(shared)
         best = shared.index(overlap)  # the first of those that tie
-        level = found.levels[best]
-        chosen[target] = Sense(found.synsets[best], level if level >= 0 else None, overlap, count)
+        level = senses.levels[best]
+        sense_of[target] = Sense(senses.synsets[best], level if level >= 0 else None, overlap, count)
         first += count
-    return [chosen.get(target) for target in targets]
+    return [sense_of.get(target) for target in targets]

@@ -33,29 +33,29 @@ def split_sentences(text: str, lang: str) -> list[Sentence]:
             _locate_words([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]])
             for spans in tagging.split_sentences(text)
         ]
-    by = segment.load_tokenizer("jieba").cut
-    found = [_locate_words(segment.split_words(part, by), part) for part in _SENTENCE.findall(text)]
-    return [each for each in found if each.words]
+    cut_words = segment.load_tokenizer("jieba").cut
+    parts = [_locate_words(segment.split_words(part, cut_words), part) for part in _SENTENCE.findall(text)]
+    return [sentence for sentence in parts if sentence.words]
 
 
 def _locate_words(words: list[str], text: str) -> Sentence:
     """Words with the blanks that stand before them in their text."""
-    blanks, at = [], 0
+    blanks, position = [], 0
     for word in words:
-        place = text.find(word, at)
-        blanks.append(at < place)
-        at = max(place, at) + len(word)
+        place = text.find(word, position)
+        blanks.append(position < place)
+        position = max(place, position) + len(word)
     return Sentence(words, [False, *blanks[1:]])
 
 
-def join_words(sentence: Sentence, kept: Sequence[bool]) -> str:
+def join_words(sentence: Sentence, is_kept: Sequence[bool]) -> str:
     """The words that are kept as text, with blanks as they were; a mark keeps to the word before it."""
-    found: list[str] = []
+    parts: list[str] = []
     is_apart = False
-    for word, blank, stays in zip(sentence.words, sentence.blanks, kept, strict=True):
+    for word, blank, has_word in zip(sentence.words, sentence.blanks, is_kept, strict=True):
         is_apart |= blank
-        if stays:
+        if has_word:
             is_close = not blank and not any(map(str.isalnum, word))
-            found.append(f" {word}" if is_apart and found and not is_close else word)
+            parts.append(f" {word}" if is_apart and parts and not is_close else word)
             is_apart = False
-    return "".join(found)
+    return "".join(parts)

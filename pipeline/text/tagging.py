@@ -1,14 +1,14 @@
-"""English sentences, tokens, universal parts of speech and lemmas: one function, whatever tags.
+"""Split English text into sentences and tokens, and tag parts of speech and lemmas.
 
-Three kinds, each named in its signature: stanza's models, nltk's perceptron trained on a CoNLL-U file that the user
-gives, WordNet's own sense counts. On UD English EWT's test part (gold tokens; upos right): the perceptron .939 trained
-on all 12,544 sentences and .912 on 3,000 of them, the counts .871; stanza (.97 by hearsay) was not measured here.
-ReCAM takes content words by stanza (section 3.2; REC-07).
+There are three taggers, each named in its signature: stanza's models, nltk's perceptron trained on the user's CoNLL-U
+file, and WordNet's sense counts. Accuracy of upos on the test part of UD English EWT (gold tokens): the perceptron .939
+trained on all 12,544 sentences and .912 on 3,000 of them, the counts .871; stanza (.97 as published) was not measured
+here. ReCAM finds content words by stanza (section 3.2; REC-07).
 
-Without stanza, sentences are cut by nltk's Punkt with abbreviations of ours, since its trained models need a download,
-and tokens as in treebanks (do n't, Anna 's) by its NLTKWordTokenizer. The TweetTokenizer of pipeline.text.segment
-keeps don't whole, which no treebank does, and a code in brackets is not kept whole here: in English they are editorial
-("he saw [the] door").
+Without stanza, nltk's Punkt splits sentences with an abbreviation list of ours, since its trained models need a
+download, and its NLTKWordTokenizer splits tokens as treebanks do (do n't, Anna 's). The TweetTokenizer of
+pipeline.text.segment keeps don't whole, which no treebank does. A code in brackets is not kept whole here: in English
+brackets are editorial ("he saw [the] door").
 """
 
 import json
@@ -31,13 +31,13 @@ from pipeline.text import wordnet
 UPOS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
         "SYM", "VERB", "X")  # fmt: skip
 ROUNDS, SEED = 5, 0  # of the perceptron; five is nltk's own number
-_RECIPE = 1  # raise it when tokens, training or the word list change, so that signatures do
+_RECIPE = 1  # increase it when tokens, training or the word list change, so that signatures change too
 
 
 class Token(NamedTuple):
     """A word of a text."""
 
-    text: str  # as it stands there: text[start:end]
+    text: str  # as in the source: text[start:end]
     lemma: str  # in lower case
     upos: str
     start: int  # in characters
@@ -48,7 +48,7 @@ Analyzer = Callable[[str], list[list[Token]]]  # the sentences of a text
 
 
 class Tagger(NamedTuple):
-    """What analyses text, and the name of all that its answers depend on."""
+    """A function that analyses text, and a name for all that its results depend on."""
 
     name: str
     analyse: Analyzer
@@ -63,11 +63,11 @@ class Word(NamedTuple):
 
 
 def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
-    """The best tagger there is: stanza if the folder has models, else perceptron if a file is given, else counts.
+    """Load the best available tagger: stanza if its models exist, else the perceptron if a file is given, else counts.
 
     Raises:
-        BadInput: the file is absent or broken; a file that is given is never passed over.
-        Missing: there is no WordNet, which all but stanza need.
+        BadInput: the CoNLL-U file is missing or broken.
+        Missing: WordNet is not installed; only stanza works without it.
     """
     if models and (models / "resources.json").is_file():
         return load_stanza(models)
@@ -75,10 +75,10 @@ def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: P
 
 
 def load_stanza(folder: Path) -> Tagger:
-    """Stanza's English models in the folder of their resources.json, on the CPU; nothing is downloaded.
+    """Load stanza's English models from the folder of their resources.json, on the CPU; nothing is downloaded.
 
     Raises:
-        Missing: there are no models, or not those of tokenize, pos and lemma.
+        Missing: the models of tokenize, pos and lemma are not all there.
     """
     listing, remedy = folder / "resources.json", f"stanza.download('en', model_dir='{folder}')"
     if not listing.is_file():
@@ -98,79 +98,79 @@ def load_stanza(folder: Path) -> Tagger:
 
 
 def _convert_sentence(sentence: Any, text: str) -> list[Token]:
-    """Syntactic words (do, n't), as the others give them; a token whose words have no place in the text stays whole."""
-    found = []
+    """Convert syntactic words (do, n't); a token whose words have no offsets in the text stays whole."""
+    tokens = []
     for token in sentence.tokens:
         apart = all(word.start_char is not None for word in token.words)
         spans = [(w, w.start_char, w.end_char) for w in token.words] if apart else []
         for word, start, end in spans or [(token.words[0], token.start_char, token.end_char)]:
-            found.append(Token(text[start:end], (word.lemma or word.text).lower(), word.upos or "X", start, end))
-    return found
+            tokens.append(Token(text[start:end], (word.lemma or word.text).lower(), word.upos or "X", start, end))
+    return tokens
 
 
 def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
-    """Nltk's averaged perceptron, trained on the forms and parts of speech of a CoNLL-U file.
+    """Train nltk's averaged perceptron on the forms and parts of speech of a CoNLL-U file, or load it from the cache.
 
-    Training takes 2 ms a sentence; the same file gives the same weights. Lemmas are the file's own of a form and part
-    of speech, the most frequent; of other words WordNet's.
+    Training takes 2 ms per sentence; the same file gives the same weights. A lemma is the most frequent one of the form
+    and part of speech in the file; for other words it is WordNet's.
 
     Args:
         conllu: the file.
-        cache: a folder in which what was learnt is kept as JSON, by the file's hash and nltk's version.
+        cache: folder for the weights as JSON, by the file's hash and nltk's version.
 
     Raises:
-        BadInput: naming the row of the file, or the kept weights if they are broken.
-        Missing: there is no WordNet.
+        BadInput: a row of the file, or the cached weights, are broken.
+        Missing: WordNet is not installed.
     """
-    known = wordnet.read_version()
+    wordnet_version = wordnet.read_version()
     if not conllu.is_file():
         raise BadInput(f"{conllu}: there is no such file")
-    made = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{_hash_start(conllu)}"
-    kept = cache / f"{made.replace('/', '_')}.json" if cache else None
-    if kept is None:
-        learnt = _train(conllu)
+    name = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{_hash_start(conllu)}"
+    weights_file = cache / f"{name.replace('/', '_')}.json" if cache else None
+    if weights_file is None:
+        weights = _train(conllu)
     else:
-        if not kept.is_file():
-            _write_weights(kept, _train(conllu))
-        learnt = _read_weights(kept)
-    tag, lemmas = _load_perceptron_tags(learnt), learnt["lemmas"]
+        if not weights_file.is_file():
+            _write_weights(weights_file, _train(conllu))
+        weights = _read_weights(weights_file)
+    tag, lemmas = _load_perceptron_tags(weights), weights["lemmas"]
 
     def base(form: str, upos: str) -> str:
         return lemmas[upos].get(form) or _lemmatize(form, upos)
 
-    return Tagger(f"{made}/wordnet-{known}", lambda text: _analyse(text, tag, base))
+    return Tagger(f"{name}/wordnet-{wordnet_version}", lambda text: _analyse(text, tag, base))
 
 
 def _train(conllu: Path) -> dict[str, Any]:
     from nltk.tag.perceptron import PerceptronTagger
 
     table: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    found = []
+    sentences = []
     for sentence in read(conllu):
-        found.append([(_straighten(word.form), word.upos) for word in sentence])
+        sentences.append([(_straighten(word.form), word.upos) for word in sentence])
         for word in sentence:
             if word.lemma:
                 table[word.upos, _straighten(word.form).lower()][word.lemma.lower()] += 1
-    if not found:
+    if not sentences:
         raise BadInput(f"{conllu}: the file holds no sentences")
     lemmas: dict[str, dict[str, str]] = {upos: {} for upos in UPOS}
-    for (upos, form), counted in table.items():
-        lemmas[upos][form] = counted.most_common(1)[0][0]
+    for (upos, form), counts in table.items():
+        lemmas[upos][form] = counts.most_common(1)[0][0]
     model, before = PerceptronTagger(load=False), random.getstate()
     random.seed(SEED)  # nltk shuffles by the global generator
     try:
-        model.train(found, nr_iter=ROUNDS)
+        model.train(sentences, nr_iter=ROUNDS)
     finally:
         random.setstate(before)
     weights, tags, classes = model.encode_json_obj()
     return {"weights": weights, "tags": tags, "classes": sorted(classes), "lemmas": lemmas}
 
 
-def _load_perceptron_tags(learnt: dict[str, Any]) -> Callable[[Sequence[str]], list[str]]:
+def _load_perceptron_tags(weights: dict[str, Any]) -> Callable[[Sequence[str]], list[str]]:
     from nltk.tag.perceptron import PerceptronTagger
 
     # not its own load and save: they refuse folders outside of nltk's data path
-    model = PerceptronTagger.decode_json_obj([learnt[name] for name in ("weights", "tags", "classes")])
+    model = PerceptronTagger.decode_json_obj([weights[name] for name in ("weights", "tags", "classes")])
     return lambda words: [upos for _, upos in model.tag(words)]
 
 
@@ -178,27 +178,27 @@ def _hash_start(path: Path) -> str:
     return hash_file(path)[:12]
 
 
-def _write_weights(path: Path, learnt: dict[str, Any]) -> None:
-    write_text(path, json.dumps(learnt, ensure_ascii=False))  # unsorted: sums of weights go by their order
+def _write_weights(path: Path, weights: dict[str, Any]) -> None:
+    write_text(path, json.dumps(weights, ensure_ascii=False))  # unsorted: sums of weights go by their order
 
 
 def _read_weights(path: Path) -> dict[str, Any]:
-    learnt = parse_object(read_text(path), path)
+    weights = parse_object(read_text(path), path)
     names = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
-    if lacking := [name for name, kind in names.items() if not isinstance(learnt.get(name), kind)]:
-        raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is made anew")
-    return learnt
+    if lacking := [name for name, kind in names.items() if not isinstance(weights.get(name), kind)]:
+        raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is written again")
+    return weights
 
 
 _ID = re.compile(r"[1-9]\d*|(\d+[-.]\d+)")
 
 
 def read(conllu: Path) -> Iterator[list[Word]]:
-    """Sentences of a CoNLL-U file; ranges of words (1-2) and empty nodes (1.1) are passed over.
+    """Yield the sentences of a CoNLL-U file without its word ranges (1-2) and empty nodes (1.1).
 
     Raises:
-        BadInput: naming file, line and field: a row is not of ten columns, words are not numbered from 1, a form is
-            empty, or a part of speech is not universal.
+        BadInput: a row does not have ten columns, words are not numbered from 1, a form is empty, or a part of speech
+            is not universal.
     """
     sentence: list[Word] = []
     for number, line in read_lines(conllu):
@@ -215,32 +215,34 @@ def read(conllu: Path) -> Iterator[list[Word]]:
         yield sentence
 
 
-def _parse_row(row: str, place: int, where: str) -> Word | None:
+def _parse_row(row: str, place: int, place_in_file: str) -> Word | None:
     fields = row.split("\t")
     if len(fields) != 10:
-        raise BadInput(f"{where}: expected the 10 columns of CoNLL-U, between tabs, found {len(fields)}: {row:.60}")
+        raise BadInput(
+            f"{place_in_file}: expected the 10 columns of CoNLL-U, between tabs, found {len(fields)}: {row:.60}"
+        )
     number, form, lemma, upos = fields[:4]
-    found = _ID.fullmatch(number)
-    if not found or (not found[1] and number != str(place)):
-        raise BadInput(f"{where}: field ID should be {place}, a range as {place}-{place + 1} or {place}.1, "
+    match = _ID.fullmatch(number)
+    if not match or (not match[1] and number != str(place)):
+        raise BadInput(f"{place_in_file}: field ID should be {place}, a range as {place}-{place + 1} or {place}.1, "
                        f"found {number!r:.60}")  # fmt: skip
-    if found[1]:
+    if match[1]:
         return None
     if not form.strip():
-        raise BadInput(f"{where}: field FORM should be a word, found {form!r:.60}")
+        raise BadInput(f"{place_in_file}: field FORM should be a word, found {form!r:.60}")
     if upos not in UPOS:
-        raise BadInput(f"{where}: field UPOS should be one of {' '.join(UPOS)}, found {upos!r:.60}")
+        raise BadInput(f"{place_in_file}: field UPOS should be one of {' '.join(UPOS)}, found {upos!r:.60}")
     return Word(form, "" if lemma == "_" != form else lemma, upos)
 
 
 def load_counts() -> Tagger:
-    """The part of speech that a word has most often in WordNet's sense counts; function words from a list of ours.
+    """Load the tagger by WordNet's sense counts: a word's most frequent part of speech; function words are listed.
 
-    A word with a capital inside a sentence is a name, unless WordNet has it as an adjective (British). Of what follows
-    and goes before, only two things are asked: to is a particle before a verb, 's an auxiliary after a pronoun.
+    A capitalized word inside a sentence is a name, unless WordNet has it as an adjective (British). Context decides in
+    two cases only: `to` is a particle before a verb, and `'s` an auxiliary after a pronoun.
 
     Raises:
-        Missing: there is no WordNet.
+        Missing: WordNet is not installed.
     """
     name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.read_version()}"
     tag = _load_count_tags()
@@ -274,57 +276,57 @@ _NUMBER = re.compile(r"[+-]?\d[\d.,:/]*")
 
 
 def _load_count_tags() -> Callable[[Sequence[str]], list[str]]:
-    """Tags of a sentence's words; what WordNet says of a word is asked once."""
+    """Return a function that tags the words of a sentence; lookups in WordNet are cached."""
     with wordnet.load_reader().open("cntlist.rev") as file:  # Lemma.count() looks through the file for each sense
-        counted = {key: int(number) for key, _, number in map(str.split, file)}
+        counts = {key: int(number) for key, _, number in map(str.split, file)}
 
     @lru_cache(1 << 16)
-    def senses(word: str) -> tuple[str, bool]:
-        return _find_most_counted(word, counted)
+    def find_pos(word: str) -> tuple[str, bool]:
+        return _find_most_counted(word, counts)
 
-    def plain(word: str, inside: bool) -> str:
-        if listed := _CLOSED.get(word) or _CLOSED.get(word.lower()):
-            return listed
+    def tag_word(word: str, is_inside: bool) -> str:
+        if closed := _CLOSED.get(word) or _CLOSED.get(word.lower()):
+            return closed
         if not any(letter.isalnum() for letter in word):
             return "SYM" if all(unicodedata.category(letter)[0] == "S" for letter in word) else "PUNCT"
         if _NUMBER.fullmatch(word):
             return "NUM"
-        upos, name = senses(word)
-        if word[0].isupper() and (inside or name or not upos):
-            return "ADJ" if upos == "ADJ" and name else "PROPN"
+        upos, is_name = find_pos(word)
+        if word[0].isupper() and (is_inside or is_name or not upos):
+            return "ADJ" if upos == "ADJ" and is_name else "PROPN"
         return upos or "NOUN"
 
-    def tags(words: Sequence[str]) -> list[str]:
-        shouting = not any(letter.islower() for word in words for letter in word)
-        found: list[str] = []
-        begun = False
+    def tag_words(words: Sequence[str]) -> list[str]:
+        is_upper = not any(letter.islower() for word in words for letter in word)
+        tags: list[str] = []
+        has_begun = False
         for i, word in enumerate(words):
             if word.lower() == "to":
-                after = plain(words[i + 1], inside=True) if i + 1 < len(words) else ""
-                found.append("PART" if after in {"VERB", "AUX"} else "ADP")
+                following = tag_word(words[i + 1], is_inside=True) if i + 1 < len(words) else ""
+                tags.append("PART" if following in {"VERB", "AUX"} else "ADP")
             elif word.lower() == "'s":
-                found.append("AUX" if found and found[-1] in {"PRON", "ADV"} else "PART")
+                tags.append("AUX" if tags and tags[-1] in {"PRON", "ADV"} else "PART")
             else:
-                found.append(plain(word, begun and not shouting))
-            begun = begun or word[0].isalnum()
-        return found
+                tags.append(tag_word(word, has_begun and not is_upper))
+            has_begun = has_begun or word[0].isalnum()
+        return tags
 
-    return tags
+    return tag_words
 
 
-def _find_most_counted(word: str, counted: dict[str, int]) -> tuple[str, bool]:
-    """The most frequent part of speech, empty for a word that WordNet lacks, and if that is always written as a name.
+def _find_most_counted(word: str, counts: dict[str, int]) -> tuple[str, bool]:
+    """Return a word's most frequent part of speech (empty if not in WordNet) and whether it is always capitalized.
 
-    An adjective with a capital (Iraqi) is one whatever the counts: the texts that were counted have few.
+    A capitalized adjective (Iraqi) is one whatever the counts, since the counted texts have few of them.
     """
-    best, upos, name = (-1, 0), "", False
-    for one, pos in wordnet.POS.items():
-        found = wordnet.load_reader().lemmas(wordnet.lemmatize(word, one).replace(" ", "_"), pos)
-        weight = (sum(counted.get(sense.key(), 0) for sense in found), len(found))
-        capital = bool(found) and all(sense.name()[0].isupper() for sense in found)
-        if found and (weight > best or (one == "ADJ" and capital and word[0].isupper())):
-            best, upos, name = weight, one, capital
-    return upos, name
+    best, best_upos, is_name = (-1, 0), "", False
+    for candidate, pos in wordnet.POS.items():
+        senses = wordnet.load_reader().lemmas(wordnet.lemmatize(word, candidate).replace(" ", "_"), pos)
+        weight = (sum(counts.get(sense.key(), 0) for sense in senses), len(senses))
+        is_capital = bool(senses) and all(sense.name()[0].isupper() for sense in senses)
+        if senses and (weight > best or (candidate == "ADJ" and is_capital and word[0].isupper())):
+            best, best_upos, is_name = weight, candidate, is_capital
+    return best_upos, is_name
 
 
 _CLITICS = {"n't": "not", "'ll": "will", "'re": "be", "'m": "be", "'ve": "have", "'d": "would", "ca": "can",
@@ -339,16 +341,16 @@ def _lemmatize(form: str, upos: str) -> str:
 def _analyse(
     text: str, tag: Callable[[Sequence[str]], list[str]], lemma: Callable[[str, str], str]
 ) -> list[list[Token]]:
-    found = []
+    sentences = []
     for spans in split_sentences(text):
         words = [_straighten(text[start:end]) for start, end in spans]
         rows = zip(words, tag(words), spans, strict=True)
-        found.append([Token(text[s:e], lemma(word.lower(), upos), upos, s, e) for word, upos, (s, e) in rows])
-    return found
+        sentences.append([Token(text[s:e], lemma(word.lower(), upos), upos, s, e) for word, upos, (s, e) in rows])
+    return sentences
 
 
 def _straighten(text: str) -> str:
-    """Typewriter's apostrophes, as treebanks have them; the length stays."""
+    """Replace curly apostrophes by straight ones, as in treebanks; the length stays."""
     return text.replace("’", "'")
 
 
@@ -363,22 +365,22 @@ def _load_splitters() -> tuple[Any, Any]:
     from nltk.tokenize import NLTKWordTokenizer
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
-    known = PunktParameters()
-    known.abbrev_types.update(_ABBREVIATIONS.split())
-    known.sent_starters.update(_STARTERS.split())  # a sentence begins with them even behind an abbreviation
-    return PunktSentenceTokenizer(known), NLTKWordTokenizer()
+    parameters = PunktParameters()
+    parameters.abbrev_types.update(_ABBREVIATIONS.split())
+    parameters.sent_starters.update(_STARTERS.split())  # a sentence begins with them even behind an abbreviation
+    return PunktSentenceTokenizer(parameters), NLTKWordTokenizer()
 
 
 def split_sentences(text: str) -> list[list[tuple[int, int]]]:
-    """Places of the tokens of each sentence, (start, end) in characters; a line's end also ends a sentence.
+    """Return the tokens of each sentence as (start, end) in characters; the end of a line ends a sentence.
 
-    Nothing but blanks is left out, and no token holds one; a text of blanks has no sentences.
+    Only whitespace is outside of tokens, and no token contains any; a blank text has no sentences.
     """
-    cut, into = _load_splitters()
-    found = []
+    splitter, tokenizer = _load_splitters()
+    sentences = []
     for line in re.finditer(r"[^\r\n]+", _straighten(text)):
-        # all of them first: nltk gives its search five seconds, and would count what we do in between
-        for start, end in list(cut.span_tokenize(line[0])):
+        # list() first: nltk limits its search to five seconds, and would count the time of our loop body
+        for start, end in list(splitter.span_tokenize(line[0])):
             begin = line.start() + start
-            found.append([(begin + s, begin + e) for s, e in into.span_tokenize(line[0][start:end])])
-    return [spans for spans in found if spans]
+            sentences.append([(begin + s, begin + e) for s, e in tokenizer.span_tokenize(line[0][start:end])])
+    return [spans for spans in sentences if spans]

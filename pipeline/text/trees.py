@@ -89,13 +89,13 @@ def _parse_heads(rows: _Rows, conllu: Path) -> tuple[int, ...]:
             raise BadInput(f"{conllu}, line {number}: field HEAD should be a number from 0 to {len(rows)}, and not "
                            f"{place}, the word itself; found {head!r:.60}")  # fmt: skip
         heads.append(int(head) - 1)
-    where = f"{conllu}, line {rows[0][0]}: field HEAD of the sentence that begins here"
+    place_in_file = f"{conllu}, line {rows[0][0]}: field HEAD of the sentence that begins here"
     if (roots := heads.count(-1)) != 1:
-        raise BadInput(f"{where} should be 0 for one word, the root, found {roots} of them")
+        raise BadInput(f"{place_in_file} should be 0 for one word, the root, found {roots} of them")
     try:
         measure_depths(heads)
     except ValueError as why:
-        raise BadInput(f"{where} should lead from each word to the root, but {why}") from why
+        raise BadInput(f"{place_in_file} should lead from each word to the root, but {why}") from why
     return tuple(heads)
 
 
@@ -118,18 +118,25 @@ def load_parser(folder: Path, lang: str) -> Parse:
     from stanza.pipeline.core import PipelineRequirementsException
 
     try:
-        run = Pipeline(lang, dir=str(folder), processors=PROCESSORS, tokenize_pretokenized=True, download_method=None,
-                       use_gpu=False, verbose=False)  # fmt: skip
+        pipeline = Pipeline(
+            lang,
+            dir=str(folder),
+            processors=PROCESSORS,
+            tokenize_pretokenized=True,
+            download_method=None,
+            use_gpu=False,
+            verbose=False,
+        )
     except (OSError, ValueError, KeyError, PipelineRequirementsException) as why:
         raise Missing(f"stanza's models of {lang} in {folder} are not complete ({why}): {remedy}") from why
     # one that its list does not name is left out with a warning
-    if lacking := [name for name in PROCESSORS.split(",") if name not in run.processors]:
+    if lacking := [name for name in PROCESSORS.split(",") if name not in pipeline.processors]:
         raise Missing(f"stanza's models of {lang} in {folder} are without {', '.join(lacking)}: {remedy}")
 
     def parse(sentences: Iterable[Sequence[str]]) -> Iterator[Tree]:
-        given = _check_words(sentences)
-        while chunk := [*islice(given, CHUNK)]:
-            yield from map(_convert_sentence, run(chunk).sentences)
+        batches = _check_words(sentences)
+        while chunk := [*islice(batches, CHUNK)]:
+            yield from map(_convert_sentence, pipeline(chunk).sentences)
 
     return parse
 
@@ -154,12 +161,12 @@ def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> li
 
     Only trees that are asked for are held.
     """
-    asked = [tuple(words) for words in sentences]
-    known: dict[tuple[str, ...], Tree | None] = dict.fromkeys(asked)
+    keys = [tuple(words) for words in sentences]
+    by_words: dict[tuple[str, ...], Tree | None] = dict.fromkeys(keys)
     for tree in trees:
-        if known.get(tree.words, tree) is None:
-            known[tree.words] = tree
-    return [known[words] for words in asked]
+        if by_words.get(tree.words, tree) is None:
+            by_words[tree.words] = tree
+    return [by_words[words] for words in keys]
 
 
 def measure_depths(heads: Heads) -> IndexArray:
@@ -169,13 +176,13 @@ def measure_depths(heads: Heads) -> IndexArray:
         ValueError: the heads of some words form a cycle.
     """
     up = np.asarray(heads, np.int64)
-    found, above = np.ones_like(up), up
+    depths, above = np.ones_like(up), up
     while (below := above >= 0).any():  # twice as far up each time
-        found = found + np.where(below, found[above], 0)
-        if found.max() > len(up):
-            raise ValueError(f"the heads of word {int(found.argmax()) + 1} form a cycle")
+        depths = depths + np.where(below, depths[above], 0)
+        if depths.max() > len(up):
+            raise ValueError(f"the heads of word {int(depths.argmax()) + 1} form a cycle")
         above = np.where(below, above[above], -1)
-    return found
+    return depths
 
 
 def find_subtrees(heads: Heads) -> IndexArray:
@@ -194,21 +201,21 @@ def find_subtrees(heads: Heads) -> IndexArray:
             last[head] = max(last[head], last[word])
             size[head] += size[word]
     spans = zip(first, last, size, strict=True)
-    found = sorted((start, end + 1) for start, end, count in spans if end + 1 - start == count < len(up))
-    return np.array(found, np.int64).reshape(-1, 2)
+    subtrees = sorted((start, end + 1) for start, end, count in spans if end + 1 - start == count < len(up))
+    return np.array(subtrees, np.int64).reshape(-1, 2)
 
 
-def drop_words(heads: Heads, kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
+def drop_words(heads: Heads, is_kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
     """Heads of the words that are kept, counted anew, once subtrees were dropped.
 
     Args:
         heads: of each word, [n].
-        kept: whether it stays, [n].
+        is_kept: whether it stays, [n].
 
     Raises:
         ValueError: a word stays whose head does not, or not as many of one as of the other.
     """
-    up, stays = np.asarray(heads, np.int64), np.asarray(kept, np.bool_)
+    up, stays = np.asarray(heads, np.int64), np.asarray(is_kept, np.bool_)
     if len(up) != len(stays):
         raise ValueError(f"expected for each of {len(up)} words if it is kept, got {len(stays)}")
     orphans = stays & ~np.append(stays, True)[up]  # the last one is for the root: its head is -1

@@ -1,4 +1,4 @@
--- A cloze item stands on a target of its subtask and on an article that is there.
+-- Each cloze item has a target of its subtask and an article.
 select i.subtask, i.item_id
 from cloze_items as i
 left join cloze_targets as t

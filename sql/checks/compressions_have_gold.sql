@@ -1,4 +1,4 @@
--- A system's compression stands beside people's of the same sentence, word for word.
+-- Each compression of a system has a gold compression of the same words.
 select c.source, c.day, c.item_id, c.system
 from compressions as c
 left join compressions as g

@@ -1,4 +1,4 @@
--- Of each collection, the dropped rows are all there, and the kept ones are in the table.
+-- For each collection, `dropped` has a row for each dropped row and `comments` holds the kept rows.
 with lost as (
     select source, day, origin, count(*) as row_count from dropped where step <> 'pairs' group by source, day, origin
 ),

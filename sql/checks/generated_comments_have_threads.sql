@@ -1,4 +1,4 @@
--- A generated comment, and each score of one, stands on a test article of the corpus.
+-- Each generated comment and each of its scores belongs to a test article of the corpus.
 select s.source, s.thread_id, s.generated_id
 from (
     select source, thread_id, generated_id, true as is_there from generated_comments

@@ -1,4 +1,4 @@
--- A grade is of a comment that is there, or of one that a commenter made.
+-- Each grade belongs to a comment of `comments` or of `generated_comments`.
 select p.project, p.source, p.thread_id, p.comment_id
 from comment_grades as p
 left join (

@@ -1,4 +1,4 @@
--- No comment is, through its parents, its own ancestor (CSD-06).
+-- No comment is its own ancestor (CSD-06).
 with recursive up as (
     select source, day, thread_id, comment_id, parent_id, [comment_id] as below
     from comments

@@ -1,4 +1,4 @@
--- No comment holds a mail address, a mobile number or a mention.
+-- No comment contains an email address, a mobile number or a mention.
 select source, day, comment_id
 from comments
 where regexp_matches(text, '(^|[^0-9])[@＠][\p{L}\p{N}_]|[@＠][\p{L}_]')

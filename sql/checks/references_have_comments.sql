@@ -1,4 +1,4 @@
--- A reference is a comment that is there, of an article of the test part.
+-- Each reference is a comment of `comments` on an article of the test split.
 select r.source, r.thread_id, r.comment_id
 from reference_comments as r
 left join (select distinct source, thread_id, comment_id from comments) as c

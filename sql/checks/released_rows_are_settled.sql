@@ -1,4 +1,4 @@
--- A published comment is one of a task whose fields are all settled.
+-- Each published comment belongs to a task whose fields are all settled.
 select r.release, r.row_id
 from annotated_comments as r
 join label_tasks as t on t.row_id = r.row_id

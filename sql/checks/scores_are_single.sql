@@ -1,4 +1,4 @@
--- A comment has one score by one model.
+-- Each comment has one score per metric and model.
 select source, day, thread_id, comment_id, metric, model_id, count(*) as row_count
 from scores
 group by source, day, thread_id, comment_id, metric, model_id

@@ -1,4 +1,4 @@
--- One row an article: two files of one day may both bring it; the longer text is taken.
+-- One row per article: two files of one day may hold the same article; the longer text is kept.
 create or replace view articles_distinct as
 select *
 from articles

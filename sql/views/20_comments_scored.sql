@@ -1,7 +1,7 @@
--- Every comment with its implicitness by the newest model in force that scored it, its article and its signature.
--- Beside it subtext and context_shift in the same way, null where no model gave any. A model without a row in models
--- is the one shipped, or a transformer from elsewhere, which is in force until another is promoted. Of context_shift
--- counts come last: they show that it runs and no more.
+-- Every comment with its article and its implicitness by the newest model in force that scored it, with the signature.
+-- Subtext and context_shift are chosen the same way; they are null where no model scored the comment. A model without a
+-- row in models is the shipped one or an external transformer: it is in force until another is promoted. For
+-- context_shift, count models come last, since they only show that the pipeline runs.
 create or replace view comments_scored as
 with model_days as (
     select

@@ -1,5 +1,5 @@
--- People's grades of what commenters made; a real comment has those of the comment that it is too. Made-up ones only
--- where people gave none.
+-- Grades of generated comments; a generated comment that equals a real one also has the grades of the real one.
+-- Grades of simulated raters are used only where people gave none.
 create or replace view graded_generated as
 with every as (
     select g.source, g.thread_id, g.generated_id, g.system, p.project, p.grade,

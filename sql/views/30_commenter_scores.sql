@@ -1,4 +1,4 @@
--- Mean of each metric by commenter, and of people's grades (metric `human`): the paper's table 7.
+-- Mean of each metric and of the human grades (metric `human`) by commenter, as in table 7 of the paper.
 create or replace view commenter_scores as
 with graded as (
     select source, system, thread_id, generated_id, avg(grade) as grade

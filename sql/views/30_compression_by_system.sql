@@ -1,5 +1,4 @@
--- How much each system keeps of the sentences of a data set, in how many rounds; gold is what people
--- kept.
+-- Share of words that each system keeps in the sentences of a data set, and the rounds it takes; gold is by people.
 create or replace view compression_by_system as
 select
     source, day, lang, system,

@@ -1,4 +1,4 @@
--- What each step of a day read, kept and dropped, and why.
+-- Rows that each step of a day read, kept and dropped, with the reasons.
 create or replace view funnel as
 with reasons as (
     select source, day, origin, step, reason,

@@ -1,4 +1,4 @@
--- Days that lack what should have been made of their comments: a paused DAG loses its events for good.
+-- Days with comments but without their tokens or scores: a paused DAG loses its asset events for good.
 create or replace view holes as
 with untokenized as (
     select c.day, 'tokens' as missing, count(distinct c.text_hash) as row_count

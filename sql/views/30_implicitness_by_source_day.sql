@@ -1,4 +1,4 @@
--- How implicit each source's comments of a day are.
+-- Implicitness of the comments by source and day.
 create or replace view implicitness_by_source_day as
 select
     source, day, lang,

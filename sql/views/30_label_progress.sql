@@ -1,4 +1,4 @@
--- How far each labelling project has come: fields settled, and those that wait, by reason.
+-- Progress of each labelling project: settled and waiting fields, by reason.
 create or replace view label_progress as
 select
     project, state, reason, round,

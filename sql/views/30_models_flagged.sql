@@ -1,5 +1,5 @@
--- Models that were trained on texts that were erased since, and on what share of all their training texts; those that
--- an erasure removed are left out.
+-- Models that were trained on texts that were erased later, with the share of their training texts. Models that an
+-- erasure removed are not listed.
 create or replace view models_flagged as
 with learned as (
     select

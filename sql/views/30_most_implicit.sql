@@ -1,4 +1,4 @@
--- Comments from the most implicit down; ties by likes, then by id, so that the order is always the same.
+-- Comments, the most implicit first; ties are ordered by likes, then by id, so that the order is stable.
 create or replace view most_implicit as
 select
     row_number() over (order by implicitness desc, like_count desc nulls last, source, thread_id, comment_id) as rank,

@@ -1,4 +1,4 @@
--- How many published comments of each source contain subtext, and how many raters were unsure about.
+-- Published comments by source: how many contain subtext, and for how many the raters were unsure.
 create or replace view subtext_by_source as
 select
     release, source, lang,

@@ -1,4 +1,4 @@
--- What the paper on article commenting says, and what its own numbers say to it (pipeline/papers/commenting.py).
+-- Claims of the paper on article commenting, compared with its own numbers (pipeline/papers/commenting.py).
 create or replace view paper_errata as
 select system, place, claim, found, holds
 from (values

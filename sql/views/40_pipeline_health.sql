@@ -1,8 +1,8 @@
--- How each step of each day went, against the median of the seven days before: ok, late, missing or unusual, and why.
--- missing: comments of the day lack the step's rows (view holes), or nothing was collected on a day whose neighbours
--- within a week have comments. unusual: fewer than half or more than twice the rows, a share dropped that is 0.2 off, or
--- more than three times the seconds (and a minute more); it takes three days before to say so. late: a step of the daily
--- chain that began over 24 hours after the day ended, as a backfill or an import of old days does.
+-- Status of each step of each day, compared with the median of the seven days before: ok, late, missing or unusual.
+-- missing: comments of the day lack the step's rows (view holes), or nothing was collected on a day while days within a
+-- week of it have comments. unusual: fewer than half or more than twice the rows, a dropped share that differs by 0.2, or
+-- more than three times the seconds (and a minute more); this needs three earlier days. late: a step of the daily chain
+-- that started over 24 hours after the day ended, as in a backfill or an import of old days.
 create or replace view pipeline_health as
 with done as (
     select day, step,

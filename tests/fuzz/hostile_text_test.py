@@ -20,7 +20,7 @@ from pipeline.llm.questions import explicit, graded, problematic, recovery
 from pipeline.llm.request import Request
 from pipeline.llm.service import connection
 from pipeline.report import figures
-from pipeline.report.sections import templates
+from pipeline.report.sections import create_environment
 from pipeline.sample import DAY
 from pipeline.tasks.daily import collect
 from pipeline.tasks.impscore import in_force
@@ -81,7 +81,7 @@ def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
 
 def test_pages_show_what_is_unseen() -> None:
     """A template escapes markup and shows controls, overrides and zero-width characters; our own markup stays."""
-    shown = templates().from_string('<b title="{{ a }}">{{ a }}</b>{{ b | safe }}')
+    shown = create_environment().from_string('<b title="{{ a }}">{{ a }}</b>{{ b | safe }}')
     html = shown.render(a='\u202e<script>"onmouseover=x\u200b\x1b', b="<svg>\u2060</svg>")
     told = "⟨U+202E⟩&lt;script&gt;&#34;onmouseover=x⟨U+200B⟩⟨U+001B⟩"
     assert html == f'<b title="{told}">{told}</b><svg>\u2060</svg>'
@@ -99,10 +99,10 @@ def test_figures_draw_names_as_they_are(name: str) -> None:
     """A name with dollars, markup or controls is drawn, not typeset, and cannot leave its place in the SVG."""
     import xml.etree.ElementTree as ET
 
-    with figures.drawing():
+    with figures.use_style():
         figure = figures.Figure(figsize=(2, 1))
         figure.add_subplot().set_title(name)
-        drawn = figures.svg(figure)
+        drawn = figures.render_svg(figure)
     assert "<script>" not in drawn
     assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314  # our own
 

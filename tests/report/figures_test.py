@@ -19,7 +19,7 @@ FUNNEL = pl.DataFrame(
 )
 
 
-@pytest.mark.parametrize(("draw", "rows"), [(figures.distributions, SCORES), (figures.funnel, FUNNEL)])
+@pytest.mark.parametrize(("draw", "rows"), [(figures.draw_distributions, SCORES), (figures.draw_funnel, FUNNEL)])
 def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
     """Rows in any order give the same bytes, twice over: no date, no random id."""
     svg = draw(rows)
@@ -29,7 +29,9 @@ def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.Data
 
 def test_other_rows_other_bytes() -> None:
     """A figure follows its rows."""
-    assert figures.distributions(SCORES) != figures.distributions(SCORES.with_columns(pl.col("implicitness") / 2))
+    assert figures.draw_distributions(SCORES) != figures.draw_distributions(
+        SCORES.with_columns(pl.col("implicitness") / 2)
+    )
 
 
 def test_same_bytes_in_another_process() -> None:
@@ -40,12 +42,12 @@ def test_same_bytes_in_another_process() -> None:
     )
     env = {**os.environ, "PYTHONHASHSEED": "7"}
     found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert found.stdout == figures.distributions(SCORES)
+    assert found.stdout == figures.draw_distributions(SCORES)
 
 
 def test_distributions_name_sources_and_counts() -> None:
     """One row a source in alphabetical order, each with its count; the scale is named."""
-    said = words(figures.distributions(SCORES))
+    said = words(figures.draw_distributions(SCORES))
     assert [word for word in said if word in {"weibo", "zhihu"} or "n=" in word] == ["weibo", "n=5", "zhihu", "n=1"]
     assert "implicitness from 0 (all is said) to 2; the line is the median" in said
 
@@ -53,20 +55,20 @@ def test_distributions_name_sources_and_counts() -> None:
 def test_scores_at_the_ends_are_counted() -> None:
     """A source whose only scores are 0 or 2 is drawn, without a warning."""
     for value in (0.0, 2.0):
-        svg = figures.distributions(pl.DataFrame({"source": ["weibo"], "implicitness": [value]}))
+        svg = figures.draw_distributions(pl.DataFrame({"source": ["weibo"], "implicitness": [value]}))
         assert svg.startswith("<svg")
 
 
 def test_funnel_names_reasons_and_totals() -> None:
     """Reasons stand in the legend as words, and each source says how many rows were read, none included."""
-    said = words(figures.funnel(FUNNEL))
+    said = words(figures.draw_funnel(FUNNEL))
     assert {"kept", "exact duplicate", "4 read", "0 read", "weibo", "zhihu"} <= set(said)
 
 
 def test_funnel_bars_are_shares() -> None:
     """Of 3 kept and 1 dropped rows the bars end at 75 % and 100 % of the axis: the second is a third of the first."""
     one = pl.DataFrame({"source": ["weibo"] * 2, "reason": [None, "empty"], "row_count": [3, 1]})
-    svg = figures.funnel(one)
+    svg = figures.draw_funnel(one)
     bars = []
     for path in re.findall(r'<path d="([^"]*)"\s+clip-path', svg):
         xs = [float(x) for x, _ in re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path)]

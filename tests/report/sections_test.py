@@ -10,18 +10,17 @@ from pipeline.report.sections import (
     LONG,
     Part,
     Section,
-    build,
-    count,
-    counts_between,
-    fill,
-    in_order,
-    interval,
-    minus,
-    number,
-    p_value,
+    build_sections,
+    check_rows,
+    format_count,
+    format_interval,
+    format_number,
+    format_p,
+    format_range,
+    format_signed,
+    order_names,
     render,
     shorten,
-    signed,
 )
 from tests.support.pages import check_names, check_sections, texts
 
@@ -33,7 +32,7 @@ def section(frame: pl.DataFrame) -> Section:
 
 def both(rows: list[int]) -> list[Section]:
     """Two parts of no frame."""
-    return [Section(f"Part {number}", "", "<svg></svg>", ("a",), []) for number in rows]
+    return [Section(f"Part {n}", "", "<svg></svg>", ("a",), []) for n in rows]
 
 
 PARTS = {"second": Part("what is second", both), "first": Part("what is first", section, "name", "value?"),
@@ -43,19 +42,21 @@ ROWS = pl.DataFrame({"name": ["a", "b"], "of": [None, "x"], "value": [1.0, float
 
 def test_parts_without_rows_are_missing() -> None:
     """Parts stand in their order, one may make several sections; without rows or a frame a part is named as missing."""
-    rows = fill(PARTS, {"first": ROWS, "second": [1, 2], "third": ROWS.clear()})
-    page = build(PARTS, rows)
+    rows = check_rows(PARTS, {"first": ROWS, "second": [1, 2], "third": ROWS.clear()})
+    page = build_sections(PARTS, rows)
     assert [made.title for made in page["sections"]] == ["Part 1", "Part 2", "Names"]
     assert page["missing"] == ["what is third"]
     html = render("a title", "A heading", "A lead", **page)
     check_sections(html, ["Part 1", "Part 2", "Names"], 2)
-    assert "Not measured, so that this page says nothing of it: what is third." in texts(html)
-    assert build(PARTS, fill(PARTS, {"first": None}))["missing"] == [part.about for part in PARTS.values()]
+    assert "Not measured, so not on this page: what is third." in texts(html)
+    assert build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"] == [
+        part.topic for part in PARTS.values()
+    ]
 
 
 def test_not_a_number_is_null() -> None:
     """A NaN is no number, and would sort before all."""
-    assert fill(PARTS, {"first": ROWS})["first"]["value"].to_list() == [1.0, None]
+    assert check_rows(PARTS, {"first": ROWS})["first"]["value"].to_list() == [1.0, None]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_not_a_number_is_null() -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
     """A missing column or value and a row that is there twice are told by name; of keys null is a value of its own."""
     with pytest.raises(BadInput, match=re.escape(message)):
-        fill(PARTS, {name: frame})
+        check_rows(PARTS, {name: frame})
 
 
 def test_a_page_has_what_is_given() -> None:
@@ -104,28 +105,40 @@ def test_names_are_text() -> None:
 
 
 def test_numbers_have_one_form() -> None:
-    """Counts have commas, numbers three digits and a real minus, which zero has not; what is not there is a dash."""
-    assert [count(1234), count(None), number(0.12345), number(float("nan")), number(None)] == [
+    """Counts have commas, numbers three digits and a minus sign, zero has no sign; a missing number is a dash."""
+    assert [
+        format_count(1234),
+        format_count(None),
+        format_number(0.12345),
+        format_number(float("nan")),
+        format_number(None),
+    ] == [
         "1,234",
         "–",
         "0.123",
         "–",
         "–",
     ]
-    assert [minus(-0.5, 1), minus(-0.0001), minus(None), signed(0.25, 1), signed(-0.5)] == [
+    assert [
+        format_number(-0.5, 1),
+        format_number(-0.0001),
+        format_number(None),
+        format_signed(0.25, 1),
+        format_signed(-0.5),
+    ] == [
         "−0.5",
         "0.000",
         "–",
         "+0.2",
         "−0.500",
     ]
-    assert [p_value(0.00001), p_value(0.05), p_value(None)] == ["< 0.0001", "0.0500", "–"]
-    assert interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0) == "−10\n−20 to 30"
-    assert interval({"mean": 0.1, "low": None}, "mean") == "0.100"
-    assert [counts_between([1000, 1000]), counts_between([1, 2])] == ["1,000", "1 to 2"]
+    assert [format_p(0.00001), format_p(0.05), format_p(None)] == ["< 0.0001", "0.0500", "–"]
+    assert format_interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0) == "−10\n−20 to 30"
+    assert format_interval({"mean": 0.1, "low": None}, "mean") == "0.100"
+    assert [format_range([1000, 1000]), format_range([1, 2])] == ["1,000", "1 to 2"]
     assert [shorten("abc d", 4), shorten("abc", 3)] == ["abc…", "abc"]
 
 
 def test_names_stand_in_order() -> None:
     """Those that are expected come first in their order, others after them by the alphabet."""
-    assert in_order(["z", "b", "a", "b"], ["b", "c", "b"]) == ["b", "a", "z"]
+    assert order_names(["z", "b", "a", "b"], ["b", "c", "b"]) == ["b", "a", "z"]

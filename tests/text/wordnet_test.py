@@ -82,7 +82,7 @@ def test_what_cannot_be_laid_out_is_named(tmp_path: Path, monkeypatch: pytest.Mo
             wordnet.unpack([tmp_path / "text.deb"], target)
     assert list((target / "corpora").iterdir()) == []
     (target / "corpora" / "wordnet").mkdir()
-    with pytest.raises(BadInput, match=r"is there but lacks index\.noun"):
+    with pytest.raises(BadInput, match=r"exists but lacks index\.noun"):
         wordnet.unpack([tree], target)
 
 

@@ -6,6 +6,7 @@ what it unpacks, since a small file can stand for rows that no machine holds.
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -130,23 +131,20 @@ def chunk_rows(
         yield chunk()
 
 
-def check_header(names: Sequence[str], where: str) -> None:
+def check_header(names: Sequence[str], place: str) -> None:
     """Refuse a header of too many columns, or with a name twice: of two columns a row would lose one."""
     if len(names) > WIDEST:
-        raise BadInput(f"{where}: {len(names):,} columns, more than {WIDEST:,}; is it one row a line?")
-    seen: set[str] = set()
-    for name in names:
-        if name and name in seen:
-            raise BadInput(f"{where}: the column {name!r:.60} is there twice; rename one")
-        seen.add(name)
+        raise BadInput(f"{place}: {len(names):,} columns, more than {WIDEST:,}; is it one row a line?")
+    if repeated := [name for name, count in Counter(names).items() if name and count > 1]:
+        raise BadInput(f"{place}: the column {repeated[0]!r:.60} is there twice; rename one")
 
 
-def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
+def find_unnamed_value(source: Source, columns: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
     """Position and value of the first cell that would be lost, since its column has no name; None if none would.
 
     pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.
     """
-    for position, name in enumerate(header):
+    for position, name in enumerate(columns):
         value = values[position]
         if name or value in (None, ""):
             continue
@@ -158,6 +156,6 @@ def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[A
 
 def list_names(names: Iterable[str]) -> str:
     """Names for a message: the first few of very many, each shortened."""
-    some = sorted(map(str, names))
-    more = f" and {len(some) - _LISTED:,} more" if len(some) > _LISTED else ""
-    return ", ".join(f"{name:.60}" for name in some[:_LISTED]) + more
+    ordered = sorted(map(str, names))
+    more = f" and {len(ordered) - _LISTED:,} more" if len(ordered) > _LISTED else ""
+    return ", ".join(f"{name:.60}" for name in ordered[:_LISTED]) + more

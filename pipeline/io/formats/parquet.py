@@ -27,22 +27,22 @@ def read(source: Source) -> Iterator[Chunk]:
         with pq.ParquetFile(source.path, buffer_size=_BUFFER) as file:
             names = file.schema_arrow.names
             check_header(names, str(source.path))
-            wanted = {"", *source.choose(source.path.stem, names)}
-            row_count = _check(source, file, wanted)
-            rows = _rows(source, file, [name for name in names if name in wanted], row_count)
+            columns = {"", *source.choose(source.path.stem, names)}
+            row_count = _check(source, file, columns)
+            rows = _rows(source, file, [name for name in names if name in columns], row_count)
             yield from chunk_rows(source, source.path.stem, rows, [name for name in names if name])
     # times that Python has no number for, and texts that are no UTF-8, show only when a row is made of them
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, LookupError, TypeError) as why:
         raise BadInput(f"{source.path}: not a readable Parquet file: {why}") from why
 
 
-def _check(source: Source, file: "pq.ParquetFile", wanted: set[str]) -> int:
+def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
     """Refuse a file by what it says of the columns that are read, and return how many rows to decode at a time.
 
     Rows are decoded a few at a time, so that a flat column takes what its pages do. A value that holds others is
     decoded at once, and may hold all those of its row group.
     """
-    columns = [index for index in range(file.metadata.num_columns) if _is_part(file.schema.column(index).path, wanted)]
+    columns = [index for index in range(file.metadata.num_columns) if _is_part(file.schema.column(index).path, names)]
     largest = 1
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -57,10 +57,10 @@ def _check(source: Source, file: "pq.ParquetFile", wanted: set[str]) -> int:
     return max(_FEWEST_ROWS, min(_ROWS, _DECODED // largest))
 
 
-def _is_part(path: str, wanted: set[str]) -> bool:
+def _is_part(path: str, names: set[str]) -> bool:
     """Whether a column is one of these or lies in one: `a.b` is a column's name, or the field `b` of `a`."""
     parts = path.split(".")
-    return any(".".join(parts[: end + 1]) in wanted for end in range(len(parts)))
+    return any(".".join(parts[: end + 1]) in names for end in range(len(parts)))
 
 
 def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: int) -> Iterator[Row]:
@@ -74,9 +74,9 @@ def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: i
             byte_count = sum(map(_size, values.values()))
             source.count_unpacked(byte_count)
             if "" in values:
-                lost = find_unnamed_value(source, header, list(values.values()))
-                if lost:
-                    raise BadInput(f"{source.path}, row {number}: column {lost[0] + 1} has no name; name the column")
+                unnamed = find_unnamed_value(source, header, list(values.values()))
+                if unnamed:
+                    raise BadInput(f"{source.path}, row {number}: column {unnamed[0] + 1} has no name; name the column")
                 del values[""]
             yield Row(number, values, byte_count)
 

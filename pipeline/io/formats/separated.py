@@ -151,7 +151,7 @@ class _Table:
 
     def _quoted(self, line: str, position: int) -> tuple[str, str, int]:
         """The value of a field in quotes, the line on which it ends, and the position after its closing quote."""
-        opened, character, parts, length = self.held[-1][0], position + 1, [], 0
+        first_line, character, parts, length = self.held[-1][0], position + 1, [], 0
         position += 1
         while True:
             match = _INSIDE.match(line, position)
@@ -161,13 +161,13 @@ class _Table:
             if match.end() < len(line):
                 return "".join(parts).replace('""', '"'), line, match.end() + 1
             if length > (longest := self.source.limits.line):
-                raise self._unclosed(opened, character, f"the field is longer than {longest:,} characters")
+                raise self._unclosed(first_line, character, f"the field is longer than {longest:,} characters")
             if len(self.held) > _MOST_LINES:
-                raise self._unclosed(opened, character, f"the field has more than {_MOST_LINES:,} lines")
+                raise self._unclosed(first_line, character, f"the field has more than {_MOST_LINES:,} lines")
             try:
                 line, position = self._line(), 0
             except StopIteration:
-                raise self._unclosed(opened, character, "it lasts to the end of the file") from None
+                raise self._unclosed(first_line, character, "it lasts to the end of the file") from None
 
     def _unclosed(self, line: int, character: int, why: str) -> _Fault:
         return _Fault("unclosed_quote", line, character, f"the quote opened here is not closed: {why}",
@@ -197,8 +197,8 @@ class _Table:
             raise _Fault("field_count", record.lines[0][0], 0, message, len(record.lines))
 
     def _check_unnamed(self, record: _Record) -> None:
-        if lost := find_unnamed_value(self.source, self.header, record.fields):
-            position, value = lost
+        if unnamed := find_unnamed_value(self.source, self.header, record.fields):
+            position, value = unnamed
             message = f"column {position + 1} has no name in the header, and here holds {value!r:.40}; name the column"
             raise _Fault("unnamed_column", record.lines[0][0], 0, message, len(record.lines))
 
@@ -218,8 +218,8 @@ class _Table:
         inner = [line.rstrip("\r\n") for _, line in record.lines[span.first : span.last + 1]]
         first, between, last = inner[0], inner[1:-1], inner[-1]
         if not self._shapes:
-            like = sum(bool(line.strip()) and line.count(self.delimiter) == width - 1 for line in between)
-            return like >= _LIKE_ROWS and like > 0.8 * len(between)
+            row_like_count = sum(bool(line.strip()) and line.count(self.delimiter) == width - 1 for line in between)
+            return row_like_count >= _LIKE_ROWS and row_like_count > 0.8 * len(between)
         evidence = [self._is_like_row(line, self._shapes.keys()) for line in between]
         if after := [column for column in self._shapes if column > span.column]:
             evidence.append(self._is_like_row(first, after))

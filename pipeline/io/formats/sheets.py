@@ -51,9 +51,9 @@ def _rows(source: Source, rows: Iterator[tuple[int, Cells]], header: list[str], 
             yield source.drop("field_count", number, f"{message}, which has {len(header)} columns")
             continue
         if has_unnamed:
-            lost = find_unnamed_value(source, header, [cells.get(column) for column in range(len(header))])
-            if lost:
-                message = f"{place}, row {number}: column {lost[0] + 1} has no name in the header, and holds a value"
+            unnamed = find_unnamed_value(source, header, [cells.get(column) for column in range(len(header))])
+            if unnamed:
+                message = f"{place}, row {number}: column {unnamed[0] + 1} has no name in the header, and holds a value"
                 yield source.drop("unnamed_column", number, f"{message}; name the column")
                 continue
         values = {name: cells.get(column) for column, name in enumerate(header) if name}

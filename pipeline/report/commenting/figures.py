@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import in_order, minus, rows_by, signed
+from pipeline.report.sections import format_number, format_signed, index_rows, order_names
 
 HUMAN = "human"
 METRICS = {
@@ -59,107 +59,119 @@ _CURVES: tuple[Any, ...] = ("-", (0, (4, 2)))  # of a loss on what is learnt, an
 _CELL = ("metric", "is_weighted", "system")
 
 
-def metric_name(metric: str, is_weighted: bool = False) -> str:
+def name_metric(metric: str, is_weighted: bool = False) -> str:
     """What the paper calls a metric; a name that it has not stays as it is."""
     name = "human grades" if metric == HUMAN else METRICS.get(metric, metric)
     return f"W-{name}" if is_weighted else name
 
 
-def metrics_of(metrics: Iterable[str]) -> list[str]:
+def list_metrics(metrics: Iterable[str]) -> list[str]:
     """The different metrics in the order of Table 4."""
-    names = in_order(metrics, METRICS)
+    names = order_names(metrics, METRICS)
     return sorted(names, key=lambda name: name == HUMAN)
 
 
-def rows_of(frame: pl.DataFrame) -> list[Metric]:
+def list_rows(frame: pl.DataFrame) -> list[Metric]:
     """The different (metric, is_weighted), each metric's plain form before its weighted one."""
-    there = set(frame.select("metric", "is_weighted").iter_rows())
-    return [(name, own) for name in metrics_of(frame["metric"]) for own in (False, True) if (name, own) in there]
+    present = set(frame.select("metric", "is_weighted").iter_rows())
+    return [
+        (name, is_weighted)
+        for name in list_metrics(frame["metric"])
+        for is_weighted in (False, True)
+        if (name, is_weighted) in present
+    ]
 
 
-def systems_of(systems: Iterable[str]) -> list[str]:
+def list_systems(systems: Iterable[str]) -> list[str]:
     """The different systems, the paper's first, in the order of Table 7."""
-    known = [*map(folded, SYSTEMS)]
+    known_systems = [*map(fold_name, SYSTEMS)]
     return sorted(
         set(systems),
-        key=lambda name: (known.index(folded(name)) if folded(name) in known else len(known), name),
+        key=lambda name: (
+            known_systems.index(fold_name(name)) if fold_name(name) in known_systems else len(known_systems),
+            name,
+        ),
     )
 
 
-def folded(system: str) -> str:
+def fold_name(system: str) -> str:
     """A system's name without case and kind of dash, so that `ir_tc` is the paper's IR-TC."""
     return system.lower().replace("_", "-")
 
 
-def system_name(system: str) -> str:
+def name_system(system: str) -> str:
     """What the paper calls a system; a name that it has not stays as it is."""
-    return {folded(name): name for name in SYSTEMS}.get(folded(system), system)
+    return {fold_name(name): name for name in SYSTEMS}.get(fold_name(system), system)
 
 
-def cells(frame: pl.DataFrame) -> dict[tuple[str, bool, str], float | None]:
+def index_cells(frame: pl.DataFrame) -> dict[tuple[str, bool, str], float | None]:
     """Values by (metric, is_weighted, system)."""
     return {(row[0], row[1], row[2]): row[3] for row in frame.select(*_CELL, "value").iter_rows()}
 
 
-def values_of(
-    rows: Sequence[Metric], systems: Sequence[str], known: Mapping[tuple[str, bool, str], float | None]
+def build_values(
+    rows: Sequence[Metric], systems: Sequence[str], values: Mapping[tuple[str, bool, str], float | None]
 ) -> plot.Floats:
     """Values as [metric, system], NaN where there is none; systems are looked up by their folded names."""
-    found = {(metric, own, folded(system)): value for (metric, own, system), value in known.items()}
-    cells = [[found.get((*row, folded(system))) for system in systems] for row in rows]
-    return np.array(cells, float).reshape(len(rows), len(systems))
+    by_folded_name = {
+        (metric, is_weighted, fold_name(system)): value for (metric, is_weighted, system), value in values.items()
+    }
+    grid = [[by_folded_name.get((*row, fold_name(system))) for system in systems] for row in rows]
+    return np.array(grid, float).reshape(len(rows), len(systems))
 
 
-def ranked_as(values: plot.Floats, people: plot.Floats) -> float | None:
+def compute_tau(values: plot.Floats, people: plot.Floats) -> float | None:
     """Kendall's tau of two rankings of systems over those that both rank; None of fewer than two."""
-    both = np.isfinite(values) & np.isfinite(people)
-    return kendall_tau(people[both].tolist(), values[both].tolist()) if both.sum() > 1 else None
+    is_ranked = np.isfinite(values) & np.isfinite(people)
+    return kendall_tau(people[is_ranked].tolist(), values[is_ranked].tolist()) if is_ranked.sum() > 1 else None
 
 
-def places(values: plot.Floats) -> plot.Floats:
+def rank_values(values: plot.Floats) -> plot.Floats:
     """Places of values from the highest, 1, tied ones alike; NaN stays."""
     return np.array([np.nan if np.isnan(value) else 1 + np.sum(values > value) for value in values], float)
 
 
-def categories(frame: pl.DataFrame) -> str:
+def draw_categories(frame: pl.DataFrame) -> str:
     """Figure 2: the most frequent categories. Columns: category (null: not known), n, share (in [0, 1])."""
-    frame = plot.some_rows(frame).sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
+    frame = plot.require_rows(frame).sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     top = frame.head(TOP)
-    with plot.drawing():
-        figure, axis = plot.named_rows(["not known" if name is None else _cut(name) for name in top["category"]], 0.3)
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(
+            ["not known" if name is None else _truncate(name) for name in top["category"]], 0.3
+        )
         axis.barh(range(top.height), 100 * top["share"].cast(pl.Float64).to_numpy(), color=plot.ACCENT, height=0.62)
         for y, row in enumerate(top.iter_rows(named=True)):
             share = "" if row["share"] is None else f" ({100 * row['share']:.1f} %)"
-            plot.beside(axis, y, f"{row['n']:,}{share}")
+            plot.write_note(axis, y, f"{row['n']:,}{share}")
         axis.set_xlim(left=0)
         few = f"the {top.height} most frequent of " if frame.height > TOP else ""
         axis.set_xlabel(f"% of the articles; {few}{frame.height} categories, n = {frame['n'].sum():,} articles")
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _cut(name: str) -> str:
+def _truncate(name: str) -> str:
     """A name that fits two lines; Chinese letters are twice as wide."""
     room = 20 if re.search(r"[\u2e80-\uffef]", name) else 40
     return name if len(name) <= room else name[: room - 1] + "…"
 
 
-def grades(frame: pl.DataFrame, paper: float | None = None) -> str:
+def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
     """How grades of items are distributed. Columns: item_id, grade; the mean is taken over the grades of an item."""
-    values = plot.some_rows(frame).group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
+    values = plot.require_rows(frame).group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
     if not len(values):
         raise ValueError("expected at least one grade")
-    at, counts = np.unique(np.round(values, 6), return_counts=True)
-    if len(at) > 20:
+    centers, counts = np.unique(np.round(values, 6), return_counts=True)
+    if len(centers) > 20:
         counts, edges = np.histogram(values, 20)
-        at = (edges[1:] + edges[:-1]) / 2
-    width = 0.86 * (np.diff(at).min() if len(at) > 1 else 1)
+        centers = (edges[1:] + edges[:-1]) / 2
+    width = 0.86 * (np.diff(centers).min() if len(centers) > 1 else 1)
     mean = float(values.mean())
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 2.6), layout="constrained")
         axis = figure.subplots()
         shares = 100 * counts / counts.sum()
-        bars = axis.bar(at, shares, width, color=plot.PALE)
-        if len(at) <= 12:
+        bars = axis.bar(centers, shares, width, color=plot.PALE)
+        if len(centers) <= 12:
             axis.bar_label(bars, [f"{share:.1f} %" for share in shares], padding=2, fontsize=8)
         axis.set_ylim(top=1.3 * shares.max())
         keys, names = [Line2D([], [], **_MEAN)], [f"mean {mean:.2f}"]
@@ -168,46 +180,48 @@ def grades(frame: pl.DataFrame, paper: float | None = None) -> str:
             axis.plot(paper, 1.24 * shares.max(), **plot.STAR)
             keys, names = [*keys, Line2D([], [], **plot.STAR)], [*names, f"mean in the paper {paper:g}"]
         axis.set(xlabel=f"grade of a comment, mean of its raters; n = {len(values):,} comments", ylabel="% of comments")
-        plot.legend(figure, keys, names)
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, names)
+        return plot.render_svg(figure)
 
 
-def correlations(frame: pl.DataFrame) -> str:
+def draw_correlations(frame: pl.DataFrame) -> str:
     """Tables 3 and 4: how metrics go with human grades, without and with weights, the paper's numbers as ticks.
 
     Args:
         frame: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
     """
-    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.some_rows(frame)["coefficient"])}
+    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.require_rows(frame)["coefficient"])}
     forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
     frame = frame.with_columns(form=pl.when("is_weighted").then(pl.lit("weighted")).otherwise(pl.lit("plain")))
-    known = rows_by(frame, "coefficient", "metric", "form")
+    rows_by_key = index_rows(frame, "coefficient", "metric", "form")
     paper = {(kind, metric, "weighted" if is_weighted else "plain"): value
              for (metric, is_weighted, kind), value in PAPER_CORRELATIONS.items()}  # fmt: skip
-    printed = {key: value for key, value in paper.items() if key in known}
-    return plot.dots(
-        known, kinds, _names(frame), forms, printed=printed, paper="printed in the paper, of its own data",
+    printed = {key: value for key, value in paper.items() if key in rows_by_key}
+    return plot.draw_dots(
+        rows_by_key, kinds, _name_metrics(frame), forms, printed=printed, paper="printed in the paper, of its own data",
         chance=dict.fromkeys(kinds, 0), x="with 95 % interval",
     )  # fmt: skip
 
 
-def _names(frame: pl.DataFrame) -> dict[str, str]:
-    return {metric: metric_name(metric) for metric in metrics_of(frame["metric"])}
+def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
+    return {metric: name_metric(metric) for metric in list_metrics(frame["metric"])}
 
 
-def sensitivity(frame: pl.DataFrame) -> str:
+def draw_sensitivity(frame: pl.DataFrame) -> str:
     """How far the correlation depends on how grades become weights (AAC-18).
 
     Args:
         frame: preset, metric, coefficient (spearman or pearson), value.
     """
-    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.some_rows(frame)["coefficient"])}
+    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.require_rows(frame)["coefficient"])}
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
-    known = rows_by(frame, "coefficient", "metric", "preset")
-    return plot.dots(known, kinds, _names(frame), presets, chance=dict.fromkeys(kinds, 0))
+    rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
+    return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), presets, chance=dict.fromkeys(kinds, 0))
 
 
-def scatter(frame: pl.DataFrame, panels: Sequence[Metric] = PANELS, *, jitter: float = JITTER, seed: int = 0) -> str:
+def draw_scatter(
+    frame: pl.DataFrame, panels: Sequence[Metric] = PANELS, *, jitter: float = JITTER, seed: int = 0
+) -> str:
     """Figure 1: a metric against human grades, a panel each, and the least-squares line.
 
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
@@ -219,115 +233,117 @@ def scatter(frame: pl.DataFrame, panels: Sequence[Metric] = PANELS, *, jitter: f
         jitter: standard deviation of the noise, in grades (AAC-28).
         seed: of noise and choice.
     """
-    there = rows_of(plot.some_rows(frame))
-    panels = [panel for panel in panels if panel in there] or there[:3]
-    with plot.drawing():
+    metrics = list_rows(plot.require_rows(frame))
+    panels = [panel for panel in panels if panel in metrics] or metrics[:3]
+    with plot.use_style():
         figure = Figure(figsize=(min(2.4 * len(panels), 7.2), 2.7), layout="constrained")
         axes = figure.subplots(1, len(panels), squeeze=False).ravel()
         longest = 0
         for axis, (metric, weighted) in zip(axes, panels, strict=True):
-            part = frame.filter((pl.col("metric") == metric) & (pl.col("is_weighted") == weighted))
-            part = part.select(pl.col("grade", "value").cast(pl.Float64)).drop_nulls().sort("grade", "value")
-            longest = max(longest, part.height)
-            told = _fit(axis, part["grade"].to_numpy(), part["value"].to_numpy(), jitter, seed)
-            axis.set_title(f"{plot.wrapped(metric_name(metric, weighted), 24, 2)}\n{told}", fontsize=9)
+            points = frame.filter((pl.col("metric") == metric) & (pl.col("is_weighted") == weighted))
+            points = points.select(pl.col("grade", "value").cast(pl.Float64)).drop_nulls().sort("grade", "value")
+            longest = max(longest, points.height)
+            fit_text = _draw_fit(axis, points["grade"].to_numpy(), points["value"].to_numpy(), jitter, seed)
+            axis.set_title(f"{plot.wrap_name(name_metric(metric, weighted), 24, 2)}\n{fit_text}", fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.yaxis.set_major_locator(MaxNLocator(5))
         note = f"human grade, with noise of {jitter:g} grades (s.d.)"
         figure.supxlabel(f"{note}; {POINTS:,} points drawn at random" if longest > POINTS else note, fontsize=9)
         figure.supylabel("metric", fontsize=9)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: float, seed: int) -> str:
+def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: float, seed: int) -> str:
     """Points and their line; n and Pearson's r in words."""
     random = np.random.default_rng(seed)
-    kept = random.permutation(len(grades))[:POINTS]
-    noisy = grades[kept] + random.normal(0, jitter, len(kept))
-    axis.plot(noisy, values[kept], "o", color=plot.ACCENT, alpha=0.3, markersize=3, markeredgewidth=0)
+    sample = random.permutation(len(grades))[:POINTS]
+    noisy = grades[sample] + random.normal(0, jitter, len(sample))
+    axis.plot(noisy, values[sample], "o", color=plot.ACCENT, alpha=0.3, markersize=3, markeredgewidth=0)
     if len(grades) < 2 or not np.ptp(grades):
         return f"n = {len(grades):,}"
     slope, start = np.polyfit(grades, values, 1)
     ends = np.array([grades.min(), grades.max()])
     axis.plot(ends, slope * ends + start, color=plot.WARM, linewidth=1.8)
-    r = f", r = {np.corrcoef(grades, values)[0, 1]:.2f}".replace("-", "−") if np.ptp(values) else ""
+    r = f", r = {format_number(np.corrcoef(grades, values)[0, 1], 2)}" if np.ptp(values) else ""
     return f"n = {len(grades):,}{r}"
 
 
-def systems(frame: pl.DataFrame) -> str:
+def draw_systems(frame: pl.DataFrame) -> str:
     """Table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
 
     Args:
         frame: metric (`human` for grades), is_weighted, system, value.
     """
-    rows, names = rows_of(plot.some_rows(frame)), systems_of(frame["system"])
-    values = values_of(rows, names, cells(frame))
-    printed = values_of(rows, names, PAPER_SYSTEMS)
-    seen = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
-    is_tight = len(names) + len(seen) > 2 * len(SYSTEMS)
+    rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
+    values = build_values(rows, names, index_cells(frame))
+    printed = build_values(rows, names, PAPER_SYSTEMS)
+    printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
+    is_tight = len(names) + len(printed_columns) > 2 * len(SYSTEMS)
     people = values[rows.index((HUMAN, False))] if (HUMAN, False) in rows else np.full(len(names), np.nan)
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 0.42 * len(rows) + 1.0), layout="constrained")
-        ratios = (len(names), *([0.9 * len(seen)] if seen else []))
+        ratios = (len(names), *([0.9 * len(printed_columns)] if printed_columns else []))
         axes = figure.subplots(1, len(ratios), width_ratios=ratios, sharey=True, squeeze=False).ravel()
-        labels = [plot.wrapped(metric_name(*row), 18, 2) for row in rows]
-        _ranked(axes[0], labels, names, values)
+        labels = [plot.wrap_name(name_metric(*row), 18, 2) for row in rows]
+        _draw_ranks(axes[0], labels, names, values)
         axes[0].set_title("measured", fontsize=9)
         if np.isfinite(people).any():
             axes[0].text(1.02, -0.62, "τ", transform=axes[0].get_yaxis_transform(), va="bottom", fontsize=8)
         for y, row in enumerate(rows):
-            tau = ranked_as(values[y], people) if row[0] != HUMAN else None
-            plot.beside(axes[0], y, "" if tau is None else signed(tau, 2))
-        if seen:
-            _ranked(axes[1], labels, [names[i] for i in seen], printed[:, seen], plot.GREY)
+            tau = compute_tau(values[y], people) if row[0] != HUMAN else None
+            plot.write_note(axes[0], y, "" if tau is None else format_signed(tau, 2))
+        if printed_columns:
+            _draw_ranks(axes[1], labels, [names[i] for i in printed_columns], printed[:, printed_columns], plot.GREY)
             axes[1].set_title("printed in the paper", fontsize=9, color=plot.GREY)
             axes[1].tick_params(labelleft=False, labelcolor=plot.GREY)
         for axis in axes:
             axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
         note = "small: place of the system in its row; τ: Kendall's, of that order with the order by human grades"
         figure.supxlabel(note, fontsize=8)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _ranked(axis: Axes, rows: Sequence[str], columns: Sequence[str], values: plot.Floats, ink: str = plot.INK) -> None:
+def _draw_ranks(
+    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: plot.Floats, colour: str = plot.INK
+) -> None:
     """Cells with their value and place in the row, the first place framed; coloured by place in ink alone."""
-    order = np.array([places(row) for row in values])
-    coloured = -order if ink == plot.INK else np.full_like(order, np.nan)
-    names = [plot.wrapped(system_name(name), 10) for name in columns]
-    plot.grid(axis, rows, names, coloured, plot.LIGHT, Normalize(-max(len(columns), 2), -1))
+    order = np.array([rank_values(row) for row in values])
+    coloured = -order if colour == plot.INK else np.full_like(order, np.nan)
+    names = [plot.wrap_name(name_system(name), 10) for name in columns]
+    plot.draw_grid(axis, rows, names, coloured, plot.LIGHT, Normalize(-max(len(columns), 2), -1))
     for (y, x), value in np.ndenumerate(values):
         if np.isnan(value):
-            plot.write(axis, x, y, "–", color=ink, fontsize=9)
+            plot.write_text(axis, x, y, "–", color=colour, fontsize=9)
             continue
-        plot.write(axis, x, y - 0.16, minus(value), color=ink, fontsize=8.5)
-        plot.write(axis, x, y + 0.24, f"{order[y, x]:.0f}", color=ink)
+        plot.write_text(axis, x, y - 0.16, format_number(value), color=colour, fontsize=8.5)
+        plot.write_text(axis, x, y + 0.24, f"{order[y, x]:.0f}", color=colour)
         if order[y, x] == 1:
             plot.frame_cell(axis, x, y)
 
 
-def history(frame: pl.DataFrame) -> str:
+def draw_history(frame: pl.DataFrame) -> str:
     """Loss by epoch as commenters learn, a panel each. Columns: system, epoch, train_loss, validation_loss."""
-    names = systems_of(plot.some_rows(frame)["system"])
+    names = list_systems(plot.require_rows(frame)["system"])
     lines = {"train_loss": "on what it learns from", "validation_loss": "on the validation split"}
-    with plot.drawing():
-        figure, axes = plot.panels(len(names), 3, (2.0, 0.8), sharey=False)
+    with plot.use_style():
+        figure, axes = plot.create_panels(len(names), 3, (2.0, 0.8), sharey=False)
         for axis, name in zip(axes, names, strict=True):
             part = frame.filter(pl.col("system") == name).sort("epoch")
             for i, column in enumerate(lines):
-                colour, marker = plot.look(i)
+                colour, marker = plot.pick_look(i)
                 values = part[column].cast(pl.Float64).to_numpy()
                 axis.plot(
                     part["epoch"], values, color=colour, marker=marker, markersize=5, markeredgecolor="white",
                     linewidth=1.4, linestyle=_CURVES[i],
                 )  # fmt: skip
-            axis.set_title(plot.wrapped(system_name(name), 26, 2), fontsize=9)
+            axis.set_title(plot.wrap_name(name_system(name), 26, 2), fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
         figure.supxlabel("epoch", fontsize=9)
         figure.supylabel("loss", fontsize=9)
         keys = [
-            Line2D([], [], color=plot.look(i)[0], marker=plot.look(i)[1], linewidth=1.4, linestyle=style)
+            Line2D([], [], color=plot.pick_look(i)[0], marker=plot.pick_look(i)[1], linewidth=1.4, linestyle=style)
             for i, style in enumerate(_CURVES)
         ]
-        plot.legend(figure, keys, [*lines.values()])
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, [*lines.values()])
+        return plot.render_svg(figure)

@@ -13,15 +13,14 @@ from pipeline.report.figures import Floats
 from pipeline.report.sections import (
     BEST,
     Section,
-    count,
-    counts_between,
-    interval,
-    minus,
-    number,
-    p_value,
-    rows_by,
+    format_count,
+    format_interval,
+    format_number,
+    format_p,
+    format_range,
+    format_signed,
+    index_rows,
     shorten,
-    signed,
 )
 
 PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (
@@ -33,185 +32,209 @@ EXAMPLES = 4  # comments of each pair
 LONG = 300  # characters of a comment that the page shows
 
 
-def correlations(frame: pl.DataFrame) -> Section:
-    known = rows_by(frame, "metric", "is_weighted", "coefficient")
+def build_correlations(frame: pl.DataFrame) -> Section:
+    rows_by_key = index_rows(frame, "metric", "is_weighted", "coefficient")
     kinds = [kind for kind in figures.COEFFICIENTS if kind in set(frame["coefficient"])]
-    rows, said = [], []
+    rows, gains = [], []
     for kind in kinds:
         differences = []
-        for metric in figures.metrics_of(frame["metric"]):
-            plain, weighted = (known.get((metric, own, kind), {}) for own in (False, True))
+        for metric in figures.list_metrics(frame["metric"]):
+            plain, weighted = (rows_by_key.get((metric, is_weighted, kind), {}) for is_weighted in (False, True))
             if not plain and not weighted:
                 continue
-            difference = _difference(plain, weighted)
+            difference = _get_difference(plain, weighted)
             differences.append(difference)
-            printed = (number(figures.PAPER_CORRELATIONS.get((metric, own, kind)), 4) for own in (False, True))
-            shown = [text for row in (plain, weighted) for text in (interval(row), p_value(row.get("p")))]
-            name, n = figures.metric_name(metric), count((plain or weighted)["n"])
-            rows.append([name, figures.COEFFICIENTS[kind], *shown, interval(difference), *printed, n])
-        said += _gains(figures.COEFFICIENTS[kind], differences)
+            printed = (
+                format_number(figures.PAPER_CORRELATIONS.get((metric, is_weighted, kind)), 4)
+                for is_weighted in (False, True)
+            )
+            cells = [text for row in (plain, weighted) for text in (format_interval(row), format_p(row.get("p")))]
+            name, n = figures.name_metric(metric), format_count((plain or weighted)["n"])
+            rows.append([name, figures.COEFFICIENTS[kind], *cells, format_interval(difference), *printed, n])
+        gains += _describe_gains(figures.COEFFICIENTS[kind], differences)
     return Section(
         "Whether metrics grade as people do",
-        f"{'Weights raise ' + ', '.join(said) if said else 'No metric is here with weights and without'}. Beyond "
+        f"{'Weights raise ' + ', '.join(gains) if gains else 'No metric is here with weights and without'}. Beyond "
         "chance is a difference whose interval does not hold zero. The paper calls the improvement consistent, yet its "
         "own numbers for BLEU-1 fall, from 0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). "
         "Human grades are held against each other, by halves.",
-        figures.correlations(frame),
+        figures.draw_correlations(frame),
         ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
         rows,
-        texts=2,
+        text_count=2,
     )
 
 
-def _gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:
+def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:
     """What weights do to a coefficient, in words; nothing where no metric has both forms."""
-    there = [row for row in differences if row.get("value") is not None]
-    sure = [row for row in there if None not in {row.get("low"), row.get("high")}]
-    up, down = sum(row["low"] > 0 for row in sure), sum(row["high"] < 0 for row in sure)
-    more = sum(row["value"] > 0 for row in there)
-    told = f"{coefficient} of {more} of {len(there)} metrics ({up} beyond chance; {down} fall beyond it)"
-    return [told] if there else []
+    compared = [row for row in differences if row.get("value") is not None]
+    bounded = [row for row in compared if None not in {row.get("low"), row.get("high")}]
+    gain_count, loss_count = sum(row["low"] > 0 for row in bounded), sum(row["high"] < 0 for row in bounded)
+    raised_count = sum(row["value"] > 0 for row in compared)
+    significance = f"{gain_count} beyond chance; {loss_count} fall beyond it"
+    gain = f"{coefficient} of {raised_count} of {len(compared)} metrics ({significance})"
+    return [gain] if compared else []
 
 
-def _difference(plain: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, float | None]:
-    """Weighted minus plain with its interval, from either row; without one, of the values."""
-    for row in (own, plain):
+def _get_difference(plain: Mapping[str, Any], weighted: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return weighted minus plain with its interval, from either row; without one, of the values."""
+    for row in (weighted, plain):
         if row.get("difference") is not None:
             return {name: row[f"difference{end}"] for name, end in (("value", ""), ("low", "_low"), ("high", "_high"))}
-    return {"value": less(own.get("value"), plain.get("value"))}
+    return {"value": subtract(weighted.get("value"), plain.get("value"))}
 
 
-def less(value: float | None, other: float | None) -> float | None:
-    return None if value is None or other is None else value - other
+def subtract(value: float | None, subtrahend: float | None) -> float | None:
+    return None if value is None or subtrahend is None else value - subtrahend
 
 
-def scatter(frame: pl.DataFrame) -> Section:
+def build_scatter(frame: pl.DataFrame) -> Section:
     frame = frame.drop_nulls(["value", "grade"])
     if frame.is_empty():
         raise BadInput("scatter: expected a row with value and grade, found none")
     rows = []
-    for metric, weighted in figures.rows_of(frame):
+    for metric, weighted in figures.list_rows(frame):
         part = frame.filter((pl.col("metric") == metric) & (pl.col("is_weighted") == weighted))
         spread = [f for name in ("value", "grade") for f in (part[name].mean(), part[name].std())]
-        rows.append([figures.metric_name(metric, weighted), *(number(value) for value in spread), count(part.height)])
-    panels = [figures.metric_name(*panel) for panel in figures.PANELS]
+        rows.append(
+            [
+                figures.name_metric(metric, weighted),
+                *(format_number(value) for value in spread),
+                format_count(part.height),
+            ]
+        )
+    panels = [figures.name_metric(*panel) for panel in figures.PANELS]
     return Section(
         "Metrics and grades of the same comments",
         f"Each point is a comment; the line is the least-squares fit. Panels as in figure 1 of the paper: "
         f"{', '.join(panels)}. Noise with a standard deviation of {figures.JITTER} "
         "grades shows where points lie on each other; the paper leaves open whether its 0.05 is that or the variance.",
-        figures.scatter(frame),
+        figures.draw_scatter(frame),
         ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments"),
         rows,
     )
 
 
-def sensitivity(frame: pl.DataFrame) -> Section:
-    known = rows_by(frame, "preset", "metric", "coefficient")
+def build_sensitivity(frame: pl.DataFrame) -> Section:
+    rows_by_key = index_rows(frame, "preset", "metric", "coefficient")
     rows = []
-    for metric in figures.metrics_of(frame["metric"]):
+    for metric in figures.list_metrics(frame["metric"]):
         for preset in sorted(set(frame["preset"])):
-            told = [known.get((preset, metric, kind), {}) for kind in figures.COEFFICIENTS]
-            if any(told):
-                ratio = next((row["ratio"] for row in told if row.get("ratio") is not None), None)
-                values = (minus(row.get("value")) for row in told)
-                rows.append([figures.metric_name(metric), preset, *values, number(ratio), _ratios(metric)])
+            coefficient_rows = [rows_by_key.get((preset, metric, kind), {}) for kind in figures.COEFFICIENTS]
+            if any(coefficient_rows):
+                ratio = next((row["ratio"] for row in coefficient_rows if row.get("ratio") is not None), None)
+                values = (format_number(row.get("value")) for row in coefficient_rows)
+                rows.append(
+                    [figures.name_metric(metric), preset, *values, format_number(ratio), _format_ratios(metric)]
+                )
     return Section(
         "How grades become weights",
         "The paper wants weights in [0, 1] and does not say how it makes them of grades (section 4). The ratio is that "
         "of weighted scores to plain ones: in its table 7 no one way gives the ratios of all metrics (errata E11).",
-        figures.sensitivity(frame),
+        figures.draw_sensitivity(frame),
         ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper"),
         rows,
-        texts=2,
+        text_count=2,
     )
 
 
-def _ratios(metric: str) -> str:
+def _format_ratios(metric: str) -> str:
     """Weighted to plain scores of the systems of table 7, from the least to the most."""
-    there = [
+    pairs = [
         (figures.PAPER_SYSTEMS.get((metric, True, name)), figures.PAPER_SYSTEMS.get((metric, False, name)))
         for name in SYSTEMS
     ]
-    ratios = [f"{own / plain:.2f}" for own, plain in there if own is not None and plain]
+    ratios = [f"{weighted / plain:.2f}" for weighted, plain in pairs if weighted is not None and plain]
     return "–" if not ratios else ratios[0] if len(set(ratios)) == 1 else f"{min(ratios)} to {max(ratios)}"
 
 
-def systems(frame: pl.DataFrame) -> Section:
-    names, metrics = figures.systems_of(frame["system"]), figures.rows_of(frame)
+def build_systems(frame: pl.DataFrame) -> Section:
+    names, metrics = figures.list_systems(frame["system"]), figures.list_rows(frame)
     tables = {
-        "here": figures.values_of(metrics, names, figures.cells(frame)),
-        "in the paper": figures.values_of(metrics, names, figures.PAPER_SYSTEMS),
+        "here": figures.build_values(metrics, names, figures.index_cells(frame)),
+        "in the paper": figures.build_values(metrics, names, figures.PAPER_SYSTEMS),
     }
     counts = {key: part["n"] for key, part in frame.group_by("metric", "is_weighted")}
     rows = []
     for y, metric in enumerate(metrics):
-        for where, values in tables.items():
-            if where == "here" or np.isfinite(values[y]).any():
-                first = figures.places(values[y]) == 1
-                cells = [f"{BEST if one else ''}{minus(value)}" for value, one in zip(values[y], first, strict=True)]
-                tau = signed(_like_people(metrics, values, y), 2)
-                n = counts_between(counts[metric]) if where == "here" else "–"
-                rows.append([figures.metric_name(*metric), where, *cells, tau, n])
+        for origin, values in tables.items():
+            if origin == "here" or np.isfinite(values[y]).any():
+                first = figures.rank_values(values[y]) == 1
+                cells = [
+                    f"{BEST if is_first else ''}{format_number(value)}"
+                    for value, is_first in zip(values[y], first, strict=True)
+                ]
+                tau = format_signed(_compute_tau(metrics, values, y), 2)
+                n = format_range(counts[metric]) if origin == "here" else "–"
+                rows.append([figures.name_metric(*metric), origin, *cells, tau, n])
     return Section(
         "How commenters fare",
-        f"{_winners(metrics, names, tables['here'])}. τ is Kendall's, of a metric's order of the commenters with that "
-        "by human grades. The paper's text has IR-TC best under most metrics; in its table 7 it leads 4 of 9 rows, of "
-        "which human grades are one, and shares the lead of a fifth (errata E12).",
-        figures.systems(frame),
-        ("metric", "where", *map(figures.system_name, names), "τ", "n"),
+        f"{_describe_winners(metrics, names, tables['here'])}. τ is Kendall's, of a metric's order of the commenters "
+        "with that by human grades. The paper's text has IR-TC best under most metrics; in its table 7 it leads 4 of "
+        "9 rows, of which human grades are one, and shares the lead of a fifth (errata E12).",
+        figures.draw_systems(frame),
+        ("metric", "where", *map(figures.name_system, names), "τ", "n"),
         rows,
-        texts=2,
+        text_count=2,
     )
 
 
-def _like_people(metrics: Sequence[figures.Metric], values: Floats, row: int) -> float | None:
+def _compute_tau(metrics: Sequence[figures.Metric], values: Floats, row: int) -> float | None:
     people = (figures.HUMAN, False)
     if people not in metrics or metrics[row] == people:
         return None
-    return figures.ranked_as(values[row], values[metrics.index(people)])
+    return figures.compute_tau(values[row], values[metrics.index(people)])
 
 
-def _winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
+def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
     """Which systems metrics and people put first, and how often."""
-    said = []
+    findings = []
     for kind, is_people in (("metrics", False), ("people", True)):
-        own = values[[y for y, (metric, _) in enumerate(metrics) if (metric == figures.HUMAN) == is_people]]
-        wins = (np.array([figures.places(row) for row in own]).reshape(len(own), len(names)) == 1).sum(axis=0)
+        ranked = values[[y for y, (metric, _) in enumerate(metrics) if (metric == figures.HUMAN) == is_people]]
+        wins = (np.array([figures.rank_values(row) for row in ranked]).reshape(len(ranked), len(names)) == 1).sum(
+            axis=0
+        )
         order = sorted(range(len(names)), key=lambda x: -wins[x])
-        firsts = [f"{figures.system_name(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order if wins[x]]
+        firsts = [f"{figures.name_system(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order if wins[x]]
         if firsts:
-            count = "people" if is_people else f"{len(own)} {kind}"
-            said.append(f"{count} put first {', '.join(firsts)}")
-    return "; ".join(said) or "Nothing ranks them"
+            group = "people" if is_people else f"{len(ranked)} {kind}"
+            findings.append(f"{group} put first {', '.join(firsts)}")
+    return "; ".join(findings) or "Nothing ranks them"
 
 
-def examples(frame: pl.DataFrame) -> Section:
+def build_examples(frame: pl.DataFrame) -> Section:
     # a comment may stand under an article twice
     items: dict[tuple[Any, ...], dict[figures.Metric, Mapping[str, Any]]] = {}
     for row in frame.iter_rows(named=True):
         items.setdefault((row["title"], row["text"], row["grade"]), {})[row["metric"], row["is_weighted"]] = row
-    metrics = [row for row in figures.rows_of(frame) if any(row in pair for pair in PAIRS)]
+    metrics = [row for row in figures.list_rows(frame) if any(row in pair for pair in PAIRS)]
     rows = []
     for pair in PAIRS:
-        scores = {key: [told.get(metric, {}).get("normalised") for metric in pair] for key, told in items.items()}
-        apart = {key: abs(one - other) for key, (one, other) in scores.items() if one is not None and other is not None}
-        names = " / ".join(figures.metric_name(*metric) for metric in pair)
-        for key in sorted(apart, key=lambda key: (-apart[key], str(key)))[:EXAMPLES]:
+        scores = {
+            key: [scores_by_metric.get(metric, {}).get("normalised") for metric in pair]
+            for key, scores_by_metric in items.items()
+        }
+        distances = {
+            key: abs(first - second)
+            for key, (first, second) in scores.items()
+            if first is not None and second is not None
+        }
+        names = " / ".join(figures.name_metric(*metric) for metric in pair)
+        for key in sorted(distances, key=lambda key: (-distances[key], str(key)))[:EXAMPLES]:
             texts = ["–" if text is None else shorten(text, LONG) for text in key[:2]]
-            shown = [_score(items[key].get(metric, {})) for metric in metrics]
-            rows.append([names, *texts, number(key[2], 1), *shown, number(apart[key], 1)])
+            score_texts = [_format_score(items[key].get(metric, {})) for metric in metrics]
+            rows.append([names, *texts, format_number(key[2], 1), *score_texts, format_number(distances[key], 1)])
     return Section(
         "Where metrics disagree",
         "Comments on which two metrics are furthest apart: METEOR and BLEU-1 as in table 5 of the paper, METEOR with "
         "weights and without as in table 6. Scores have the mean and the variance of human grades and are cut to 1 to "
         "5, so that they can be held against each other; those in brackets are as they were.",
         "",
-        ("apart", "title", "comment", "people", *(figures.metric_name(*metric) for metric in metrics), "by"),
+        ("apart", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "by"),
         rows,
-        texts=3,
+        text_count=3,
     )
 
 
-def _score(row: Mapping[str, Any]) -> str:
-    return f"{number(row['normalised'], 1)}\n({number(row['value'], 2)})" if row else "–"
+def _format_score(row: Mapping[str, Any]) -> str:
+    return f"{format_number(row['normalised'], 1)}\n({format_number(row['value'], 2)})" if row else "–"

@@ -8,13 +8,13 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report.figures import ACCENT, GREY, HUES, drawing, svg, wrapped
+from pipeline.report.figures import ACCENT, GREY, HUES, render_svg, use_style, wrap_name
 
-SHOWN = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
+TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
 """Columns that are drawn, with the titles above them; one without a value is left out."""
 
 
-def trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
+def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
     """Bars by day, a row a step; each has a scale of its own.
 
     Args:
@@ -25,17 +25,17 @@ def trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> st
     Returns:
         SVG, or nothing where no step has a row.
     """
-    shown = [name for name in SHOWN if rows[name].count()]
-    if not shown:
+    columns = [name for name in TITLES if rows[name].count()]
+    if not columns:
         return ""
-    colours = dict(zip(SHOWN, (ACCENT, HUES[2], HUES[1]), strict=True))
-    with drawing():
+    colours = dict(zip(TITLES, (ACCENT, HUES[2], HUES[1]), strict=True))
+    with use_style():
         figure = Figure(figsize=(7.2, 0.55 * len(steps) + 0.8), layout="constrained")
-        axes = figure.subplots(len(steps), len(shown), sharex=True, squeeze=False)
+        axes = figure.subplots(len(steps), len(columns), sharex=True, squeeze=False)
         for line, step in zip(axes, steps, strict=True):
-            mine = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
-            for axis, name in zip(line, shown, strict=True):
-                values = [mine[day][name] if day in mine else None for day in days]
+            rows_by_day = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
+            for axis, name in zip(line, columns, strict=True):
+                values = [rows_by_day[day][name] if day in rows_by_day else None for day in days]
                 heights = np.array([np.nan if value is None else float(value) for value in values])
                 axis.bar(range(len(days)), heights, color=colours[name], width=0.7)
                 axis.yaxis.set_major_locator(MaxNLocator(2))
@@ -44,12 +44,12 @@ def trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> st
                 if not np.isfinite(heights).any():
                     axis.set_yticks([])
                     axis.text(0.5, 0.5, "–", transform=axis.transAxes, ha="center", va="center", color=GREY)
-            line[0].set_ylabel(wrapped(step, 16), rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
-        for axis, name in zip(axes[0], shown, strict=True):
-            axis.set_title(SHOWN[name], fontsize=8, loc="left")
+            line[0].set_ylabel(wrap_name(step, 16), rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
+        for axis, name in zip(axes[0], columns, strict=True):
+            axis.set_title(TITLES[name], fontsize=8, loc="left")
         ends = sorted({0, len(days) - 1})
         for axis in axes[-1]:
             axis.set_xlim(-0.6, len(days) - 0.4)
-            axis.set_xticks(ends, [f"{days[at]:%d %b}" for at in ends])
+            axis.set_xticks(ends, [f"{days[index]:%d %b}" for index in ends])
         figure.align_ylabels(axes[:, 0])
-        return svg(figure)
+        return render_svg(figure)

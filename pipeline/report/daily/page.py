@@ -37,40 +37,42 @@ def render(contents: Contents) -> str:
         "page.html",
         title=contents["day"],
         day=contents["day"],
-        warnings=_warnings(contents),
+        warnings=_list_warnings(contents),
         facts=facts,
-        distributions=figures.distributions(scores),
+        distributions=figures.draw_distributions(scores),
         by_source=contents["by_source"].to_dicts(),
         examples=[("Most implicit", contents["most"].to_dicts()), ("Least implicit", contents["least"].to_dicts())],
-        funnel=figures.funnel(_shares(funnel)) if funnel.height else "",
-        funnel_rows=_funnel_rows(funnel),
+        funnel=figures.draw_funnel(_build_shares(funnel)) if funnel.height else "",
+        funnel_rows=_build_funnel_rows(funnel),
         model=contents["model"],
         evaluations=contents["evaluations"].to_dicts(),
         signatures=contents["signatures"],
     )
 
 
-def _warnings(contents: Contents) -> list[str]:
+def _list_warnings(contents: Contents) -> list[str]:
     model = contents["model"]
-    found = []
+    warnings = []
     if model and "undertone-sample" in model["completion_models"]:
-        found.append(
+        warnings.append(
             "The model was trained on the sample shipped with Undertone: good for trying things out, not a result."
         )
     if other := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
-        found.append(
+        warnings.append(
             f"ImpScore was made for English. Scores in {', '.join(other)} are an extension, marked in their signatures."
         )
-    return found
+    return warnings
 
 
-def _shares(funnel: pl.DataFrame) -> pl.DataFrame:
-    kept = funnel.unique(["source", "origin"]).select("source", reason=pl.lit(None, pl.String), row_count="kept_count")
-    lost = funnel.filter(pl.col("reason").is_not_null()).select("source", "reason", "row_count")
-    return pl.concat([kept, lost]).group_by("source", "reason").agg(pl.col("row_count").sum())
+def _build_shares(funnel: pl.DataFrame) -> pl.DataFrame:
+    kept_rows = funnel.unique(["source", "origin"]).select(
+        "source", reason=pl.lit(None, pl.String), row_count="kept_count"
+    )
+    dropped_rows = funnel.filter(pl.col("reason").is_not_null()).select("source", "reason", "row_count")
+    return pl.concat([kept_rows, dropped_rows]).group_by("source", "reason").agg(pl.col("row_count").sum())
 
 
-def _funnel_rows(funnel: pl.DataFrame) -> list[dict[str, Any]]:
+def _build_funnel_rows(funnel: pl.DataFrame) -> list[dict[str, Any]]:
     why = pl.format("{}: {} {}", "dropped_at", "row_count", pl.col("reason").str.replace_all("_", " "))
     return (
         funnel.with_columns(why=why)

@@ -14,12 +14,12 @@ from matplotlib.lines import Line2D
 
 from pipeline.metrics.impscore.artefacts import BASELINES
 from pipeline.report import figures as plot
-from pipeline.report.sections import in_order
+from pipeline.report.sections import format_number, order_names
 
 AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot.ACCENT])
 
 
-def violins(triples: pl.DataFrame, split: str = "test") -> str:
+def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
     """Figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
 
     Args:
@@ -34,20 +34,20 @@ def violins(triples: pl.DataFrame, split: str = "test") -> str:
         ],
         "pragmatic distance ΔP": [("near", "positive\npair", plot.GREY), ("far", "negative\npair", plot.HUES[1])],
     }  # fmt: skip
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 3.3), layout="constrained")
         for axis, (title, columns) in zip(figure.subplots(1, 2, width_ratios=(3, 2.1)), panels.items(), strict=True):
             for place, (column, _, colour) in enumerate(columns):
-                _violin(axis, place, rows[column].to_numpy(), colour)
+                _draw_violin(axis, place, rows[column].to_numpy(), colour)
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])
             axis.set_xlim(-0.5, len(columns) - 0.25)
             axis.set_ylabel(title)
         note = f"{rows.height:,} triples of the {split} part; bar: quartiles, white dot: median, number: mean"
         figure.supxlabel(note, fontsize=8)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> None:
+def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> None:
     axis.violinplot([values], [place], widths=0.6, showextrema=False, facecolor=(colour, 0.35), linecolor=colour)
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     axis.vlines(place, low, high, color=colour, linewidth=5)
@@ -55,47 +55,47 @@ def _violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> None:
     axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
 
 
-def baselines_of(found: pl.DataFrame) -> list[str]:
+def list_baselines(audit: pl.DataFrame) -> list[str]:
     """The baselines of an audit in the order of `metrics.impscore.artefacts.BASELINES`, others after them."""
-    return in_order(found["baseline"], BASELINES)
+    return order_names(audit["baseline"], BASELINES)
 
 
-def audit(found: pl.DataFrame) -> str:
+def draw_audit(audit: pl.DataFrame) -> str:
     """What the surface alone reaches, by source, and the model beside it.
 
     Args:
-        found: subset, baseline, accuracy, pair_count (`metrics.impscore.artefacts.audit`); optionally `model`, the
+        audit: subset, baseline, accuracy, pair_count (`metrics.impscore.artefacts.audit`); optionally `model`, the
             accuracy of the model on that subset, null where it is not known.
     """
-    kinds = baselines_of(found)
-    subsets = in_order(found["subset"], ["all"])
-    rows = found.select("subset", "baseline", "accuracy").sort("subset", "baseline")
-    if "model" in found.columns:
-        own = found.select("subset", baseline=pl.lit("the model"), accuracy="model").drop_nulls()
-        rows = pl.concat([rows, own.unique("subset").sort("subset")])
+    kinds = list_baselines(audit)
+    subsets = order_names(audit["subset"], ["all"])
+    rows = audit.select("subset", "baseline", "accuracy").sort("subset", "baseline")
+    if "model" in audit.columns:
+        model_rows = audit.select("subset", baseline=pl.lit("the model"), accuracy="model").drop_nulls()
+        rows = pl.concat([rows, model_rows.unique("subset").sort("subset")])
     looks = {kind: (plot.HUES[1 + i % 5], "^sXvP"[i % 5]) for i, kind in enumerate(kinds)}
-    looks |= {"the model": (plot.ACCENT, "o")} if rows.height > found.height else {}
-    with plot.drawing():
-        figure, axis = plot.named_rows(subsets, 0.12 * len(looks) + 0.1)
+    looks |= {"the model": (plot.ACCENT, "o")} if rows.height > audit.height else {}
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(subsets, 0.12 * len(looks) + 0.1)
         axis.axvline(0.5, **plot.DASHED)
         for i, (kind, (colour, marker)) in enumerate(looks.items()):
-            mine = rows.filter(pl.col("baseline") == kind)
-            at = [plot.place(subsets.index(subset), i, len(looks), 0.86) for subset in mine["subset"]]
+            part = rows.filter(pl.col("baseline") == kind)
+            heights = [plot.place_mark(subsets.index(subset), i, len(looks), 0.86) for subset in part["subset"]]
             size = 9 if kind == "the model" else 7.5
-            axis.plot(mine["accuracy"], at, marker, color=colour, markersize=size, markeredgecolor="white")
+            axis.plot(part["accuracy"], heights, marker, color=colour, markersize=size, markeredgecolor="white")
         for y, subset in enumerate(subsets):
-            plot.beside(axis, y, f"n = {found.filter(pl.col('subset') == subset)['pair_count'][0]:,}")
+            plot.write_note(axis, y, f"n = {audit.filter(pl.col('subset') == subset)['pair_count'][0]:,}")
             axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
         axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
         axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
         keys = [
             Line2D([], [], color=colour, marker=marker, markersize=7, linestyle="") for colour, marker in looks.values()
         ]
-        plot.legend(figure, keys, list(looks), len(keys))
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, list(looks), len(keys))
+        return plot.render_svg(figure)
 
 
-def spaces(
+def draw_spaces(
     points: Sequence[plot.Floats], groups: Sequence[str], titles: Sequence[str], silhouettes: Sequence[float]
 ) -> str:
     """Figures 11 and 12: sentences laid out in the plane, each tied to the middle of its group; a panel a space.
@@ -107,47 +107,55 @@ def spaces(
         silhouettes: silhouette of each, taken before flattening.
     """
     kinds = sorted(set(groups))
-    looks = [plot.look(i) for i in range(len(kinds))]
+    looks = [plot.pick_look(i) for i in range(len(kinds))]
     are_few = len(kinds) <= 12
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few), layout="constrained")
         axes = figure.subplots(1, len(points), squeeze=False).ravel()
-        for axis, at, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
+        for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
             for kind, (colour, marker) in zip(kinds, looks, strict=True):
-                _star(axis, at[np.array([group == kind for group in groups])], colour, marker, 5 if are_few else 3.5)
+                _draw_star(
+                    axis,
+                    points_of_space[np.array([group == kind for group in groups])],
+                    colour,
+                    marker,
+                    5 if are_few else 3.5,
+                )
             axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
             axis.spines[:].set_visible(True)
-            axis.set_title(f"{title}\nsilhouette {silhouette:.3f}", fontsize=9)
+            axis.set_title(f"{title}\nsilhouette {format_number(silhouette)}", fontsize=9)
         if are_few:
             keys = [Line2D([], [], color=colour, marker=marker, linestyle="") for colour, marker in looks]
-            names = [plot.wrapped(kind, 22, 2) for kind in kinds]
-            plot.legend(figure, keys, names, 4, is_below=True)
+            names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
+            plot.draw_legend(figure, keys, names, 4, is_below=True)
         else:
             figure.supxlabel(f"{len(kinds):,} groups; lines lead to the middle of each", fontsize=8)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
+def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
     """Points of one group and a line from each to their middle."""
-    ends = np.stack([points, np.broadcast_to(points.mean(axis=0), points.shape), np.full(points.shape, np.nan)], axis=1)
-    axis.plot(*ends.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
+    lines = np.stack(
+        [points, np.broadcast_to(points.mean(axis=0), points.shape), np.full(points.shape, np.nan)], axis=1
+    )
+    axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
     axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
 
 
-def matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
+def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
     """Table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
     size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
     is_tight = size < 0.8
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(
             figsize=(size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight), layout="constrained"
         )
         axis = figure.subplots()
-        labels = [plot.wrapped(name, 20 if is_tight else 11) for name in names]
-        plot.grid(axis, [plot.wrapped(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
+        labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
+        plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
         axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
         for (y, x), value in np.ndenumerate(values):
             ink = "white" if abs(value) > 0.75 else plot.INK
-            plot.write(axis, x, y, f"{round(value, 2) + 0.0:.2f}", color=ink)
+            plot.write_text(axis, x, y, format_number(value, 2), color=ink)
         axis.set_title(title, fontsize=9)
-        return plot.svg(figure)
+        return plot.render_svg(figure)

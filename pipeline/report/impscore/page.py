@@ -17,7 +17,7 @@ from pipeline.report import sections
 from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
 from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES
-from pipeline.report.sections import Section, count, number
+from pipeline.report.sections import Section, format_count, format_number
 
 
 class Spaces(TypedDict):
@@ -52,28 +52,28 @@ class Contents(TypedDict, total=False):
 def render(contents: Contents) -> str:
     """The page as text."""
     model_id = escape_invisible(contents.get("model_id", ""))
-    about = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
+    subject = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
         f"studies, {contents['day']}",
         "Undertone: studies",
-        Markup("What was found out by {}{}.").format(contents["day"], about),
-        list(_sections(contents)),
+        Markup("What was found out by {}{}.").format(contents["day"], subject),
+        list(_build_sections(contents)),
         longest=math.inf,
     )
 
 
-def _sections(contents: Contents) -> Iterable[Section]:
+def _build_sections(contents: Contents) -> Iterable[Section]:
     frames: list[tuple[pl.DataFrame | None, Callable[[pl.DataFrame], Section]]] = [
-        (contents.get("triples"), _separation),
-        (contents.get("audit"), _audit),
-        (contents.get("evaluations"), _evaluations),
+        (contents.get("triples"), _build_separation),
+        (contents.get("audit"), _build_audit),
+        (contents.get("evaluations"), _build_evaluations),
     ]
-    made = (section(frame) for frame, section in frames if frame is not None and frame.height)
-    yield from (section for section in made if section.rows)
+    sections_built = (section(frame) for frame, section in frames if frame is not None and frame.height)
+    yield from (section for section in sections_built if section.rows)
     if spaces := contents.get("spaces"):
-        yield _spaces(spaces)
+        yield _build_spaces(spaces)
     if agreement := contents.get("agreement"):
-        yield _agreement(agreement)
+        yield _build_agreement(agreement)
     studies = contents.get("studies")
     if studies is None:
         return
@@ -86,18 +86,18 @@ def _sections(contents: Contents) -> Iterable[Section]:
             yield section(rows)
 
 
-def _tested(rows: pl.DataFrame) -> pl.DataFrame:
+def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of the test part, where there is one."""
     test = rows.filter(pl.col("split") == "test")
     return test if test.height else rows
 
 
-def _separation(triples: pl.DataFrame) -> Section:
-    rows = _tested(triples)
+def _build_separation(triples: pl.DataFrame) -> Section:
+    rows = _select_test(triples)
     rows = rows.filter(pl.col("split") == rows["split"][0])
     numbers = dict(tabulate_figure_3(rows).select("metric", "value").iter_rows())
-    implicit, explicit = (number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
-    near, far = (number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
+    implicit, explicit = (format_number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
+    near, far = (format_number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
         "i1": "I of implicit sentences", "i2": "I of their explicit forms", "i3": "I of foreign explicit sentences",
         "near": "ΔP of positive pairs", "far": "ΔP of negative pairs",
@@ -107,67 +107,83 @@ def _separation(triples: pl.DataFrame) -> Section:
         "Implicit from explicit",
         f"Implicit sentences score {implicit} on average and explicit ones {explicit}, positive pairs lie {near} apart "
         f"and negative ones {far}; the paper has 1.296 and 0.514, 0.685 and 1.675 (section 5.2, figure 3).",
-        model_figures.violins(rows, rows["split"][0]),
+        model_figures.draw_violins(rows, rows["split"][0]),
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
-        [[name, *map(number, (float(v.to_numpy().mean()), *compute_quantiles(v)))] for name, v in values.items()],
+        [
+            [name, *map(format_number, (float(v.to_numpy().mean()), *compute_quantiles(v)))]
+            for name, v in values.items()
+        ],
     )
 
 
-def _audit(found: pl.DataFrame) -> Section:
-    best = found.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
-    where = "all sources together" if best["subset"] == "all" else best["subset"]
-    kinds = model_figures.baselines_of(found)
-    has_model = "model" in found.columns
-    beside = f", the model {number(best['model'])}" if has_model else ""
-    table = found.pivot("baseline", index=[c for c in found.columns if c not in ("baseline", "accuracy")])
+def _build_audit(audit: pl.DataFrame) -> Section:
+    best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
+    scope = "all sources together" if best["subset"] == "all" else best["subset"]
+    kinds = model_figures.list_baselines(audit)
+    has_model = "model" in audit.columns
+    model_text = f", the model {format_number(best['model'])}" if has_model else ""
+    table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])
     table = table.sort(pl.col("subset") != "all", "subset")
-    shown = [*kinds, *(["model"] if has_model else [])]
+    columns = [*kinds, *(["model"] if has_model else [])]
     return Section(
         "What the surface alone gives away",
-        f"Over {where}, {best['baseline']} alone tells the implicit sentence in {number(best['accuracy'])} of cases"
-        f"{beside}; the paper has no such audit, and its accuracies are to be read against it.",
-        model_figures.audit(found),
-        ("pairs from", *shown, "triples"),
-        [[r["subset"], *(number(r[c]) for c in shown), count(r["pair_count"])] for r in table.iter_rows(named=True)],
+        f"Over {scope}, {best['baseline']} alone tells the implicit sentence in {format_number(best['accuracy'])} of "
+        f"cases{model_text}; the paper has no such audit, and its accuracies are to be read against it.",
+        model_figures.draw_audit(audit),
+        ("pairs from", *columns, "triples"),
+        [
+            [r["subset"], *(format_number(r[c]) for c in columns), format_count(r["pair_count"])]
+            for r in table.iter_rows(named=True)
+        ],
     )
 
 
-def _evaluations(found: pl.DataFrame) -> Section:
-    rows = _tested(found.filter(pl.col("epoch") == 0))  # the others are the curve of the training
+def _build_evaluations(evaluations: pl.DataFrame) -> Section:
+    rows = _select_test(evaluations.filter(pl.col("epoch") == 0))  # the others are the curve of the training
     return Section(
         "What the model was measured at",
         "Both accuracies of section 5.1, rank correlations and choice accuracy of section 6.2; beside each the best "
         "baseline, where one was measured.",
         "",
         ("metric", "split", "subset", "baseline is", "value", "baseline", "pairs"),
-        [[r["metric"], r["split"], r["subset"], r["baseline_name"] or "", number(r["value"]), number(r["baseline"]),
-          count(r["pair_count"])] for r in rows.iter_rows(named=True)],
-        texts=4,
-    )  # fmt: skip
+        [
+            [
+                r["metric"],
+                r["split"],
+                r["subset"],
+                r["baseline_name"] or "",
+                format_number(r["value"]),
+                format_number(r["baseline"]),
+                format_count(r["pair_count"]),
+            ]
+            for r in rows.iter_rows(named=True)
+        ],
+        text_count=4,
+    )
 
 
-def _spaces(spaces: Spaces) -> Section:
+def _build_spaces(spaces: Spaces) -> Section:
     names = ("pragmatic space", "semantic space")
-    pragmatic, semantic = (number(value) for value in spaces["silhouettes"])
+    pragmatic, semantic = (format_number(value) for value in spaces["silhouettes"])
     return Section(
         "Sentences of one intent in the two spaces",
         f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic; in "
         "the paper's pictures groups cluster in the one and scatter in the other (section 6.4, figures 11 to 13).",
-        model_figures.spaces(spaces["points"], spaces["groups"], names, spaces["silhouettes"]),
+        model_figures.draw_spaces(spaces["points"], spaces["groups"], names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
-        [[name, value, count(len(spaces["groups"])), count(len(set(spaces["groups"])))]
+        [[name, value, format_count(len(spaces["groups"])), format_count(len(set(spaces["groups"])))]
          for name, value in zip(names, (pragmatic, semantic), strict=True)],
     )  # fmt: skip
 
 
-def _agreement(agreement: Agreement) -> Section:
+def _build_agreement(agreement: Agreement) -> Section:
     names, values = agreement["names"], np.asarray(agreement["values"], float)
-    others = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
+    means = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
     return Section(
         "How far raters agree",
-        f"Two raters agree at a mean {agreement['measure']} of {number(float(np.mean(others)))}; the paper finds its "
-        "model no farther from people than people are from each other (section 6.3, table 4 and figure 9).",
-        model_figures.matrix(names, values, agreement["measure"]),
+        f"Two raters agree at a mean {agreement['measure']} of {format_number(float(np.mean(means)))}; the paper "
+        "finds its model no farther from people than people are from each other (section 6.3, table 4 and figure 9).",
+        model_figures.draw_matrix(names, values, agreement["measure"]),
         ("rater", f"mean {agreement['measure']} with the others"),
-        [[name, number(float(mean))] for name, mean in zip(names, others, strict=True)],
+        [[name, format_number(float(mean))] for name, mean in zip(names, means, strict=True)],
     )

@@ -16,7 +16,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-def over_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
+def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     """Rows of one study, its setting as columns, runs put together.
 
     Returns:
@@ -32,10 +32,10 @@ def over_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     keys = [*fields, "subset", "metric"]
     means = pl.col("value", "low", "high").mean()
     counts = pl.col("row_count", "effective_count").max()
-    found = rows.group_by(keys).agg(means, counts, sd=pl.col("value").std(), run_count=pl.col("run").n_unique())
-    return found.sort(keys)
+    averages = rows.group_by(keys).agg(means, counts, sd=pl.col("value").std(), run_count=pl.col("run").n_unique())
+    return averages.sort(keys)
 
 
-def by_metric(studies: pl.DataFrame, study: str) -> pl.DataFrame:
+def pivot_metrics(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     """A row a subset: subset, row_count and its metrics as columns."""
-    return over_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")
+    return average_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")

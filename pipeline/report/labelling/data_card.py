@@ -4,7 +4,6 @@ Names are hostile data: everything that is given is escaped.
 """
 
 import datetime
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,7 +12,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
-from pipeline.report.sections import require_columns
+from pipeline.report.sections import format_number, require_columns
 from pipeline.tables import TABLES
 
 ANONYMISATION = (
@@ -81,7 +80,7 @@ row was made from is known to the project alone, in a table that is never publis
 request, for which the row id is enough."""
 
 
-def card(facts: Facts) -> str:
+def render(facts: Facts) -> str:
     """The card. Shares are within a field, among the rows that have a value there.
 
     Raises:
@@ -89,40 +88,40 @@ def card(facts: Facts) -> str:
             field has more labels than there are rows.
     """
     _check(facts)
-    total = _sum(facts.rows)
+    total = _sum_counts(facts.rows)
     parts = [
-        f"# {_plain(facts.release)}",
+        f"# {_escape(facts.release)}",
         f"{total:,} comments with labels of what they mean and do not say. Released {facts.created.isoformat()}; label "
-        f"schema {_plain(facts.schema_version)}.",
-        *_warning(facts.tools),
+        f"schema {_escape(facts.schema_version)}.",
+        *_format_warning(facts.tools),
         "## What is in it",
-        _table(facts.rows),
+        _format_table(facts.rows),
         f"SHA-256 of `data.jsonl` as released: `{facts.data_hash}`. It is another once a comment has been taken out.",
-        _table(_columns()),
+        _format_table(_list_columns()),
         "## From what was read to what was kept",
-        _table(facts.funnel),
+        _format_table(facts.funnel),
         "## Classes",
         "Every field and value of the schema; the share is of the rows that have a value there.",
-        _table(_classes(facts.classes, total)),
+        _format_table(_count_classes(facts.classes, total)),
         "## How far raters agree",
         f"Labels were given by {facts.rater_count:,} raters, whose ids are not published.",
-        _table(facts.agreement),
+        _format_table(facts.agreement),
         "Labels by what they came through:",
-        _table(facts.tools),
+        _format_table(facts.tools),
         "## What was deleted, and why",
-        _table(facts.deletions),
+        _format_table(facts.deletions),
         "## Anonymisation",
-        _list(facts.anonymisation),
+        _format_list(facts.anonymisation),
         "## How the text may be traced",
         _TRACED,
         "## Known hazards",
-        _list(facts.hazards),
+        _format_list(facts.hazards),
         "## Intended use",
-        _list(facts.intended_use),
+        _format_list(facts.intended_use),
         "## Limits",
-        _list(facts.limits),
+        _format_list(facts.limits),
         "## Licence",
-        f"Annotations: {_plain(facts.licence)}. The comments are their writers'; the licence does not cover them.",
+        f"Annotations: {_escape(facts.licence)}. The comments are their writers'; the licence does not cover them.",
         "## Where the process comes from",
         _CSD,
     ]
@@ -132,78 +131,80 @@ def card(facts: Facts) -> str:
 def _check(facts: Facts) -> None:
     for name, columns in _COLUMNS.items():
         require_columns(name, getattr(facts, name), columns)
-    for step, read, kept, dropped in facts.funnel.select(_COLUMNS["funnel"]).iter_rows():
-        if read != kept + dropped:
-            raise BadInput(f"funnel, {step}: expected read = kept + dropped, found {read} and {kept} + {dropped}")
+    for step, read_count, kept_count, dropped_count in facts.funnel.select(_COLUMNS["funnel"]).iter_rows():
+        if read_count != kept_count + dropped_count:
+            raise BadInput(
+                f"funnel, {step}: expected read = kept + dropped, found {read_count} and {kept_count} + {dropped_count}"
+            )
     for field, value in facts.classes.select("field", "value").iter_rows():
         if value not in _VALUES.get(field, ()):
             raise BadInput(f"classes: expected fields and values of the schema, found {field!r}, {value!r}")
     for field, count in facts.classes.group_by("field").agg(pl.col("count").sum()).sort("field").iter_rows():
-        if count > _sum(facts.rows):
-            raise BadInput(f"classes, {field}: expected at most {_sum(facts.rows)} rows, found {count}")
+        if count > _sum_counts(facts.rows):
+            raise BadInput(f"classes, {field}: expected at most {_sum_counts(facts.rows)} rows, found {count}")
 
 
-def _warning(tools: pl.DataFrame) -> list[str]:
-    made_up = _sum(tools.filter(pl.col("tool") == simulated.TOOL))
-    if not made_up:
+def _format_warning(tools: pl.DataFrame) -> list[str]:
+    simulated_count = _sum_counts(tools.filter(pl.col("tool") == simulated.TOOL))
+    if not simulated_count:
         return []
     return [
-        f"> **Warning: {made_up:,} of {_sum(tools):,} labels come from simulated raters.** They were made by a "
-        "program, to try the pipeline out, and no person read the comments for them: no number on this card that rests "
-        "on them says anything about people or language."
+        f"> **Warning: {simulated_count:,} of {_sum_counts(tools):,} labels come from simulated raters.** They were "
+        "made by a program, to try the pipeline out, and no person read the comments for them: no number on this "
+        "card that rests on them says anything about people or language."
     ]
 
 
-def _columns() -> pl.DataFrame:
+def _list_columns() -> pl.DataFrame:
     columns = TABLES["annotated_comments"].schema.columns()
     return pl.DataFrame({"column": [*columns], "what_it_is": [column.description for column in columns.values()]})
 
 
-def _classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:
+def _count_classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:
     """Every class of the schema with its count and share, those without labels too; what is left closes each field."""
-    known = [
+    classes_of_schema = [
         (field.name, value, schema.value_name(field.name, value, "en") if value else "no value")
         for field in schema.FIELDS.values()
         for value in (*field.values, None)
     ]
     counts = classes.group_by("field", "value").agg(row_count=pl.col("count").sum())
     labelled = pl.col("row_count").sum().over("field")
-    is_left = pl.col("value").is_null()
+    is_unlabelled = pl.col("value").is_null()
     return (
-        pl.DataFrame(known, schema=["field", "value", "meaning"], orient="row")
+        pl.DataFrame(classes_of_schema, schema=["field", "value", "meaning"], orient="row")
         .join(counts, on=["field", "value"], how="left", maintain_order="left")
-        .with_columns(pl.when(~is_left).then(pl.col("row_count").fill_null(0)))
+        .with_columns(pl.when(~is_unlabelled).then(pl.col("row_count").fill_null(0)))
         .with_columns(pl.col("row_count").fill_null(total - labelled), share=pl.col("row_count") / labelled)
     )
 
 
-def _sum(frame: pl.DataFrame) -> int:
+def _sum_counts(frame: pl.DataFrame) -> int:
     return int(frame.select(_COUNT).item())
 
 
-def _table(frame: pl.DataFrame) -> str:
+def _format_table(frame: pl.DataFrame) -> str:
     """A frame as a Markdown table, numbers to the right; counts lose the `_count` of their names."""
     if not frame.height:
         return "None."
     names = ["rows" if name == "row_count" else name.removesuffix("_count").replace("_", " ") for name in frame.columns]
-    lines = [[_plain(name) for name in names], ["--:" if dtype.is_numeric() else "---" for dtype in frame.dtypes]]
-    lines += [[_cell(value) for value in row] for row in frame.iter_rows()]
+    lines = [[_escape(name) for name in names], ["--:" if dtype.is_numeric() else "---" for dtype in frame.dtypes]]
+    lines += [[_format_cell(value) for value in row] for row in frame.iter_rows()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.3f}"
+        return format_number(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return "–" if value is None else _plain(value)
+    return "–" if value is None else _escape(value)
 
 
-def _list(points: Iterable[str]) -> str:
-    return "\n".join(f"- {_plain(point)}" for point in points)
+def _format_list(points: Iterable[str]) -> str:
+    return "\n".join(f"- {_escape(point)}" for point in points)
 
 
-def _plain(value: object) -> str:
+def _escape(value: object) -> str:
     """One line that says the value and marks nothing up: no HTML, no Markdown, no links made of bare addresses."""
     line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"[\\`*_{}\[\]|~#!]|:(?=//)|(?<=www)\.", r"\\\g<0>", line)

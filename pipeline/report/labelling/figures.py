@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.label.schema import FIELDS, TAGS, value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
-from pipeline.report.sections import minus
+from pipeline.report.sections import format_number
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters",
@@ -44,202 +44,208 @@ _TAGS = (
 _TIGHT = 0.05  # share of a bar that has room for a number
 
 
-def fields_of(frame: pl.DataFrame, column: str = "field") -> list[str]:
+def list_fields(frame: pl.DataFrame, column: str = "field") -> list[str]:
     """The fields in a column, in the schema's order."""
-    there = set(frame[column])
-    return [field for field in FIELDS if field in there]
+    present_fields = set(frame[column])
+    return [field for field in FIELDS if field in present_fields]
 
 
-def matrix_of(pairs: pl.DataFrame, value: str) -> plot.Floats:
+def build_matrix(pairs: pl.DataFrame, value: str) -> plot.Floats:
     """A value of each pair (a, b) as [a, b], in the schema's order; NaN where it is null or absent."""
-    known = {(a, b): np.nan if v is None else v for a, b, v in pairs.select("a", "b", value).iter_rows()}
-    fields = fields_of(pairs, "a")
-    return np.array([[known.get((a, b), np.nan) for b in fields] for a in fields])
+    by_pair = {(a, b): np.nan if v is None else v for a, b, v in pairs.select("a", "b", value).iter_rows()}
+    fields = list_fields(pairs, "a")
+    return np.array([[by_pair.get((a, b), np.nan) for b in fields] for a in fields])
 
 
-def funnel(steps: pl.DataFrame) -> str:
+def draw_funnel(steps: pl.DataFrame) -> str:
     """What each step kept and dropped, as shares of what it read. Columns: step, read_count, kept_count."""
-    read, kept = (steps[name].to_numpy().astype(float) for name in ("read_count", "kept_count"))
-    share = 100 * np.divide(kept, read, out=np.zeros(len(read)), where=read > 0)
-    whole = np.where(read > 0, 100, 0)
-    with plot.drawing():
-        figure, axis = plot.named_rows(steps["step"].to_list(), 0.5)
-        at = range(steps.height)
-        axis.barh(at, share, color=plot.ACCENT, height=0.55)
-        axis.barh(at, whole - share, left=share, height=0.55, **plot.HATCHED)
-        for y, (n, left) in enumerate(zip(read, kept, strict=True)):
-            plot.beside(axis, y, f"{left:,.0f} of {n:,.0f}")
+    read_counts, kept_counts = (steps[name].to_numpy().astype(float) for name in ("read_count", "kept_count"))
+    share = 100 * np.divide(kept_counts, read_counts, out=np.zeros(len(read_counts)), where=read_counts > 0)
+    read_share = np.where(read_counts > 0, 100, 0)
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(steps["step"].to_list(), 0.5)
+        heights = range(steps.height)
+        axis.barh(heights, share, color=plot.ACCENT, height=0.55)
+        axis.barh(heights, read_share - share, left=share, height=0.55, **plot.HATCHED)
+        for y, (read_count, kept_count) in enumerate(zip(read_counts, kept_counts, strict=True)):
+            plot.write_note(axis, y, f"{kept_count:,.0f} of {read_count:,.0f}")
         axis.set(xlim=(0, 100), xlabel="% of what the step read")
-        plot.legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "left out"], 2)
-        return plot.svg(figure)
+        plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "left out"], 2)
+        return plot.render_svg(figure)
 
 
-def bars(names: Sequence[str], counts: Sequence[int], what: str) -> str:
-    """A bar a name, the count beside it; `what` is counted."""
-    with plot.drawing():
-        figure, axis = plot.named_rows(names, 0.4)
+def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
+    """A bar a name, the count beside it; `label` is counted."""
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(names, 0.4)
         axis.barh(range(len(names)), counts, color=plot.ACCENT, height=0.55)
         for y, count in enumerate(counts):
-            plot.beside(axis, y, f"{count:,}")
-        axis.set(xlim=(0, max(*counts, 1)), xlabel=what)
+            plot.write_note(axis, y, f"{count:,}")
+        axis.set(xlim=(0, max(*counts, 1)), xlabel=label)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def kappas(agreement: pl.DataFrame) -> str:
+def draw_kappas(agreement: pl.DataFrame) -> str:
     """Kappa of three and four raters, alpha and the paper's kappa by field, with 95 % intervals."""
     paper = {field: row.kappa for field, row in TABLE_2.items()}
-    what = "kappa or alpha with 95 % interval; 0: no more than by chance; n: comments with all four labels"
-    return _measures(agreement, KAPPAS, paper, KAPPA_HIGH, what)
+    label = "kappa or alpha with 95 % interval; 0: no more than by chance; n: comments with all four labels"
+    return _draw_measures(agreement, KAPPAS, paper, KAPPA_HIGH, label)
 
 
-def taes(agreement: pl.DataFrame) -> str:
+def draw_taes(agreement: pl.DataFrame) -> str:
     """TAE in both readings and the paper's by field, with 95 % intervals; what no labels can reach is hatched."""
     paper = {field: row.tae for field, row in TABLE_2.items()}
-    what = "TAE with 95 % interval; hatched: no labels can be so low; n: comments"
-    return _measures(agreement, TAES, paper, TAE_HIGH, what)
+    label = "TAE with 95 % interval; hatched: no labels can be so low; n: comments"
+    return _draw_measures(agreement, TAES, paper, TAE_HIGH, label)
 
 
-def _measures(
-    agreement: pl.DataFrame, measures: Mapping[str, str], paper: Mapping[str, float], line: float, what: str
+def _draw_measures(
+    agreement: pl.DataFrame, measures: Mapping[str, str], paper: Mapping[str, float], threshold: float, label: str
 ) -> str:
     """A row a field: each measure with its interval, the paper's number, a thin line at its threshold."""
     rows = {row["field"]: row for row in agreement.iter_rows(named=True)}
-    names = fields_of(agreement)
-    with plot.drawing():
-        figure, axis = plot.named_rows(names, 0.16 * (len(measures) + 1) + 0.12)
-        axis.axvline(line, **plot.DASHED)
+    names = list_fields(agreement)
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(names, 0.16 * (len(measures) + 1) + 0.12)
+        axis.axvline(threshold, **plot.DASHED)
         for y, name in enumerate(names):
             row = rows[name]
             lowest = [row[f"{measure}{end}"] for measure in measures for end in ("", "_low")]
             axis.set_xlim(min(axis.get_xlim()[0], 0, *(v - 0.03 for v in lowest if v is not None)), 1.03)
             for i, measure in enumerate(measures):
                 ends = {"low": row[f"{measure}_low"], "high": row[f"{measure}_high"]}
-                plot.mark(axis, plot.place(y, i, len(measures) + 1), {"value": row[measure], **ends}, plot.look(i))
-            axis.plot(paper.get(name, np.nan), plot.place(y, len(measures), len(measures) + 1), **plot.STAR)
+                plot.draw_mark(
+                    axis, plot.place_mark(y, i, len(measures) + 1), {"value": row[measure], **ends}, plot.pick_look(i)
+                )
+            axis.plot(paper.get(name, np.nan), plot.place_mark(y, len(measures), len(measures) + 1), **plot.STAR)
             if "tae" in measures:
                 axis.barh(y, row["tae_min"], height=0.86, color="none", edgecolor=plot.FAINT, hatch="////", linewidth=0)
-            plot.beside(axis, y, f"n = {row['n_four']:,}")
-        plot.rule_rows(axis, len(names))
-        axis.text(line, -0.55, f"{line:g}", ha="center", va="bottom", fontsize=8, color=plot.GREY)
-        axis.set_xlabel(what)
-        plot.legend(figure, [*plot.keys_of(len(measures)), Line2D([], [], **plot.STAR)], [*measures.values(), PAPER])
-        return plot.svg(figure)
+            plot.write_note(axis, y, f"n = {row['n_four']:,}")
+        plot.draw_rules(axis, len(names))
+        axis.text(threshold, -0.55, f"{threshold:g}", ha="center", va="bottom", fontsize=8, color=plot.GREY)
+        axis.set_xlabel(label)
+        plot.draw_legend(
+            figure, [*plot.list_keys(len(measures)), Line2D([], [], **plot.STAR)], [*measures.values(), PAPER]
+        )
+        return plot.render_svg(figure)
 
 
-def predictability(found: pl.DataFrame) -> str:
+def draw_predictability(predictability: pl.DataFrame) -> str:
     """Macro F1 of the SVM, of the commonest class, and of the paper by field."""
-    rows = {row["field"]: row for row in found.iter_rows(named=True)}
-    names = fields_of(found)
-    ours_look: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
-    least_look: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
-    look_of = {"svm_f1": ours_look, "majority_f1": least_look}
-    with plot.drawing():
-        figure, axis = plot.named_rows(names, 0.4)
+    rows = {row["field"]: row for row in predictability.iter_rows(named=True)}
+    names = list_fields(predictability)
+    svm_look: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
+    majority_look: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
+    look_of = {"svm_f1": svm_look, "majority_f1": majority_look}
+    with plot.use_style():
+        figure, axis = plot.create_row_figure(names, 0.4)
         for y, name in enumerate(names):
-            ours, least = (np.nan if rows[name][key] is None else rows[name][key] for key in look_of)
-            axis.hlines(y, least, ours, color=plot.ACCENT, linewidth=1.2)
-            for value, style in zip((ours, least), look_of.values(), strict=True):
+            svm, majority = (np.nan if rows[name][key] is None else rows[name][key] for key in look_of)
+            axis.hlines(y, majority, svm, color=plot.ACCENT, linewidth=1.2)
+            for value, style in zip((svm, majority), look_of.values(), strict=True):
                 axis.plot(value, y, **style)
             if name in TABLE_2:
                 axis.plot(TABLE_2[name].svm_f1, y, **plot.STAR)
-            plot.beside(axis, y, f"n = {rows[name]['row_count']:,}")
+            plot.write_note(axis, y, f"n = {rows[name]['row_count']:,}")
         axis.set(xlim=(0, 1), xlabel="macro F1, mean of the folds; n: comments")
         keys = [Line2D([], [], **style) for style in (*look_of.values(), plot.STAR)]
-        plot.legend(figure, keys, ["linear SVM on words", "always the commonest class", PAPER])
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, ["linear SVM on words", "always the commonest class", PAPER])
+        return plot.render_svg(figure)
 
 
-def ratios(found: pl.DataFrame) -> str:
+def draw_ratios(ratios: pl.DataFrame) -> str:
     """Figure 1: shares of the classes of each field, stacked; emotions by number, as they are nine."""
-    share = {(field, value): ratio or 0 for field, value, ratio in found.select("field", "value", "ratio").iter_rows()}
-    names = fields_of(found)
+    shares = {
+        (field, value): ratio or 0 for field, value, ratio in ratios.select("field", "value", "ratio").iter_rows()
+    }
+    names = list_fields(ratios)
     tags = [name for name in names if FIELDS[name].values == TAGS]
-    many = [name for name in names if FIELDS[name].values != TAGS]
-    with plot.drawing():
-        figure, axis = plot.named_rows([*tags, *many], 0.42)
-        for y, name in enumerate([*tags, *many]):
-            left = 0.0
+    other_fields = [name for name in names if FIELDS[name].values != TAGS]
+    with plot.use_style():
+        figure, axis = plot.create_row_figure([*tags, *other_fields], 0.42)
+        for y, name in enumerate([*tags, *other_fields]):
+            offset = 0.0
             for i, value in enumerate(FIELDS[name].values):
-                wide = 100 * share.get((name, value), 0)
+                width = 100 * shares.get((name, value), 0)
                 colour, hatch = _TAGS[i] if name in tags else ((plot.ACCENT, plot.PALE)[i % 2], "")
                 axis.barh(
-                    y, wide, left=left, height=0.62, facecolor=colour, hatch=hatch,
+                    y, width, left=offset, height=0.62, facecolor=colour, hatch=hatch,
                     edgecolor=plot.FAINT if hatch else "white", linewidth=0 if hatch else 0.8,
                 )  # fmt: skip
-                text = f"{wide:.0f} %" if name in tags else str(i + 1)
-                if wide > 100 * (_TIGHT if name in tags else _TIGHT / 3):
+                text = f"{width:.0f} %" if name in tags else str(i + 1)
+                if width > 100 * (_TIGHT if name in tags else _TIGHT / 3):
                     box = {"facecolor": colour, "edgecolor": "none", "pad": 1} if hatch else None
                     ink = "white" if colour == plot.ACCENT else plot.INK
-                    axis.text(left + wide / 2, y, text, ha="center", va="center", fontsize=8, color=ink, bbox=box)
-                left += wide
+                    axis.text(offset + width / 2, y, text, ha="center", va="center", fontsize=8, color=ink, bbox=box)
+                offset += width
         axis.set(xlim=(0, 100), xlabel="% of the comments that have a label")
         keys = [
             Patch(facecolor=colour, hatch=hatch, edgecolor=plot.FAINT if hatch else "none", linewidth=0)
             for colour, hatch in _TAGS
         ]
-        plot.legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
-        if many:
-            told = [
-                f"{i} {value_name(name, value, 'en')} {100 * share.get((name, value), 0):.1f} %"
-                for name in many
+        plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
+        if other_fields:
+            class_texts = [
+                f"{i} {value_name(name, value, 'en')} {100 * shares.get((name, value), 0):.1f} %"
+                for name in other_fields
                 for i, value in enumerate(FIELDS[name].values, 1)
             ]
-            lines = ["   ".join(told[i : i + 5]) for i in range(0, len(told), 5)]
-            figure.supxlabel(f"{many[0]}: " + "\n".join(lines), fontsize=8)
-        return plot.svg(figure)
+            lines = ["   ".join(class_texts[i : i + 5]) for i in range(0, len(class_texts), 5)]
+            figure.supxlabel(f"{other_fields[0]}: " + "\n".join(lines), fontsize=8)
+        return plot.render_svg(figure)
 
 
-def overlaps(found: pl.DataFrame) -> str:
+def draw_overlaps(overlaps: pl.DataFrame) -> str:
     """Figure 2: the share of one field's instances that are another's, in both directions, and Jaccard's index."""
-    names = fields_of(found, "a")
+    names = list_fields(overlaps, "a")
     panels = {
         "overlap": "share of the row's instances\nthat are the column's too",
         "jaccard": "share of all that are either\nthat are both (Jaccard)",
     }
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 0.33 * len(names) + 1.5), layout="constrained")
         axes = figure.subplots(1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
-            _numbered(axis, names, matrix_of(found, column), plot.LIGHT, Normalize(0, 1))
+            _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
             axis.set_xlabel(title)
         axes[1].tick_params(labelleft=False)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def correlations(found: pl.DataFrame) -> str:
+def draw_correlations(correlations: pl.DataFrame) -> str:
     """Figure 3: Spearman's coefficient of each two fields."""
-    names = fields_of(found, "a")
-    with plot.drawing():
+    names = list_fields(correlations, "a")
+    with plot.use_style():
         figure = Figure(figsize=(0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1), layout="constrained")
-        _numbered(figure.subplots(), names, matrix_of(found, "spearman"), _AROUND, Normalize(-1, 1))
-        return plot.svg(figure)
+        _draw_numbers(figure.subplots(), names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
+        return plot.render_svg(figure)
 
 
-def _numbered(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
+def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
     """A square of coloured cells, each with its number, a dash where there is none."""
-    plot.grid(axis, names, names, values, colours, norm)
+    plot.draw_grid(axis, names, names, values, colours, norm)
     axis.tick_params(axis="x", labelrotation=90)
     for (y, x), value in np.ndenumerate(values):
-        plot.write(axis, x, y, minus(value, 2))
+        plot.write_text(axis, x, y, format_number(value, 2))
 
 
-def study(found: pl.DataFrame) -> str:
+def draw_study(study: pl.DataFrame) -> str:
     """Figure 4: what each measure makes of simulated raters, by their accuracy; a line a positive rate."""
-    kinds, rates = (found[name].unique().sort().to_list() for name in ("classes", "positive_rate"))
+    kinds, rates = (study[name].unique().sort().to_list() for name in ("classes", "positive_rate"))
     lines = {"kappa": KAPPA_HIGH, "fleiss": KAPPA_HIGH, "tae": TAE_HIGH}
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 2.2 * len(kinds) + 0.7), layout="constrained")
         axes = figure.subplots(len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
-        for across, kind in zip(axes, kinds, strict=True):
-            for axis, measure in zip(across, CURVES, strict=True):
+        for row_axes, kind in zip(axes, kinds, strict=True):
+            for axis, measure in zip(row_axes, CURVES, strict=True):
                 if measure in lines:
                     axis.axhline(lines[measure], **plot.DASHED)
                 for i, rate in enumerate(rates):
-                    part = found.filter((pl.col("classes") == kind) & (pl.col("positive_rate") == rate)).sort(
+                    part = study.filter((pl.col("classes") == kind) & (pl.col("positive_rate") == rate)).sort(
                         "accuracy"
                     )
-                    colour, marker = plot.look(i)
+                    colour, marker = plot.pick_look(i)
                     # markers take turns, so that lines on top of each other are seen to be several
                     axis.plot(
                         part["accuracy"], part[measure].cast(pl.Float64).to_numpy(), color=colour, marker=marker,
@@ -247,11 +253,11 @@ def study(found: pl.DataFrame) -> str:
                         markevery=(min(i, part.height - 1), max(len(rates), 1)),
                     )  # fmt: skip
                 axis.grid(color=plot.PALE, linewidth=0.6)
-            across[0].set_ylabel(f"{kind} classes")
+            row_axes[0].set_ylabel(f"{kind} classes")
         for axis, title in zip(axes[0], CURVES.values(), strict=True):
             axis.set_title(title.replace(" with ", "\nwith ").replace(" of ", "\nof "), fontsize=9)
-        lowest = found.select(pl.min_horizontal(pl.col(list(CURVES)).min())).item() or 0
+        lowest = study.select(pl.min_horizontal(pl.col(list(CURVES)).min())).item() or 0
         axes[0, 0].set_ylim(min(lowest, 0) - 0.05, 1.05)
         figure.supxlabel("how often a rater is right; dashed: the paper's 0.6 of κ and 0.53 of TAE", fontsize=9)
-        plot.legend(figure, plot.keys_of(len(rates), 1.2), [f"{100 * rate:g} % positive" for rate in rates], 5)
-        return plot.svg(figure)
+        plot.draw_legend(figure, plot.list_keys(len(rates), 1.2), [f"{100 * rate:g} % positive" for rate in rates], 5)
+        return plot.render_svg(figure)

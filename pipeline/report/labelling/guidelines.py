@@ -12,7 +12,7 @@ LANGS = {"zh": "zh-Hans", "en": "en"}
 """Languages there are guidelines in, with the tag that makes a browser choose fitting glyphs."""
 
 
-def page(lang: str) -> str:
+def render(lang: str) -> str:
     """The guidelines in Chinese or English (`lang` zh or en), with the version of the label schema at the foot.
 
     Raises:

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, PAPER_COMPRESSORS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import in_order
+from pipeline.report.sections import order_names
 
 Row = Mapping[str, Any]
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
@@ -27,12 +27,12 @@ _HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7
 PAPER = "printed in the paper, of other models and data"
 
 
-def named(name: str) -> str:
+def name_system(name: str) -> str:
     """What the paper calls a compressor; a name that it has not stays as it is."""
     return SYSTEMS.get(name, name)
 
 
-def system_look(name: str) -> tuple[str, str]:
+def pick_system_look(name: str) -> tuple[str, str]:
     """Colour by what scores, marker by whether there are trees; baselines are grey."""
     scorers = [*SCORERS]
     if name in BASELINES or name == "gold":
@@ -42,44 +42,58 @@ def system_look(name: str) -> tuple[str, str]:
     base = name.removesuffix("_sc")
     if base in scorers:
         return plot.HUES[scorers.index(base)], "D" if base != name else "o"
-    return plot.look(sum(map(ord, name)))[0], "v"
+    return plot.pick_look(sum(map(ord, name)))[0], "v"
 
 
-def compressions(frame: pl.DataFrame, lang: str) -> str:
+def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
     """F1 against CR, a point a system; copying the sentence is marked, as is the CR of the gold.
 
     Args:
         frame: by, metric (f1_macro, ratio, and ratio_delta for the gold's), value, low, high; of one source.
         lang: whose table of the paper stands beside it, hollow.
     """
-    known = {(row["by"], row["metric"]): row for row in plot.some_rows(frame).iter_rows(named=True)}
-    names = [name for name in in_order(frame["by"], SYSTEMS)
-             if all(_value(known.get((name, metric))) is not None for metric in ("f1_macro", "ratio"))]  # fmt: skip
+    rows_by_key = {(row["by"], row["metric"]): row for row in plot.require_rows(frame).iter_rows(named=True)}
+    names = [
+        name
+        for name in order_names(frame["by"], SYSTEMS)
+        if all(_get_value(rows_by_key.get((name, metric))) is not None for metric in ("f1_macro", "ratio"))
+    ]
     if not names:
         return ""
     printed = PAPER_COMPRESSORS.get(lang, {})
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         axis = figure.subplots()
         keys: list[Line2D] = []
         for name in names:
-            (x, left, right), (y, low, high) = (_bounds(known[name, metric]) for metric in ("ratio", "f1_macro"))
-            colour, marker = system_look(name)
-            axis.hlines(100 * y, left, right, color=colour, linewidth=1.2, alpha=0.6)
+            (x, lowest_ratio, highest_ratio), (y, low, high) = (
+                _get_bounds(rows_by_key[name, metric]) for metric in ("ratio", "f1_macro")
+            )
+            colour, marker = pick_system_look(name)
+            axis.hlines(100 * y, lowest_ratio, highest_ratio, color=colour, linewidth=1.2, alpha=0.6)
             axis.vlines(x, 100 * low, 100 * high, color=colour, linewidth=1.2, alpha=0.6)
-            own: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 11 if marker == "*" else 7}
-            axis.plot(x, 100 * y, linestyle="", markeredgecolor="white", zorder=3, **own)
+            marker_style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 11 if marker == "*" else 7}
+            axis.plot(x, 100 * y, linestyle="", markeredgecolor="white", zorder=3, **marker_style)
             keys.append(
-                Line2D([], [], linestyle="", markeredgecolor="white", **own, label=plot.wrapped(named(name), 20, 2))
+                Line2D(
+                    [],
+                    [],
+                    linestyle="",
+                    markeredgecolor="white",
+                    **marker_style,
+                    label=plot.wrap_name(name_system(name), 20, 2),
+                )
             )
             if name == "unedited":
                 axis.axhline(100 * y, **_COPY, zorder=0)
                 keys.append(Line2D([], [], **_COPY, label="F1 of copying"))
             if name in printed:
-                at = [np.nan if (value := printed[name][metric]) is None else value for metric in ("ratio", "f1_macro")]
-                axis.plot(*at, marker=marker, markersize=6, color=colour, markerfacecolor="none")
-        gold = [_value(known[name, "ratio"]) - delta for name in names
-                if (delta := _value(known.get((name, "ratio_delta")))) is not None]  # fmt: skip
+                printed_point = [
+                    np.nan if (value := printed[name][metric]) is None else value for metric in ("ratio", "f1_macro")
+                ]
+                axis.plot(*printed_point, marker=marker, markersize=6, color=colour, markerfacecolor="none")
+        gold = [_get_value(rows_by_key[name, "ratio"]) - delta for name in names
+                if (delta := _get_value(rows_by_key.get((name, "ratio_delta")))) is not None]  # fmt: skip
         if gold:
             axis.axvline(float(np.median(gold)), color=plot.GREY, linewidth=1.1, linestyle=":", zorder=0)
             keys.append(Line2D([], [], color=plot.GREY, linewidth=1.1, linestyle=":", label="CR of the gold"))
@@ -92,7 +106,7 @@ def compressions(frame: pl.DataFrame, lang: str) -> str:
         axis.grid(color=plot.PALE, linewidth=0.6)
         axis.set_axisbelow(True)
         figure.legend(handles=keys, loc="outside right center", frameon=False, fontsize=8)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
 class Line(NamedTuple):
@@ -105,9 +119,11 @@ class Line(NamedTuple):
     bounds: tuple[Sequence[float], Sequence[float]] | None = None
 
 
-def _lines(lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+def _draw_lines(
+    lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6
+) -> tuple[Figure, list[Axes]]:
     """Panels of lines, two across, with one legend."""
-    figure, axes = plot.panels(len(lines_of), 2, (height, 0.5))
+    figure, axes = plot.create_panels(len(lines_of), 2, (height, 0.5))
     keys = {}
     for axis, (title, lines) in zip(axes, lines_of.items(), strict=True):
         for line in lines:
@@ -119,69 +135,74 @@ def _lines(lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float
                 axis.fill_between(line.x, *line.bounds, color=colour, alpha=0.12, linewidth=0)
             keys[line.name] = Line2D([], [], **style)
         if len(lines_of) > 1:
-            axis.set_title(plot.wrapped(title, 40, 2), fontsize=9)
+            axis.set_title(plot.wrap_name(title, 40, 2), fontsize=9)
         axis.grid(color=plot.PALE, linewidth=0.6)
         axis.set_axisbelow(True)
         axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     figure.supxlabel(x, fontsize=9)
     figure.supylabel(y, fontsize=9)
-    names = [plot.wrapped(name, 24, 2) for name in keys]
-    plot.legend(figure, [*keys.values()], names, 4)
+    names = [plot.wrap_name(name, 24, 2) for name in keys]
+    plot.draw_legend(figure, [*keys.values()], names, 4)
     return figure, axes
 
 
-def positions(frame: pl.DataFrame) -> str:
+def draw_positions(frame: pl.DataFrame) -> str:
     """Figure 6: how many of the words of each tenth of a sentence stay.
 
     Args:
         frame: source, system, bin (0 to 9), value.
     """
     lines = {}
-    for source in sorted(set(plot.some_rows(frame)["source"])):
-        mine = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
+    for source in sorted(set(plot.require_rows(frame)["source"])):
+        source_rows = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
         lines[source] = [
-            Line(named(name), (10 * part["bin"] + 5).to_list(), (100 * part["value"]).to_list(), system_look(name))
-            for name in in_order(mine["system"], ["gold", *SYSTEMS])
-            for part in [mine.filter(pl.col("system") == name)]
+            Line(
+                name_system(name),
+                (10 * part["bin"] + 5).to_list(),
+                (100 * part["value"]).to_list(),
+                pick_system_look(name),
+            )
+            for name in order_names(source_rows["system"], ["gold", *SYSTEMS])
+            for part in [source_rows.filter(pl.col("system") == name)]
         ]
-    with plot.drawing():
-        figure, axes = _lines(lines, "place in the sentence, in % of its words", "% of the words there that stay")
+    with plot.use_style():
+        figure, axes = _draw_lines(lines, "place in the sentence, in % of its words", "% of the words there that stay")
         for axis in axes:
             axis.set(xlim=(0, 100), ylim=(0, None))
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def ratios(frame: pl.DataFrame) -> str:
+def draw_ratios(frame: pl.DataFrame) -> str:
     """Table 6: F1 against CR as threshold and longest span change.
 
     Args:
         frame: threshold, longest, source, metric, value.
     """
-    wide = plot.some_rows(frame).pivot("metric", index=["source", "longest", "threshold"], values="value")
+    wide = plot.require_rows(frame).pivot("metric", index=["source", "longest", "threshold"], values="value")
     if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
         return ""
     wide = wide.with_columns(pl.col("f1_macro") * 100).sort("source", "longest", "threshold")
     sizes = sorted(set(wide["longest"]), reverse=True)
-    looks = {size: plot.look(i) for i, size in enumerate(sizes)}
+    looks = {size: plot.pick_look(i) for i, size in enumerate(sizes)}
     lines: dict[str, list[Line]] = {source: [] for source in sorted(set(wide["source"]))}
     for (source, size), part in wide.group_by("source", "longest", maintain_order=True):
         line = Line(f"L_max {size}", part["ratio"].to_list(), part["f1_macro"].to_list(), looks[size])
         lines[str(source)].append(line)
     paper = [[row[metric] for row in TABLE_6.values()] for metric in ("ratio", "f1_macro")]
     style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "zorder": 4, "bbox": _HALO}
-    with plot.drawing():
-        figure, axes = _lines(lines, "CR: share of the words that stay; by each point N_max", "F1 in %", 2.9)
+    with plot.use_style():
+        figure, axes = _draw_lines(lines, "CR: share of the words that stay; by each point N_max", "F1 in %", 2.9)
         for axis, source in zip(axes, lines, strict=True):
             axis.plot(*paper, "o", color=plot.GREY, markerfacecolor="none", markersize=5)
             for row in wide.filter(pl.col("source") == source).iter_rows(named=True):
-                at = row["ratio"], row["f1_macro"]
-                axis.annotate(f"{row['threshold']:g}", at, (0, 6), color=looks[row["longest"]][0], **style)
+                point = row["ratio"], row["f1_macro"]
+                axis.annotate(f"{row['threshold']:g}", point, (0, 6), color=looks[row["longest"]][0], **style)
             axis.margins(0.1, 0.16)
             axis.text(0.98, 0.03, "hollow: paper", transform=axis.transAxes, ha="right", fontsize=8, color=plot.GREY)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
+def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
     """Figure 3: correlation on pairs that overlap by more than a threshold.
 
     Args:
@@ -189,28 +210,34 @@ def overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
         name: of the correlation.
     """
     lines = []
-    for key in in_order(plot.some_rows(frame)["measure"], MEASURES):
+    for key in order_names(plot.require_rows(frame)["measure"], MEASURES):
         part = frame.filter(pl.col("measure") == key).drop_nulls("value").sort("threshold")
         bounds = tuple(part[end].cast(pl.Float64).to_list() for end in ("low", "high"))
-        at = part["threshold"].cast(pl.Float64).clip(-0.1).to_list()
+        thresholds = part["threshold"].cast(pl.Float64).clip(-0.1).to_list()
         lines.append(
-            Line(MEASURES.get(key, key), at, part["value"].to_list(), measure_look(key), (bounds[0], bounds[1]))
+            Line(
+                MEASURES.get(key, key),
+                thresholds,
+                part["value"].to_list(),
+                pick_measure_look(key),
+                (bounds[0], bounds[1]),
+            )
         )
-    with plot.drawing():
-        figure, (axis,) = _lines({"": lines}, "words of the shorter sentence that both have: more than x", name)
+    with plot.use_style():
+        figure, (axis,) = _draw_lines({"": lines}, "words of the shorter sentence that both have: more than x", name)
         axis.axhline(0, **_COPY, zorder=0)
         ticks = [x for x in np.arange(-1, 11) / 10 if x in {round(x, 1) for line in lines for x in line.x}]
         axis.set_xticks(ticks, ["none" if x < 0 else "all" if x >= 1 else f"{x:g}" for x in ticks])
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def measure_look(name: str, other: int = len(MEASURES)) -> tuple[str, str]:
+def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]:
     """Colour and marker of a measure of distance; another name has those of a number."""
     order = [*MEASURES]
-    return plot.look(order.index(name) if name in order else other)
+    return plot.pick_look(order.index(name) if name in order else number)
 
 
-def strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
+def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
     """Distributions as strips: the middle 90 % a line, the middle half a bar, the median a mark.
 
     Args:
@@ -220,53 +247,57 @@ def strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> s
     labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
     if not labels:
         raise ValueError("expected at least one row")
-    with plot.drawing():
-        figure, axis = plot.named_rows([*groups], 0.18 * len(labels) + 0.2)
+    with plot.use_style():
+        figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
         for y, row in enumerate(groups.values()):
-            for i, (label, at) in enumerate(row.items()):
-                height = plot.place(y, i, len(row), 0.7)
-                colour, marker = plot.look(labels.index(label))
-                axis.hlines(height, at.get(5, np.nan), at.get(95, np.nan), color=colour, linewidth=1.4)
-                axis.hlines(height, at.get(25, np.nan), at.get(75, np.nan), color=colour, linewidth=6, alpha=0.45)
-                axis.plot(at.get(50, np.nan), height, marker, color=colour, markersize=6.5, markeredgecolor="white")
+            for i, (label, quantiles) in enumerate(row.items()):
+                height = plot.place_mark(y, i, len(row), 0.7)
+                colour, marker = plot.pick_look(labels.index(label))
+                axis.hlines(height, quantiles.get(5, np.nan), quantiles.get(95, np.nan), color=colour, linewidth=1.4)
+                axis.hlines(
+                    height, quantiles.get(25, np.nan), quantiles.get(75, np.nan), color=colour, linewidth=6, alpha=0.45
+                )
+                axis.plot(
+                    quantiles.get(50, np.nan), height, marker, color=colour, markersize=6.5, markeredgecolor="white"
+                )
         axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
         if len(labels) > 1:
-            plot.legend(figure, plot.keys_of(len(labels)), labels, 4)
-        return plot.svg(figure)
+            plot.draw_legend(figure, plot.list_keys(len(labels)), labels, 4)
+        return plot.render_svg(figure)
 
 
-def pruning(frame: pl.DataFrame) -> str:
+def draw_pruning(frame: pl.DataFrame) -> str:
     """Table 7 as cells in percent, the paper's number small below. Columns: system, threshold, metric, value."""
     metrics = (*DEPTHS, *SUBTREES)
-    known = {
-        row[:3]: row[3] for row in plot.some_rows(frame).select("system", "threshold", "metric", "value").iter_rows()
+    values_by_key = {
+        row[:3]: row[3] for row in plot.require_rows(frame).select("system", "threshold", "metric", "value").iter_rows()
     }
-    keys = [(name, size) for name in in_order(frame["system"], SYSTEMS)
-            for size in sorted({size for system, size, _ in known if system == name})]  # fmt: skip
-    cells = [[known.get((*key, metric)) for metric in metrics] for key in keys]
+    keys = [(name, size) for name in order_names(frame["system"], SYSTEMS)
+            for size in sorted({size for system, size, _ in values_by_key if system == name})]  # fmt: skip
+    cells = [[values_by_key.get((*key, metric)) for metric in metrics] for key in keys]
     values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
-    with plot.drawing():
+    with plot.use_style():
         figure = Figure(figsize=(7.2, 0.46 * len(keys) + 1.0), layout="constrained")
         parts = figure.subplots(1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
-        rows = [f"{plot.wrapped(named(name), 18, 2)}, N_max {size:g}" for name, size in keys]
-        for axis, start, some in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
-            part = values[:, start : start + len(some)]
-            plot.grid(axis, rows, [METRICS[name] for name in some], part, plot.LIGHT, Normalize(0, 100))
+        rows = [f"{plot.wrap_name(name_system(name), 18, 2)}, N_max {size:g}" for name, size in keys]
+        for axis, start, part_metrics in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
+            part = values[:, start : start + len(part_metrics)]
+            plot.draw_grid(axis, rows, [METRICS[name] for name in part_metrics], part, plot.LIGHT, Normalize(0, 100))
             for (y, x), value in np.ndenumerate(part):
-                plot.write(axis, x, y - 0.14, "–" if np.isnan(value) else f"{value:.0f}", fontsize=9)
+                plot.write_text(axis, x, y - 0.14, "–" if np.isnan(value) else f"{value:.0f}", fontsize=9)
                 if keys[y] in TABLE_7:
-                    plot.write(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), color=plot.GREY)
+                    plot.write_text(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), color=plot.GREY)
         parts[0].set_title("% of dropped words at a depth of the tree", fontsize=9)
         parts[1].set_title("% of dropped spans that are subtrees", fontsize=9)
         parts[1].tick_params(labelleft=False)
         figure.supxlabel("small: printed in the paper, of other models and data", fontsize=8)
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def _value(row: Row | None) -> Any:
+def _get_value(row: Row | None) -> Any:
     return None if row is None else row.get("value")
 
 
-def _bounds(row: Row) -> list[float]:
+def _get_bounds(row: Row) -> list[float]:
     """Value, low and high, NaN where there is none."""
     return [np.nan if row.get(name) is None else row[name] for name in ("value", "low", "high")]

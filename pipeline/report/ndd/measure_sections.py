@@ -9,30 +9,30 @@ import polars as pl
 
 from pipeline.papers import ndd as paper
 from pipeline.papers.ndd import METRICS, SYSTEMS, TABLE_8
-from pipeline.report.figures import dots
+from pipeline.report.figures import draw_dots
 from pipeline.report.ndd import figures
-from pipeline.report.sections import Section, count, in_order, interval, minus, number, rows_by
+from pipeline.report.sections import Section, format_count, format_interval, format_number, index_rows, order_names
 
 Row = Mapping[str, Any]
 _SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
-_KNOWN: Mapping[str, Mapping[str, str]] = {
+_LABELS: Mapping[str, Mapping[str, str]] = {
     "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": METRICS,
     "system": {"gold": "gold", **SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
     "other": {"implicitness": "implicitness", "subtext": "subtext", "word_count": "word count"},
 }  # fmt: skip
 
 
-def names_of(frame: pl.DataFrame, column: str) -> dict[str, str]:
+def list_names(frame: pl.DataFrame, column: str) -> dict[str, str]:
     """What is in a column, in the order of the page, and what it is called."""
-    known = _KNOWN.get(column, {})
-    return {key: known.get(key, key) for key in in_order(frame[column], known)}
+    labels = _LABELS.get(column, {})
+    return {key: labels.get(key, key) for key in order_names(frame[column], labels)}
 
 
-def largest_n(rows: Sequence[Row]) -> str:
-    return count(max((row["n"] for row in rows if row.get("n") is not None), default=None))
+def format_largest_n(rows: Sequence[Row]) -> str:
+    return format_count(max((row["n"] for row in rows if row.get("n") is not None), default=None))
 
 
-class _Beside(NamedTuple):
+class _PaperColumn(NamedTuple):
     """What the paper prints: a column of text, and ticks of the figure by metric, row and mark."""
 
     column: str
@@ -40,33 +40,41 @@ class _Beside(NamedTuple):
     printed: Mapping[tuple[str, str, str], float]
 
 
-def _dotted(
-    title: str, sentence: str, frame: pl.DataFrame, row: str, mark: str, beside: _Beside | None = None, *,
+def _build_dots(
+    title: str, sentence: str, frame: pl.DataFrame, row: str, mark: str, printed_column: _PaperColumn | None = None, *,
     scale: float = 1, digits: int = 3, chance: Mapping[str, float] | None = None, is_shared: bool = False,
 ) -> Section:  # fmt: skip
     """A part of numbers with intervals, by the columns row and mark, a panel and a column each metric."""
-    known = rows_by(frame, "metric", row, mark)
-    panels, rows, marks = (names_of(frame, column) for column in ("metric", row, mark))
+    rows_by_key = index_rows(frame, "metric", row, mark)
+    panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
     cells = []
     for key, name in rows.items():
-        for own, called in marks.items():
-            found = [known.get((kind, key, own), {}) for kind in panels]
-            if any(found):
-                shown = [interval(each, scale=scale, digits=digits) for each in found]
-                printed = [beside.text(key, own)] if beside else []
-                cells.append([name, called, *shown, *printed, largest_n(found)])
-    figure = dots(
-        known, panels, rows, marks, looks={key: figures.measure_look(key, i) for i, key in enumerate(marks)},
-        printed=beside.printed if beside else {}, paper=figures.PAPER, scale=scale, chance=chance, is_shared=is_shared,
-    )  # fmt: skip
-    columns = (row, mark, *panels.values(), *([beside.column] if beside else []), "n")
-    return Section(title, sentence, figure, columns, cells, texts=2)
+        for mark_key, mark_name in marks.items():
+            metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
+            if any(metric_rows):
+                cell_texts = [format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows]
+                printed_text = [printed_column.text(key, mark_key)] if printed_column else []
+                cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
+    figure = draw_dots(
+        rows_by_key,
+        panels,
+        rows,
+        marks,
+        looks={key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)},
+        printed=printed_column.printed if printed_column else {},
+        paper=figures.PAPER,
+        scale=scale,
+        chance=chance,
+        is_shared=is_shared,
+    )
+    columns = (row, mark, *panels.values(), *([printed_column.column] if printed_column else []), "n")
+    return Section(title, sentence, figure, columns, cells, text_count=2)
 
 
-def tests(frame: pl.DataFrame) -> Section:
+def build_tests(frame: pl.DataFrame) -> Section:
     printed = {("pearson", *key): value for key, value in paper.TABLE_1.items()}
-    beside = _Beside("paper, r", lambda *key: number(paper.TABLE_1.get(key)), printed)
-    return _dotted(
+    printed_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
+    return _build_dots(
         "Whether the measure sees what changed",
         "Words are replaced by such as share a property (positive) or do not (negative); in the supervised test people "
         "graded the pairs. Above 0 a measure agrees with labels or people, whether it is a distance or a similarity; "
@@ -76,56 +84,58 @@ def tests(frame: pl.DataFrame) -> Section:
         frame,
         "test",
         "measure",
-        beside,
+        printed_column,
         chance={"pearson": 0, "spearman": 0, "paired_accuracy": 0.5},
     )
 
 
-def overlap(frame: pl.DataFrame) -> list[Section]:
-    sections, measures = [], names_of(frame, "measure")
-    for metric, name in names_of(frame, "metric").items():
+def build_overlap(frame: pl.DataFrame) -> list[Section]:
+    sections, measures = [], list_names(frame, "measure")
+    for metric, name in list_names(frame, "metric").items():
         part = frame.filter(pl.col("metric") == metric)
-        known, rows = rows_by(part, "threshold", "measure"), []
-        for at in sorted(set(part["threshold"])):
-            found = [known.get((at, measure), {}) for measure in measures]
-            shown = "none" if at < 0 else "all" if at >= 1 else f"> {at:g}"
-            rows.append([shown, *map(interval, found), largest_n(found)])
+        rows_by_key, rows = index_rows(part, "threshold", "measure"), []
+        for threshold in sorted(set(part["threshold"])):
+            measure_rows = [rows_by_key.get((threshold, measure), {}) for measure in measures]
+            threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
+            rows.append([threshold_text, *map(format_interval, measure_rows), format_largest_n(measure_rows)])
         sections.append(Section(
             f"How overlap changes it: {name}",
             "Correlation with what people say of pairs of which the shorter sentence shares more than so many of its "
             "words. In the paper the cosine falls below 0 above 0.8, and NDD rises (figure 3).",
-            figures.overlap(part, name), ("words shared", *measures.values(), "n"), rows,
+            figures.draw_overlap(part, name), ("words shared", *measures.values(), "n"), rows,
         ))  # fmt: skip
     return sections
 
 
-def _spread(known: Mapping[tuple[Any, ...], Row], *key: str) -> dict[int, float]:
-    found = {at: known.get((*key, at), {}).get("value") for at in _SPREAD}
-    return {at: np.nan if value is None else value for at, value in found.items()}
+def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[int, float]:
+    values = {quantile: rows_by_key.get((*key, quantile), {}).get("value") for quantile in _SPREAD}
+    return {quantile: np.nan if value is None else value for quantile, value in values.items()}
 
 
-def distributions(frame: pl.DataFrame) -> list[Section]:
+def build_distributions(frame: pl.DataFrame) -> list[Section]:
     sections = []
-    for measure, name in names_of(frame, "measure").items():
+    for measure, name in list_names(frame, "measure").items():
         part = frame.filter(pl.col("measure") == measure)
-        known, counts = rows_by(part, "test", "label", "quantile"), rows_by(part, "test", "label")
-        pairs = product(names_of(part, "test"), names_of(part, "label"))
+        rows_by_key, counts = index_rows(part, "test", "label", "quantile"), index_rows(part, "test", "label")
+        pairs = product(list_names(part, "test"), list_names(part, "label"))
         groups: dict[str, dict[str, Mapping[int, float]]] = {}
         rows = []
         for test, label in (pair for pair in pairs if pair in counts):
-            name_of = paper.TESTS.get(test, test)
-            at = groups.setdefault(name_of, {})[label] = _spread(known, test, label)
-            rows.append([name_of, label, *map(minus, at.values()), count(counts[test, label]["n"])])
+            test_name = paper.TESTS.get(test, test)
+            quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
+            rows.append(
+                [test_name, label, *map(format_number, quantiles.values()), format_count(counts[test, label]["n"])]
+            )
         sections.append(Section(
             f"How far edits are apart: {name}",
             "Positive edits share a property with what they replace, negative ones do not; the less strips overlap, "
             "the better the measure tells them apart. The paper draws bounded and unbounded NDD (figures 7 and 8).",
-            figures.strips(groups, name), ("test", "edits", *_SPREAD.values(), "pairs"), rows, texts=2,
+            figures.draw_strips(groups, name), ("test", "edits", *_SPREAD.values(), "pairs"), rows, text_count=2,
         ))  # fmt: skip
     return sections
 
 
-def predicates(frame: pl.DataFrame) -> Section:
+def build_predicates(frame: pl.DataFrame) -> Section:
     def text(edit: str, measure: str) -> str:
         rows = TABLE_8.get(({"perplexity": "ppl"}.get(measure, measure), edit), ())
         return " · ".join(f"{precision} / {area}" for precision, area in rows) or "–"
@@ -135,7 +145,7 @@ def predicates(frame: pl.DataFrame) -> Section:
         for (measure, edit), row in paper.PAPER_PREDICATES.items()
         for kind in ("map", "auc", "auc_pooled", "auc_mean")
     }
-    return _dotted(
+    return _build_dots(
         "Whether words that matter are predicates",
         "Each word is edited in turn and counts as much as the sentence thereby moves; in percent. The paper's mAP / "
         "AUC are of English in domain, English out of domain, and Spanish, and its ticks in the figure of the first "
@@ -143,14 +153,14 @@ def predicates(frame: pl.DataFrame) -> Section:
         frame,
         "edit",
         "measure",
-        _Beside("paper, mAP / AUC", text, printed),
+        _PaperColumn("paper, mAP / AUC", text, printed),
         scale=100,
         digits=1,
     )
 
 
-def shift(frame: pl.DataFrame) -> Section:
-    return _dotted(
+def build_shift(frame: pl.DataFrame) -> Section:
+    return _build_dots(
         "What goes with the shift by context",
         "How much a context changes what a comment's words lead to expect, held against other measures of the same "
         "comments: Spearman's ρ, and the same at equal length of the comment, as short comments stand nearer to their "
@@ -163,33 +173,33 @@ def shift(frame: pl.DataFrame) -> Section:
     )
 
 
-def shift_values(frame: pl.DataFrame) -> Section:
-    known = rows_by(frame, "source", "quantile")
-    values = {source: _spread(known, source) for source in sorted(set(frame["source"]))}
+def build_shift_values(frame: pl.DataFrame) -> Section:
+    rows_by_key = index_rows(frame, "source", "quantile")
+    values = {source: _get_spread(rows_by_key, source) for source in sorted(set(frame["source"]))}
     return Section(
         "How far contexts shift comments",
         "The shift of the comments of each source; 0 is no change, and by Hellinger's distance nothing is above 1.",
-        figures.strips({source: {"": at} for source, at in values.items()}, "shift by context"),
+        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "shift by context"),
         ("source", *_SPREAD.values()),
-        [[source, *map(minus, at.values())] for source, at in values.items()],
+        [[source, *map(format_number, quantiles.values())] for source, quantiles in values.items()],
     )
 
 
-def human(frame: pl.DataFrame) -> Section:
+def build_human(frame: pl.DataFrame) -> Section:
     frame = frame.with_columns(value="mean", grade=pl.lit("mean"))
     printed = {(kind, name, "mean"): value for name, row in paper.PAPER_HUMAN.items() for kind, value in row.items()}
 
     def text(system: str, _: str) -> str:
         return " / ".join(f"{value:.2f}" for value in paper.PAPER_HUMAN.get(system, {}).values()) or "–"
 
-    return _dotted(
+    return _build_dots(
         "How whole compressions are to people",
         "Grades from 0 to 5 of syntax and of semantics, by people who do not know which system left which words. The "
         "paper graded 100 of Google's sentences and tells of no agreement (table 13).",
         frame,
         "system",
         "grade",
-        _Beside("paper, syntax / semantics", text, printed),
+        _PaperColumn("paper, syntax / semantics", text, printed),
         digits=2,
         is_shared=True,
     )

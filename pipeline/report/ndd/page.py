@@ -16,23 +16,22 @@ from pipeline.papers.ndd import BASELINES, METRICS, SYSTEMS
 from pipeline.report import sections
 from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
-from pipeline.report.ndd.figures import named
-from pipeline.report.ndd.measure_sections import largest_n, names_of
+from pipeline.report.ndd.figures import name_system
+from pipeline.report.ndd.measure_sections import format_largest_n, list_names
 from pipeline.report.sections import (
     BEST,
     Part,
     Section,
-    in_order,
-    interval,
-    minus,
-    number,
-    p_value,
-    rows_by,
-    signed,
+    format_interval,
+    format_number,
+    format_p,
+    format_signed,
+    index_rows,
+    order_names,
 )
 
 Row = Mapping[str, Any]
-_SHOWN = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
+_METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 
 
 class Ndd(NamedTuple):
@@ -59,18 +58,18 @@ class Ndd(NamedTuple):
     signatures: Sequence[str] = ()  # of models and measures that all this comes from
 
 
-def page(day: str, told: Ndd) -> str:
+def render(day: str, inputs: Ndd) -> str:
     """The page as text.
 
     Args:
         day: that the page is of.
-        told: what it shows.
+        inputs: what it shows.
 
     Raises:
         BadInput: a frame lacks a column or a value that tells rows apart, or holds a row twice; a sentence has not as
             many rounds or gold marks as words, or a neighbour stands outside of its sentence.
     """
-    rows = sections.fill(PARTS, told._asdict())
+    rows = sections.check_rows(PARTS, inputs._asdict())
     counts = {}
     if "compressions" in rows:
         by_source = rows["compressions"].group_by("source", "lang").agg(pl.col("n").max())
@@ -81,11 +80,11 @@ def page(day: str, told: Ndd) -> str:
         f"NDD, {day}",
         "Neighbouring distribution divergence",
         f"How far two sentences that share words are apart, and what a sentence can lose (NDD), {day}.",
-        **sections.build(PARTS, rows),
+        **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=_warning(told.signatures),
+        warning=_format_warning(inputs.signatures),
         note=_NOTE,
-        signatures=told.signatures,
+        signatures=inputs.signatures,
         template="ndd.html",
     )
 
@@ -96,7 +95,7 @@ _NOTE = (
 )
 
 
-def _warning(signatures: Sequence[str]) -> str:
+def _format_warning(signatures: Sequence[str]) -> str:
     if not any(part.startswith("count:") for signature in signatures for part in signature.split("|")):
         return ""
     return (
@@ -105,87 +104,110 @@ def _warning(signatures: Sequence[str]) -> str:
     )
 
 
-def _measured(row: Row, metric: str) -> str:
+def _format_measure(row: Row, metric: str) -> str:
     """A measure of a compressor as the paper prints it: percent, CR as a share, ΔC with its sign."""
     if metric == "ratio_delta":
-        return signed(row.get("value"), 2)
-    return interval(row, digits=2) if metric == "ratio" else interval(row, scale=100, digits=1)
+        return format_signed(row.get("value"), 2)
+    return format_interval(row, digits=2) if metric == "ratio" else format_interval(row, scale=100, digits=1)
 
 
-def _paper(row: Row, metric: str) -> str:
+def _format_printed(row: Row, metric: str) -> str:
     value = row.get(metric)
-    return signed(value, 2) if metric == "ratio_delta" else minus(value, 2 if metric == "ratio" else 1)
+    return format_signed(value, 2) if metric == "ratio_delta" else format_number(value, 2 if metric == "ratio" else 1)
 
 
-def _compressions(frame: pl.DataFrame) -> list[Section]:
+def _build_compressions(frame: pl.DataFrame) -> list[Section]:
     parts = frame.sort("source", "lang").partition_by("source", "lang", maintain_order=True)
-    return [_compressors(part, *part.select("source", "lang").row(0)) for part in parts]
+    return [_build_compressors(part, *part.select("source", "lang").row(0)) for part in parts]
 
 
-def _compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
-    known, printed = rows_by(frame, "by", "metric"), paper.PAPER_COMPRESSORS.get(lang, {})
-    names = in_order(frame["by"], SYSTEMS)
-    metrics = [name for name in _SHOWN if name in set(frame["metric"])]
-    best = [_best(known, names, metric) for metric in metrics]
+def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
+    rows_by_key, printed = index_rows(frame, "by", "metric"), paper.PAPER_COMPRESSORS.get(lang, {})
+    names = order_names(frame["by"], SYSTEMS)
+    metrics = [name for name in _METRICS if name in set(frame["metric"])]
+    best = [_find_best(rows_by_key, names, metric) for metric in metrics]
     rows = []
     for name in (*names, *(name for name in printed if name not in names)):
         if name in names:
-            found = [known.get((name, metric), {}) for metric in metrics]
-            cells = [_measured(row, metric) for row, metric in zip(found, metrics, strict=True)]
+            metric_rows = [rows_by_key.get((name, metric), {}) for metric in metrics]
+            cells = [_format_measure(row, metric) for row, metric in zip(metric_rows, metrics, strict=True)]
             stars = [BEST if its == name else "" for its in best]
-            rows.append([named(name), "here", *map("".join, zip(stars, cells, strict=True)), largest_n(found)])
+            rows.append(
+                [
+                    name_system(name),
+                    "here",
+                    *map("".join, zip(stars, cells, strict=True)),
+                    format_largest_n(metric_rows),
+                ]
+            )
         if name in printed:
-            rows.append([named(name), "paper", *(_paper(printed[name], metric) for metric in metrics), "–"])
-    beside = {"en": "tables 3 and 12, of Google's sentences", "zh": "table 5, of Colloquial-SC"}.get(lang)
+            rows.append(
+                [name_system(name), "paper", *(_format_printed(printed[name], metric) for metric in metrics), "–"]
+            )
+    table = {"en": "tables 3 and 12, of Google's sentences", "zh": "table 5, of Colloquial-SC"}.get(lang)
     return Section(
         f"How compressors fare: {source} ({lang})",
-        f"{_said(known, names)}F1, ROUGE and BLEU are in percent, CR is the share of words that stay and ΔC how far it "
-        "is from that of people. No F1 says anything without its CR: copying the sentence has all of its words. A star "
-        "marks the best of the systems that search; none of them has learnt from compressions. "
-        + (f"Beside them is the paper's {beside}." if beside else "The paper has no such language."),
-        figures.compressions(frame, lang),
+        f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent, CR is the share of words that stay "
+        "and ΔC how far it is from that of people. No F1 says anything without its CR: copying the sentence has all "
+        "of its words. A star marks the best of the systems that search; none of them has learnt from compressions. "
+        + (f"Beside them is the paper's {table}." if table else "The paper has no such language."),
+        figures.draw_compressions(frame, lang),
         ("system", "where", *(METRICS[name] for name in metrics), "n"),
         rows,
-        texts=2,
+        text_count=2,
     )
 
 
-def _best(known: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:
+def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:
     """The best system that is no baseline; of CR there is no best one, and of ΔC the one nearest to 0."""
-    found = {name: known.get((name, metric), {}).get("value") for name in names if name not in (*BASELINES, "gold")}
+    system_values = {
+        name: rows_by_key.get((name, metric), {}).get("value") for name in names if name not in (*BASELINES, "gold")
+    }
     values = {
-        name: -abs(value) if metric == "ratio_delta" else value for name, value in found.items() if value is not None
+        name: -abs(value) if metric == "ratio_delta" else value
+        for name, value in system_values.items()
+        if value is not None
     }
     return max(values, key=values.__getitem__) if values and metric != "ratio" else None
 
 
-def _said(known: Mapping[tuple[Any, ...], Row], names: Sequence[str]) -> str:
+def _describe_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]) -> str:
     """Which system that searches is best, and whether it is better than what reads no word, and than copying."""
-    if (best := _best(known, names, "f1_macro")) is None:
+    if (best := _find_best(rows_by_key, names, "f1_macro")) is None:
         return ""
-    values = {name: known.get((name, "f1_macro"), {}).get("value") for name in names}
-    best_value, ratio, copy = values[best], known.get((best, "ratio"), {}).get("value"), values.get("unedited")
-    best_f1 = minus(100 * (best_value or 0), 1)
-    told = f"Of the systems that search {named(best)} is best, with an F1 of {best_f1} % at a CR of {number(ratio, 2)}"
-    blind = {name: values[name] or 0 for name in BASELINES if name != "unedited" and values.get(name) is not None}
-    if blind:
-        first = max(blind, key=blind.__getitem__)
-        told += f"; of those that read no word {named(first)} has {minus(100 * blind[first], 1)} %"
-    if copy is None:
-        return f"{told}. "
-    found = [value for name, value in values.items() if name not in (*BASELINES, "gold") and value is not None]
-    above = sum(value > copy for value in found)
-    return f"{told}; copying has {minus(100 * copy, 1)} % at 1.00, and {above} of {len(found)} systems have more. "
+    values = {name: rows_by_key.get((name, "f1_macro"), {}).get("value") for name in names}
+    best_value, ratio, copy_value = (
+        values[best],
+        rows_by_key.get((best, "ratio"), {}).get("value"),
+        values.get("unedited"),
+    )
+    best_f1 = format_number(100 * (best_value or 0), 1)
+    sentence = f"Of the systems that search {name_system(best)} is best, with an F1 of {best_f1} % "
+    sentence += f"at a CR of {format_number(ratio, 2)}"
+    blind_values = {
+        name: values[name] or 0 for name in BASELINES if name != "unedited" and values.get(name) is not None
+    }
+    if blind_values:
+        first = max(blind_values, key=blind_values.__getitem__)
+        sentence += (
+            f"; of those that read no word {name_system(first)} has {format_number(100 * blind_values[first], 1)} %"
+        )
+    if copy_value is None:
+        return f"{sentence}. "
+    searching = [value for name, value in values.items() if name not in (*BASELINES, "gold") and value is not None]
+    above_count = sum(value > copy_value for value in searching)
+    above = f"{above_count} of {len(searching)} systems have more"
+    return f"{sentence}; copying has {format_number(100 * copy_value, 1)} % at 1.00, and {above}. "
 
 
-def _significance(frame: pl.DataFrame) -> Section:
+def _build_significance(frame: pl.DataFrame) -> Section:
     frame = frame.sort("source", "metric", "one", "other")
-    sure = frame.filter(pl.col("p") < 0.05)
-    better = sure.filter(pl.col("difference") > 0).height
+    significant = frame.filter(pl.col("p") < 0.05)
+    better = significant.filter(pl.col("difference") > 0).height
     return Section(
         "Whether compressors differ beyond chance",
-        f"{sure.height} of {frame.height} differences have p < 0.05 by a paired bootstrap over sentences: {better} of "
-        f"them are above the other system, {sure.height - better} below. No p is corrected "
+        f"{significant.height} of {frame.height} differences have p < 0.05 by a paired bootstrap over sentences: "
+        f"{better} of them are above the other system, {significant.height - better} below. No p is corrected "
         "for how many there are. The paper underlines what is above the highest baseline so (table 3).",
         "",
         ("source", "measure", "one", "other", "difference", "p"),
@@ -193,69 +215,77 @@ def _significance(frame: pl.DataFrame) -> Section:
             [
                 row["source"],
                 METRICS.get(row["metric"], row["metric"]),
-                named(row["one"]),
-                named(row["other"]),
-                interval(row, "difference"),
-                p_value(row["p"]),
+                name_system(row["one"]),
+                name_system(row["other"]),
+                format_interval(row, "difference"),
+                format_p(row["p"]),
             ]
             for row in frame.iter_rows(named=True)
         ],
-        texts=4,
+        text_count=4,
     )
 
 
-def _positions(frame: pl.DataFrame) -> Section:
-    if wrong := sorted(set(frame["bin"]) - set(range(10))):
-        raise BadInput(f"positions: expected a bin of 0 to 9, found {wrong[0]}")
+def _build_positions(frame: pl.DataFrame) -> Section:
+    if unknown := sorted(set(frame["bin"]) - set(range(10))):
+        raise BadInput(f"positions: expected a bin of 0 to 9, found {unknown[0]}")
     rows = [
-        [str(source), name, *(interval(known.get((at,), {}), scale=100, digits=0) for at in range(10))]
+        [
+            str(source),
+            name,
+            *(format_interval(rows_by_bin.get((place,), {}), scale=100, digits=0) for place in range(10)),
+        ]
         for (source,), part in frame.sort("source").group_by("source", maintain_order=True)
-        for key, name in names_of(part, "system").items()
-        if (known := rows_by(part.filter(pl.col("system") == key), "bin"))
+        for key, name in list_names(part, "system").items()
+        if (rows_by_bin := index_rows(part.filter(pl.col("system") == key), "bin"))
     ]
     return Section(
         "Where in a sentence words stay",
         "Of the words of each tenth of a sentence, how many stay, in percent. In the paper people keep the beginnings "
         "of Google's sentences, which its weight ν favours (figure 6, appendix C).",
-        figures.positions(frame),
-        ("source", "system", *(f"{at}–{at + 10}" for at in range(0, 100, 10))),
+        figures.draw_positions(frame),
+        ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10))),
         rows,
-        texts=2,
+        text_count=2,
     )
 
 
-def _ratios(frame: pl.DataFrame) -> Section:
-    known = rows_by(frame, "source", "longest", "threshold", "metric")
-    metrics = [name for name in _SHOWN if name in set(frame["metric"])]
+def _build_ratios(frame: pl.DataFrame) -> Section:
+    rows_by_key = index_rows(frame, "source", "longest", "threshold", "metric")
+    metrics = [name for name in _METRICS if name in set(frame["metric"])]
     keys = frame.select("source", -pl.col("longest").cast(pl.Int64), -pl.col("threshold").cast(pl.Float64))
     rows = []
     for source, longest, threshold in (
         keys.unique().sort(keys.columns).select("source", -pl.col("longest", "threshold")).iter_rows()
     ):
-        found = [_measured(known.get((source, longest, threshold, metric), {}), metric) for metric in metrics]
+        cells = [
+            _format_measure(rows_by_key.get((source, longest, threshold, metric), {}), metric) for metric in metrics
+        ]
         start = [source, f"{threshold:g}", str(longest)]
-        rows.append([*start, "here", *found])
+        rows.append([*start, "here", *cells])
         if printed := paper.TABLE_6.get((threshold, longest)):
-            rows.append([*start, "paper", *(_paper(printed, metric) for metric in metrics)])
+            rows.append([*start, "paper", *(_format_printed(printed, metric) for metric in metrics)])
     return Section(
         "How thresholds set the ratio",
         "N_max is what a span may cost, L_max how many words it may have: the lower the one and the shorter the other, "
         "the more words stay. The paper's row 1.00 / 5 is that of Fast NDD+SC, of which its text says L_max is 9 "
         "(table 6, errata E20).",
-        figures.ratios(frame),
+        figures.draw_ratios(frame),
         ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics)),
         rows,
-        texts=4,
+        text_count=4,
     )
 
 
-def _pruning(frame: pl.DataFrame) -> Section:
-    metrics, known = (*DEPTHS, *SUBTREES), rows_by(frame, "system", "threshold", "metric")
+def _build_pruning(frame: pl.DataFrame) -> Section:
+    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
     rows = []
-    for key, name in names_of(frame, "system").items():
+    for key, name in list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
-            found = [known.get((key, size, metric), {}) for metric in metrics]
-            rows.append([name, f"{size:g}", "here", *(interval(row, scale=100, digits=0) for row in found)])
+            metric_rows = [rows_by_key.get((key, size, metric), {}) for metric in metrics]
+            rows.append(
+                [name, f"{size:g}", "here", *(format_interval(row, scale=100, digits=0) for row in metric_rows)]
+            )
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
     return Section(
@@ -263,39 +293,51 @@ def _pruning(frame: pl.DataFrame) -> Section:
         "Of the dropped words, how many stand at each depth (1 is the root), and of the dropped spans of so many "
         "words, how many are whole subtrees; in percent. Who knows syntax drops whole subtrees and few words near the "
         "root. The paper's are of PTB-3, whose trees are others than those of Universal Dependencies (table 7).",
-        figures.pruning(frame),
+        figures.draw_pruning(frame),
         ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics)),
         rows,
-        texts=3,
+        text_count=3,
     )
 
 
 PARTS = {
-    "compressions": Part("how compressors fare", _compressions, "source lang by metric", "value? low? high? n?"),
+    "compressions": Part("how compressors fare", _build_compressions, "source lang by metric", "value? low? high? n?"),
     "significance": Part(
-        "whether compressors differ beyond chance", _significance, "source one other metric",
+        "whether compressors differ beyond chance",
+        _build_significance,
+        "source one other metric",
         "difference? low? high? p?",
     ),
     "examples": Part("what each round took", sentences.show_rounds),
-    "ratios": Part("how thresholds set the ratio", _ratios, "source threshold longest metric", "value?"),
-    "positions": Part("where in a sentence words stay", _positions, "source system bin", "value? n?"),
-    "human": Part("how whole compressions are to people", measures.human, "system metric", "mean? low? high? n?"),
+    "ratios": Part("how thresholds set the ratio", _build_ratios, "source threshold longest metric", "value?"),
+    "positions": Part("where in a sentence words stay", _build_positions, "source system bin", "value? n?"),
+    "human": Part("how whole compressions are to people", measures.build_human, "system metric", "mean? low? high? n?"),
     "tests": Part(
-        "whether the measure sees what changed", measures.tests, "test measure metric", "value? low? high? n?"
+        "whether the measure sees what changed", measures.build_tests, "test measure metric", "value? low? high? n?"
     ),
-    "overlap": Part("how overlap changes it", measures.overlap, "measure threshold metric", "value? low? high? n?"),
+    "overlap": Part(
+        "how overlap changes it", measures.build_overlap, "measure threshold metric", "value? low? high? n?"
+    ),
     "distributions": Part(
-        "how far edits are apart", measures.distributions, "test measure label quantile", "value? n?"
+        "how far edits are apart", measures.build_distributions, "test measure label quantile", "value? n?"
     ),
     "explained": Part("which words tell that two sentences differ", sentences.explain_pairs),
     "pruning": Part(
-        "whether what is dropped hangs low in the tree", _pruning, "system threshold metric", "value? low? high? n?"
+        "whether what is dropped hangs low in the tree",
+        _build_pruning,
+        "system threshold metric",
+        "value? low? high? n?",
     ),
     "predicates": Part(
-        "whether words that matter are predicates", measures.predicates, "measure edit metric", "value? low? high? n?"
+        "whether words that matter are predicates",
+        measures.build_predicates,
+        "measure edit metric",
+        "value? low? high? n?",
     ),
-    "shift": Part("what goes with the shift by context", measures.shift, "source other metric", "value? low? high? n?"),
-    "shift_values": Part("how far contexts shift comments", measures.shift_values, "source quantile", "value?"),
-}  # fmt: skip
+    "shift": Part(
+        "what goes with the shift by context", measures.build_shift, "source other metric", "value? low? high? n?"
+    ),
+    "shift_values": Part("how far contexts shift comments", measures.build_shift_values, "source quantile", "value?"),
+}
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

@@ -20,7 +20,7 @@ from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import counts_between, in_order
+from pipeline.report.sections import format_range, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -41,17 +41,17 @@ _BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
 _ROW = 0.26  # inches
 
 
-def subtasks_of(names: pl.Series) -> list[str]:
+def list_subtasks(names: pl.Series) -> list[str]:
     """The different names, the paper's subtasks first."""
-    return in_order(names, SUBTASKS)
+    return order_names(names, SUBTASKS)
 
 
-def readers_of(names: pl.Series) -> list[str]:
+def list_readers(names: pl.Series) -> list[str]:
     """The paper's readers in its order, others after them."""
-    return in_order(names, TABLES_3_4[1])
+    return order_names(names, TABLES_3_4[1])
 
 
-def by_number(groups: Sequence[str | None]) -> list[str | None]:
+def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
     """The different groups as people order them: by the first number in them, others by name, null last."""
 
     def key(group: str | None) -> tuple[bool, float, str]:
@@ -61,7 +61,7 @@ def by_number(groups: Sequence[str | None]) -> list[str | None]:
     return sorted(set(groups), key=key)
 
 
-def steps(frame: pl.DataFrame) -> pl.DataFrame:
+def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
     """The funnel of one subtask in the order in which words are lost.
 
     Args:
@@ -76,97 +76,99 @@ def steps(frame: pl.DataFrame) -> pl.DataFrame:
     rows = counts.sort(order, -pl.col("count"), "reason")
     if TARGET not in rows["reason"]:
         rows = pl.concat([rows, rows.clear(1).with_columns(reason=pl.lit(TARGET), count=pl.lit(0, pl.Int64))])
-    gone = pl.when(pl.col("reason") == TARGET).then(0).otherwise("count").cum_sum()
-    return rows.with_columns(left=pl.col("count").sum() - gone)
+    dropped = pl.when(pl.col("reason") == TARGET).then(0).otherwise("count").cum_sum()
+    return rows.with_columns(left=pl.col("count").sum() - dropped)
 
 
-def funnel(frame: pl.DataFrame) -> str:
+def draw_funnel(frame: pl.DataFrame) -> str:
     """From all tokens of the summaries to targets: what rule and filters took, one after the other (section 3.4).
 
     Args:
         frame: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
     """
-    names = subtasks_of(plot.some_rows(frame)["subtask"])
-    parts = [steps(frame.filter(pl.col("subtask") == name)) for name in names]
-    with plot.drawing():
-        figure, axes = _panels([part.height + 1 for part in parts])
+    names = list_subtasks(plot.require_rows(frame)["subtask"])
+    parts = [order_steps(frame.filter(pl.col("subtask") == name)) for name in names]
+    with plot.use_style():
+        figure, axes = _create_panels([part.height + 1 for part in parts])
         for axis, name, part in zip(axes, names, parts, strict=True):
             total = max(int(part["count"].sum()), 1)
             rows = list(part.iter_rows(named=True))
-            _named(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows[:-1]), "targets"])
+            _name_rows(
+                axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows[:-1]), "targets"]
+            )
             axis.barh(0, 100, color=plot.PALE, height=0.62)
-            plot.beside(axis, 0, f"{part['count'].sum():,}")
+            plot.write_note(axis, 0, f"{part['count'].sum():,}")
             for y, row in enumerate(rows[:-1], 1):
-                left, gone = 100 * row["left"] / total, 100 * row["count"] / total
-                axis.barh(y, left, color=plot.PALE, height=0.62)
-                axis.barh(y, gone, left=left, height=0.62, **plot.HATCHED)
-                plot.beside(axis, y, f"−{row['count']:,}")
+                remaining, dropped = 100 * row["left"] / total, 100 * row["count"] / total
+                axis.barh(y, remaining, color=plot.PALE, height=0.62)
+                axis.barh(y, dropped, left=remaining, height=0.62, **plot.HATCHED)
+                plot.write_note(axis, y, f"−{row['count']:,}")
             share = 100 * rows[-1]["count"] / total
             axis.barh(len(rows), share, color=plot.ACCENT, height=0.62)
-            plot.beside(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
+            plot.write_note(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
             axis.set_xlim(0, 100)
-            axis.set_title(plot.wrapped(name, 60), fontsize=9, loc="left")
+            axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
         axes[-1].set_xlabel("% of the words and marks of the summaries")
         keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
-        plot.legend(figure, keys, ["still there", "left out here", "targets"])
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, ["still there", "left out here", "targets"])
+        return plot.render_svg(figure)
 
 
-def audit(frame: pl.DataFrame) -> str:
+def draw_audit(frame: pl.DataFrame) -> str:
     """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
 
     Args:
         frame: subtask, baseline, accuracy, error (standard error), chance, n; optionally file, the name of items that
             are not ours, null for ours.
     """
-    frame = plot.some_rows(frame)
+    frame = plot.require_rows(frame)
     if "file" not in frame.columns:
         frame = frame.with_columns(file=pl.lit(None, pl.String))
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
     names = best["baseline"].head(WAYS).to_list()
     frame = frame.filter(pl.col("baseline").is_in(names))
-    sets = _sets(frame, "subtask")
-    with plot.drawing():
-        figure, (axis,) = _panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
-        _named(axis, [name.replace("_", " ") for name in names])
+    sets = _list_sets(frame, "subtask")
+    with plot.use_style():
+        figure, (axis,) = _create_panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
+        _name_rows(axis, [name.replace("_", " ") for name in names])
         for chance in sorted(set(frame["chance"].drop_nulls())):
             axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
             axis.axvline(chance, **plot.DASHED)
         keys, labels = [], []
         for i, (file, subtask) in enumerate(sets):
             part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("subtask") == subtask)).sort("baseline")
-            colour, marker = plot.look(i)
-            at = [plot.place(names.index(name), i, len(sets)) for name in part["baseline"]]
+            colour, marker = plot.pick_look(i)
+            heights = [plot.place_mark(names.index(name), i, len(sets)) for name in part["baseline"]]
             value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
-            axis.hlines(at, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
-            axis.plot(value, at, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
+            axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
+            axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
             keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
             name = subtask if file is None else f"{file}, {subtask}"
-            labels.append(f"{plot.wrapped(name, 36, 2)}, n = {max(part['n']):,}")
-        plot.rule_rows(axis, len(names))
+            labels.append(f"{plot.wrap_name(name, 36, 2)}, n = {max(part['n']):,}")
+        plot.draw_rules(axis, len(names))
         axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-        how_many = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
+        prefix = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
         note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
-        axis.set_xlabel(how_many + note)
-        plot.legend(figure, keys, labels, min(len(sets), 2))
-        return plot.svg(figure)
+        axis.set_xlabel(prefix + note)
+        plot.draw_legend(figure, keys, labels, min(len(sets), 2))
+        return plot.render_svg(figure)
 
 
-def retrieval(frame: pl.DataFrame) -> str:
+def draw_retrieval(frame: pl.DataFrame) -> str:
     """How well the readers that make the wrong options find the word, and the paper's tables 3 and 4 beside (REC-22).
 
     Args:
         frame: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
     """
-    names = subtasks_of(plot.some_rows(frame)["subtask"])
-    readers = readers_of(frame["reader"])
+    names = list_subtasks(plot.require_rows(frame)["subtask"])
+    readers = list_readers(frame["reader"])
     rows = {(row["subtask"], row["reader"]): row for row in frame.iter_rows(named=True)}
-    with plot.drawing():
+    with plot.use_style():
         height = 4 * len(readers) * 0.21 + 1.3
         figure = Figure(figsize=(7.2, height), layout="constrained")
         axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
-        labels = [f"{plot.wrapped(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
+        labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
         for axis, name in zip(axes, names, strict=True):
             plot.name_rows(axis, labels)
             printed = TABLES_3_4.get(SUBTASKS.get(name, 0), {})
@@ -174,63 +176,63 @@ def retrieval(frame: pl.DataFrame) -> str:
             for i, reader in enumerate(readers):
                 for k, (measure, paper) in enumerate(zip(MEASURES, printed.get(reader, [np.nan] * 4), strict=True)):
                     value = rows.get((name, reader), {}).get(measure)
-                    ours, at = np.nan if value is None else value, 4 * i + k
-                    axis.hlines(at, min(ours, paper), max(ours, paper), color=plot.FAINT, linewidth=1)
-                    axis.plot(paper, at, **plot.STAR)
-                    axis.plot(ours, at, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
+                    value_here, y = np.nan if value is None else value, 4 * i + k
+                    axis.hlines(y, min(value_here, paper), max(value_here, paper), color=plot.FAINT, linewidth=1)
+                    axis.plot(paper, y, **plot.STAR)
+                    axis.plot(value_here, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
                 if i:
                     axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
-            axis.set_title(f"{plot.wrapped(name, 34)}\nn = {counts_between(counts)}", fontsize=9)
+            axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {format_range(counts)}", fontsize=9)
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
         figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
         keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
-        plot.legend(figure, keys, ["here", "printed in the paper, of its own data"])
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, ["here", "printed in the paper, of its own data"])
+        return plot.render_svg(figure)
 
 
-def readers(frame: pl.DataFrame) -> str:
+def draw_readers(frame: pl.DataFrame) -> str:
     """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
 
     Args:
         frame: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours, null for
             ours), accuracy, low, high, n; optionally blind, what the best baseline of the audit reaches on the items.
     """
-    frame = plot.some_rows(frame)
-    sets = tests_of(frame)
-    parts = [of_test(frame, *one) for one in sets]
-    with plot.drawing():
-        figure, axes = _panels([part.height for part in parts], 0.42)
+    frame = plot.require_rows(frame)
+    sets = list_tests(frame)
+    parts = [select_test(frame, *test) for test in sets]
+    with plot.use_style():
+        figure, axes = _create_panels([part.height for part in parts], 0.42)
         for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
-            _named(axis, [_reader_name(row, subtask) for row in part.iter_rows(named=True)], 34)
+            _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
             axis.axvline(CHANCE, **plot.DASHED)
             if file is None and subtask in TABLES_6_7:
                 axis.axvline(TABLES_6_7[subtask].gated, color=plot.INK, linewidth=1.1, linestyle=":")
             for y, row in enumerate(part.iter_rows(named=True)):
-                plot.mark(axis, y, row, plot.look(0), "accuracy")
+                plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
                 if row.get("blind") is not None:
                     axis.plot(row["blind"], y, **_BLIND)
                 value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-                plot.beside(axis, y, f"{value}\nn = {row['n']:,}")
-            where = subtask if file is None else f"{subtask}, {file}"
-            axis.set_title(plot.wrapped(f"tested on {where}", 70), fontsize=9, loc="left")
+                plot.write_note(axis, y, f"{value}\nn = {row['n']:,}")
+            title = subtask if file is None else f"{subtask}, {file}"
+            axis.set_title(plot.wrap_name(f"tested on {title}", 70), fontsize=9, loc="left")
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
         axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
-        keys, labels = plot.keys_of(1), ["reader"]
+        keys, labels = plot.list_keys(1), ["reader"]
         if "blind" in frame.columns:
             keys, labels = [*keys, Line2D([], [], **_BLIND)], [*labels, "best way not to read"]
         if any(file is None and subtask in TABLES_6_7 for file, subtask in sets):
             keys.append(Line2D([], [], color=plot.INK, linewidth=1.1, linestyle=":"))
             labels.append("the paper's GA Reader, on its own test set")
-        plot.legend(figure, keys, labels)
-        return plot.svg(figure)
+        plot.draw_legend(figure, keys, labels)
+        return plot.render_svg(figure)
 
 
-def tests_of(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
+def list_tests(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
     """What readers were tested on, as (file, subtask): our own items first."""
-    return _sets(frame, "tested_on")
+    return _list_sets(frame, "tested_on")
 
 
-def of_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame:
+def select_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame:
     """Rows of one test, the best reader first."""
     part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("tested_on") == subtask))
     return part.sort(
@@ -238,94 +240,96 @@ def of_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame
     )
 
 
-def _reader_name(row: dict[str, Any], subtask: str) -> str:
+def _name_reader(row: dict[str, Any], subtask: str) -> str:
     """The reader, how it was trained, and on what if that is not what it is tested on."""
     name = row["reader"] if row["profile"] in (None, "", row["reader"]) else f"{row['reader']} ({row['profile']})"
     return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
 
 
-def matrix(frame: pl.DataFrame) -> str:
+def draw_matrix(frame: pl.DataFrame) -> str:
     """Accuracy by what a reader was trained and tested on, home framed, and how far away is from home (section 4.3).
 
     Args:
         frame: trained_on, tested_on, accuracy, low, high, n; each cell once.
     """
-    rows, columns = (subtasks_of(plot.some_rows(frame)[name]) for name in ("trained_on", "tested_on"))
+    rows, columns = (list_subtasks(plot.require_rows(frame)[name]) for name in ("trained_on", "tested_on"))
     cells = {(row["trained_on"], row["tested_on"]): row for row in frame.iter_rows(named=True)}
     drops = {
         (row["trained_on"], row["tested_on"]): row["drop"]
         for row in reading.compare_subtasks(frame).iter_rows(named=True)
     }
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    counts = {name: max(row["n"] for (_, there), row in cells.items() if there == name) for name in columns}
-    with plot.drawing():
+    counts = {name: max(row["n"] for (_, tested), row in cells.items() if tested == name) for name in columns}
+    with plot.use_style():
         figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
         axis = figure.subplots()
-        labels = [f"{plot.wrapped(name, 24)}\nn = {counts[name]:,}" for name in columns]
-        plot.grid(axis, [plot.wrapped(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
+        labels = [f"{plot.wrap_name(name, 24)}\nn = {counts[name]:,}" for name in columns]
+        plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
         for y, x in np.ndindex(*values.shape):
             trained_on, tested_on = rows[y], columns[x]
             row, drop = cells.get((trained_on, tested_on)), drops.get((trained_on, tested_on))
             if row is None or row["accuracy"] is None:
-                plot.write(axis, x, y, "–", fontsize=9)
+                plot.write_text(axis, x, y, "–", fontsize=9)
                 continue
-            plot.write(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
+            plot.write_text(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
             if row["low"] is not None and row["high"] is not None:
-                plot.write(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
+                plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
             if trained_on == tested_on:
                 plot.frame_cell(axis, x, y, plot.ACCENT)
-                plot.write(axis, x, y + 0.3, "home")
+                plot.write_text(axis, x, y + 0.3, "home")
             elif drop is not None:
-                plot.write(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
+                plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
         axis.set_ylabel("trained on")
         axis.set_xlabel("tested on")
         axis.xaxis.set_label_position("top")
-        return plot.svg(figure)
+        return plot.render_svg(figure)
 
 
-def breakdown(frame: pl.DataFrame) -> str:
+def draw_breakdown(frame: pl.DataFrame) -> str:
     """Accuracy by part of speech, length of passage, place of the right option, …; a panel each.
 
     Args:
         frame: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
     """
-    kinds = sorted(set(plot.some_rows(frame)["by"]))
-    trained = subtasks_of(frame["trained_on"])
-    groups = [by_number(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
-    with plot.drawing():
-        figure, axes = _panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
+    kinds = sorted(set(plot.require_rows(frame)["by"]))
+    trained = list_subtasks(frame["trained_on"])
+    groups = [sort_groups(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
+    with plot.use_style():
+        figure, axes = _create_panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
         for axis, kind, names in zip(axes, kinds, groups, strict=True):
-            _named(axis, ["not known" if name is None else name for name in names])
+            _name_rows(axis, ["not known" if name is None else name for name in names])
             axis.axvline(CHANCE, **plot.DASHED)
             for i, subtask in enumerate(trained):
                 part = frame.filter((pl.col("by") == kind) & (pl.col("trained_on") == subtask))
                 rows = {row["group"]: row for row in part.iter_rows(named=True)}
                 for y, name in enumerate(names):
                     if name in rows:
-                        at = plot.place(y, i, len(trained), 0.7)
-                        plot.mark(axis, at, rows[name], plot.look(i), "accuracy")
-                        plot.beside(axis, at, f"n = {rows[name]['n']:,}")
-            plot.rule_rows(axis, len(names))
-            axis.set_title(plot.wrapped(kind.replace("_", " "), 70), fontsize=9, loc="left")
+                        height = plot.place_mark(y, i, len(trained), 0.7)
+                        plot.draw_mark(axis, height, rows[name], plot.pick_look(i), "accuracy")
+                        plot.write_note(axis, height, f"n = {rows[name]['n']:,}")
+            plot.draw_rules(axis, len(names))
+            axis.set_title(plot.wrap_name(kind.replace("_", " "), 70), fontsize=9, loc="left")
         # all panels share one scale
         axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
         axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
-        plot.legend(figure, plot.keys_of(len(trained)), [plot.wrapped(f"trained on {name}", 30) for name in trained])
-        return plot.svg(figure)
+        plot.draw_legend(
+            figure, plot.list_keys(len(trained)), [plot.wrap_name(f"trained on {name}", 30) for name in trained]
+        )
+        return plot.render_svg(figure)
 
 
-def _sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
+def _list_sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
     """The different (file, subtask), our own items first."""
     sets = frame.select("file", column).unique().rows()
-    return sorted(sets, key=lambda one: (one[0] is not None, one[0] or "", SUBTASKS.get(one[1], 3), one[1]))
+    return sorted(sets, key=lambda pair: (pair[0] is not None, pair[0] or "", SUBTASKS.get(pair[1], 3), pair[1]))
 
 
-def _panels(counts: Sequence[int], row: float = _ROW, more: float = 0.0) -> tuple[Figure, list[Axes]]:
+def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:
     """Panels one below the other on one scale, as high as their numbers of rows, so many inches a row, and more."""
-    figure = Figure(figsize=(7.2, row * sum(counts) + 0.35 * len(counts) + 0.75 + more), layout="constrained")
+    figure = Figure(figsize=(7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra), layout="constrained")
     return figure, figure.subplots(len(counts), 1, sharex=True, squeeze=False, height_ratios=counts).ravel().tolist()
 
 
-def _named(axis: Axes, names: Sequence[str], width: int = 28) -> None:
-    plot.name_rows(axis, [plot.wrapped(name, width, 2) for name in names])
+def _name_rows(axis: Axes, names: Sequence[str], width: int = 28) -> None:
+    plot.name_rows(axis, [plot.wrap_name(name, width, 2) for name in names])
     axis.tick_params(axis="x", labelbottom=True)

@@ -22,7 +22,7 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 def write(day: str) -> str:
     """Write the page of the tables as they are, with the models of a day; its path."""
     parse_day(day)
-    return pages.write_page(f"commenting-{day}.html", page.page(day, read_inputs(day)))
+    return pages.write_page(f"commenting-{day}.html", page.render(day, read_inputs(day)))
 
 
 def read_inputs(day: str) -> page.Commenting:

@@ -141,7 +141,7 @@ def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheet
     """Write tasks.jsonl, the guidelines, a sheet for each rater named, and an empty folder for labels."""
     from pipeline.report.labelling import guidelines
 
-    pages = {f"guidelines_{lang}.html": guidelines.page(lang) for lang in ("zh", "en")}
+    pages = {f"guidelines_{lang}.html": guidelines.render(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
     (folder / "labels").mkdir(exist_ok=True)
 

@@ -72,7 +72,7 @@ def render_card(project: str, day: str, required: Sequence[str] = REQUIRED, lice
     """What whoever approves the release reads: the card it will have, in Markdown."""
     from pipeline.report.labelling import data_card
 
-    return data_card.card(collect_facts(project, day, licence, required))
+    return data_card.render(collect_facts(project, day, licence, required))
 
 
 def get_page_path(project: str) -> Path:
@@ -94,7 +94,7 @@ def write_page(project: str, day: str) -> str:
         segment.split_words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()
     ]
     open_ = [(*step, count) for step, count in count_waiting(found).items()]
-    html = report.labels(
+    html = report.render(
         report.Inputs(
             project=project,
             facts=told,
@@ -165,7 +165,7 @@ def release(
     if not stages.is_finished(found.annotations):
         count = found.annotations.filter(state="open").height
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
-    card = data_card.card(
+    card = data_card.render(
         collect_facts(project, day or max(read_tasks(project)["day"]).isoformat(), licence, required, name)
     )
     if approved not in (None, card):

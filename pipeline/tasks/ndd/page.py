@@ -35,7 +35,7 @@ def write(day: str, ref: str | None = None) -> str:
     inputs = load_inputs(day, ref)
     if all(part is None for name, part in inputs._asdict().items() if name not in ("explained", "signatures")):
         raise Missing(f"there is nothing of NDD on {day}: `undertone ndd measure --day {day}`")
-    return pages.write_page(f"ndd-{day}.html", page.page(day, inputs))
+    return pages.write_page(f"ndd-{day}.html", page.render(day, inputs))
 
 
 def load_inputs(day: str, ref: str | None = None) -> page.Ndd:

@@ -24,9 +24,9 @@ from tests.support.pages import check_figure, check_rows, said, words
 
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame]] = [
-    (figures.categories, CATEGORIES), (figures.grades, GRADES), (figures.correlations, CORRELATIONS),
-    (figures.sensitivity, SENSITIVITY), (figures.scatter, SCATTER), (figures.systems, SYSTEM_ROWS),
-    (figures.history, HISTORY),
+    (figures.draw_categories, CATEGORIES), (figures.draw_grades, GRADES), (figures.draw_correlations, CORRELATIONS),
+    (figures.draw_sensitivity, SENSITIVITY), (figures.draw_scatter, SCATTER), (figures.draw_systems, SYSTEM_ROWS),
+    (figures.draw_history, HISTORY),
 ]  # fmt: skip
 EVERY = [pytest.param(*figure, id=figure[0].__name__) for figure in FIGURES]
 
@@ -61,27 +61,27 @@ def test_the_most_frequent_categories_are_drawn() -> None:
     assert drawn == list(NAMES[:TOP])
     assert {"900 (10.6 %)", "200 (2.4 %)"} <= set(found)
     assert f"the {TOP} most frequent of 17 categories, n = 8,500 articles" in said(svg)
-    assert "most frequent" not in said(figures.categories(CATEGORIES.tail(2)))
-    assert "not known" in said(figures.categories(CATEGORIES.tail(2)))
+    assert "most frequent" not in said(figures.draw_categories(CATEGORIES.tail(2)))
+    assert "not known" in said(figures.draw_categories(CATEGORIES.tail(2)))
 
 
 def test_grades_are_means_of_items() -> None:
     """Two raters who give 4 and 5 make one comment at 4.5; the mean is marked, the paper's where it is told."""
     two = pl.DataFrame({"item_id": ["a", "a", "b", "b"], "grade": [4, 5, 2, 2]})
-    told = said(figures.grades(two, 3.6))
+    told = said(figures.draw_grades(two, 3.6))
     assert "mean 3.25" in told
     assert "mean in the paper 3.6" in told
     assert "n = 2 comments" in told
     assert told.count("50.0 %") == 2
-    assert "paper" not in said(figures.grades(two))
+    assert "paper" not in said(figures.draw_grades(two))
     with pytest.raises(ValueError, match="at least one grade"):
-        figures.grades(two.with_columns(grade=pl.lit(None, pl.Float64)))
+        figures.draw_grades(two.with_columns(grade=pl.lit(None, pl.Float64)))
 
 
 def test_many_grades_are_drawn_in_bins() -> None:
     """Means of a crowd, each its own number, make twenty bars without numbers on them."""
     crowd = pl.DataFrame({"item_id": range(500), "grade": np.linspace(0, 1, 500)})
-    svg = figures.grades(crowd)
+    svg = figures.draw_grades(crowd)
     assert "%" not in said(svg).replace("% of comments", "")
     assert len(re.findall(r"fill: #c9d6df", svg)) == 20
 
@@ -105,14 +105,16 @@ def test_the_papers_correlations_are_ticks() -> None:
     tick = r"<use [^>]*stroke-width: 1.8"
     assert len(re.findall(tick, whole("correlations"))) == CORRELATIONS.height + 1
     assert "printed in the paper" in said(whole("correlations"))
-    new = figures.correlations(CORRELATIONS.filter(pl.col("metric") == "meteor").with_columns(metric=pl.lit("ours")))
+    new = figures.draw_correlations(
+        CORRELATIONS.filter(pl.col("metric") == "meteor").with_columns(metric=pl.lit("ours"))
+    )
     assert not re.findall(tick, new)
     assert "printed in the paper" not in said(new)
 
 
 def test_a_coefficient_alone() -> None:
     """Of one coefficient there is one panel."""
-    alone = figures.correlations(CORRELATIONS.filter(pl.col("coefficient") == "pearson"))
+    alone = figures.draw_correlations(CORRELATIONS.filter(pl.col("coefficient") == "pearson"))
     assert "Pearson" in said(alone)
     assert "Spearman" not in said(alone)
 
@@ -133,16 +135,16 @@ def test_scatter_has_the_panels_of_figure_1() -> None:
     part = SCATTER.filter((pl.col("metric") == "meteor") & ~pl.col("is_weighted"))
     r = np.corrcoef(part["grade"], part["value"])[0, 1]
     assert f"METEOR n = 60, r = {r:.2f}" in said(svg)
-    assert "CIDEr" in said(figures.scatter(SCATTER.filter(pl.col("metric") == "cider")))
+    assert "CIDEr" in said(figures.draw_scatter(SCATTER.filter(pl.col("metric") == "cider")))
 
 
 def test_noise_is_seeded_and_as_wide_as_told() -> None:
     """The same seed gives the same bytes, another one others; without noise points stand on their grades."""
-    assert figures.scatter(SCATTER, seed=0) == whole("scatter")
-    assert figures.scatter(SCATTER, seed=1) != whole("scatter")
+    assert figures.draw_scatter(SCATTER, seed=0) == whole("scatter")
+    assert figures.draw_scatter(SCATTER, seed=1) != whole("scatter")
     five = [
         {x for x, fill in re.findall(r'<use [^>]*x="([\d.]+)"[^>]*(fill-opacity: 0.3)', svg)}
-        for svg in (figures.scatter(SCATTER, jitter=0), whole("scatter"))
+        for svg in (figures.draw_scatter(SCATTER, jitter=0), whole("scatter"))
     ]
     assert len(five[0]) == 3 * 5
     assert len(five[1]) > 150
@@ -154,7 +156,7 @@ def test_scatter_is_bounded() -> None:
     many = pl.DataFrame(
         {"metric": "meteor", "is_weighted": False, "value": random.random(5000), "grade": random.random(5000)}
     )
-    svg = figures.scatter(many)
+    svg = figures.draw_scatter(many)
     assert "n = 5,000" in said(svg)
     assert f"{POINTS:,} points drawn at random" in said(svg)
     assert len(re.findall(r"<use [^>]*fill-opacity: 0.3", svg)) == POINTS
@@ -164,9 +166,9 @@ def test_scatter_is_bounded() -> None:
 def test_one_grade_has_no_line() -> None:
     """Where all grades are the same there are points, and neither line nor r."""
     alike = SCATTER.with_columns(grade=pl.lit(3.0))
-    assert "r =" not in said(figures.scatter(alike))
+    assert "r =" not in said(figures.draw_scatter(alike))
     flat = SCATTER.with_columns(value=pl.lit(0.5))
-    assert "r =" not in said(figures.scatter(flat))
+    assert "r =" not in said(figures.draw_scatter(flat))
 
 
 def test_systems_are_ranked_and_held_against_people() -> None:
@@ -175,7 +177,7 @@ def test_systems_are_ranked_and_held_against_people() -> None:
     One pair of ten, Att and Att-TC, turns: (9 - 1) / 10. Of BLEU-1 four systems are left, of which IR-T and Att
     tie: (3 - 2) / 6.
     """
-    assert figures.places(np.array([0.3, np.nan, 0.1, 0.3])).tolist()[::2] == [1, 3]
+    assert figures.rank_values(np.array([0.3, np.nan, 0.1, 0.3])).tolist()[::2] == [1, 3]
     found = words(whole("systems"))
     assert found.count("+0.80") == 2
     assert "+0.17" in found
@@ -187,34 +189,34 @@ def test_table_7_stands_beside_systems() -> None:
     assert [name for name in found if name in SYSTEMS] == [*SYSTEMS, *SYSTEMS]
     assert {"printed in the paper", "2.859"} <= set(found)
     ours = SYSTEM_ROWS.with_columns(pl.col("system").replace({"ir_t": "copy"}))
-    assert [name for name in words(figures.systems(ours)) if name in SYSTEMS] == [*SYSTEMS[1:], *SYSTEMS[1:]]
-    alone = words(figures.systems(SYSTEM_ROWS.with_columns(pl.col("system") + "_2")))
+    assert [name for name in words(figures.draw_systems(ours)) if name in SYSTEMS] == [*SYSTEMS[1:], *SYSTEMS[1:]]
+    alone = words(figures.draw_systems(SYSTEM_ROWS.with_columns(pl.col("system") + "_2")))
     assert "printed in the paper" not in alone
 
 
 def test_systems_without_people() -> None:
     """Without human grades there is no τ of any metric."""
-    found = said(figures.systems(SYSTEM_ROWS.filter(pl.col("metric") != "human")))
+    found = said(figures.draw_systems(SYSTEM_ROWS.filter(pl.col("metric") != "human")))
     assert "+0" not in found
 
 
 def test_rankings_need_two_systems() -> None:
     """Kendall's tau is of what both rank: 1 in the same order, -1 in the other, none of a single system."""
     people = np.array([1.0, 2.0, np.nan])
-    assert figures.ranked_as(np.array([5.0, 6.0, 1.0]), people) == 1
-    assert figures.ranked_as(np.array([6.0, 5.0, 9.0]), people) == -1
-    assert figures.ranked_as(np.array([6.0, np.nan, 9.0]), people) is None
+    assert figures.compute_tau(np.array([5.0, 6.0, 1.0]), people) == 1
+    assert figures.compute_tau(np.array([6.0, 5.0, 9.0]), people) == -1
+    assert figures.compute_tau(np.array([6.0, np.nan, 9.0]), people) is None
 
 
 def test_names_are_the_papers() -> None:
     """Known metrics and systems are called as in the paper, in its order; others come after them, people last."""
-    assert figures.metric_name("rouge_l", is_weighted=True) == "W-ROUGE-L"
-    assert figures.metric_name("ours") == "ours"
-    assert figures.metrics_of(["human", "zeta", "bleu_2", "bleu_1", "meteor"]) == [
+    assert figures.name_metric("rouge_l", is_weighted=True) == "W-ROUGE-L"
+    assert figures.name_metric("ours") == "ours"
+    assert figures.list_metrics(["human", "zeta", "bleu_2", "bleu_1", "meteor"]) == [
         "meteor", "bleu_1", "bleu_2", "zeta", "human"
     ]  # fmt: skip
-    assert figures.systems_of(["copy", "Att_TC", "ir_t"]) == ["ir_t", "Att_TC", "copy"]
-    assert [figures.system_name(name) for name in ("ir_tc", "SEQ2SEQ", "copy")] == ["IR-TC", "Seq2seq", "copy"]
+    assert figures.list_systems(["copy", "Att_TC", "ir_t"]) == ["ir_t", "Att_TC", "copy"]
+    assert [figures.name_system(name) for name in ("ir_tc", "SEQ2SEQ", "copy")] == ["IR-TC", "Seq2seq", "copy"]
 
 
 def test_each_commenter_has_its_curves() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.papers.commenting import claims
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
-from pipeline.report.commenting.page import Commenting, page
+from pipeline.report.commenting.page import Commenting, render
 from tests.report.commenting.rows import (
     CATEGORIES,
     CORRELATIONS,
@@ -75,7 +75,7 @@ TITLES = {
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
-    return page(DAY, DATA)
+    return render(DAY, DATA)
 
 
 def test_every_part_is_there(whole: str) -> None:
@@ -124,7 +124,7 @@ def test_grades_and_kappa_stand_beside_the_papers(whole: str) -> None:
 def test_grades_on_another_scale_are_not_held_against_the_papers() -> None:
     """Grades in [0, 1] have no 5, and the paper's mean is not drawn among them."""
     crowd = pl.DataFrame({"item_id": ["a", "b", "c"], "grade": [0.2, 0.9, 1.0]})
-    html = page(DAY, Commenting(grades=crowd))
+    html = render(DAY, Commenting(grades=crowd))
     assert tables(html)[TITLES["grades"]][0] == ["here", "3", "3", "0.70", "0.44", "–"]
     assert "mean in the paper" not in html
     assert "Grades run from 0.2 to 1;" in texts(html)
@@ -149,15 +149,15 @@ def test_correlations_stand_with_weights_and_without(whole: str) -> None:
 
 
 def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
-    """Without a measured difference the page takes weighted minus plain, and calls nothing sure."""
+    """Without a measured difference the page subtracts the plain value from the weighted one, and calls nothing sure."""
     bare = CORRELATIONS.with_columns(
         pl.lit(None, pl.Float64).alias(name) for name in ("difference", "difference_low", "difference_high")
     )
-    html = page(DAY, Commenting(correlations=bare))
+    html = render(DAY, Commenting(correlations=bare))
     assert [row[6] for row in tables(html)[TITLES["correlations"]]][:4] == ["0.030", "0.030", "0.030", "−0.007"]
     assert "of 4 of 5 metrics (0 beyond chance;" in texts(html)
     plain = CORRELATIONS.filter(~pl.col("is_weighted"))
-    assert "No metric is here with weights and without" in texts(page(DAY, Commenting(correlations=plain)))
+    assert "No metric is here with weights and without" in texts(render(DAY, Commenting(correlations=plain)))
 
 
 def test_weights_stand_beside_the_papers_ratios(whole: str) -> None:
@@ -210,7 +210,7 @@ def test_numbers_history_and_errata(whole: str) -> None:
 
 def test_what_the_paper_claims_fits_the_page() -> None:
     """The claims of `papers.commenting` go on the page as they are; one cannot be told from the numbers."""
-    found = tables(page(DAY, Commenting(errata=claims())))[TITLES["errata"]]
+    found = tables(render(DAY, Commenting(errata=claims())))[TITLES["errata"]]
     assert len(found) == claims().height
     assert {row[4] for row in found} == {"yes", "no", "cannot be told"}
 
@@ -221,7 +221,7 @@ def test_same_rows_same_bytes(whole: str) -> None:
         name: getattr(DATA, name).sample(fraction=1, shuffle=True, seed=2)
         for name in TITLES if name not in {"statistics", "errata"}
     }  # fmt: skip
-    assert page(DAY, DATA._replace(**frames)) == whole
+    assert render(DAY, DATA._replace(**frames)) == whole
 
 
 def test_names_stay_text(whole: str) -> None:
@@ -236,13 +236,13 @@ def test_names_stay_text(whole: str) -> None:
         EXAMPLE_ROWS.tail(3).with_columns(pl.lit(text).alias("title"), pl.lit(text).alias("text"))
         for text in HOSTILE[:EXAMPLES]
     )
-    check_names(page(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), whole, 2)
+    check_names(render(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), whole, 2)
 
 
 def test_numbers_that_are_none_are_dashes() -> None:
     """Null and NaN are both a dash, and rank nothing first."""
     nothing = SYSTEM_ROWS.with_columns(value=pl.lit(float("nan")))
-    html = page(DAY, Commenting(systems=nothing, numbers=NUMBERS.with_columns(baseline=None)))
+    html = render(DAY, Commenting(systems=nothing, numbers=NUMBERS.with_columns(baseline=None)))
     assert "nan" not in texts(html)
     assert not any("★" in cell for row in tables(html)[TITLES["systems"]] if row[1] == "here" for cell in row)
     assert "Nothing ranks them" in texts(html)
@@ -261,4 +261,4 @@ def test_numbers_that_are_none_are_dashes() -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, said: str) -> None:
     """A missing column or value, a row that is there twice and an unknown coefficient are told by name."""
     with pytest.raises(BadInput, match=re.escape(said)):
-        page(DAY, Commenting(**{name: frame}))
+        render(DAY, Commenting(**{name: frame}))

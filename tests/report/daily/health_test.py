@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.daily.health import STATUSES, Inputs, health
+from pipeline.report.daily.health import STATUSES, Inputs, render
 from tests.support.pages import HOSTILE, Page
 
 DAY = date(2026, 11, 19)
@@ -45,7 +45,7 @@ def cells(page: str) -> list[tuple[str, str]]:
 
 def test_each_day_and_step_has_its_sign() -> None:
     """A cell has colour, sign and rows; days without a row are there; the daily chain stands before other steps."""
-    page = health(inputs(
+    page = render(inputs(
         {"step": "train", "kept_count": 7}, {"day": DAY - timedelta(days=1), "status": "late", "why": "late"},
         {"step": "score", "status": "missing", "why": "rows wait", "kept_count": None, "read_count": None},
         {"status": "unusual", "why": "few rows", "kept_count": 12345},
@@ -65,14 +65,14 @@ def test_each_day_and_step_has_its_sign() -> None:
 )
 def test_counts_are_short(count: float, said: str) -> None:
     """Counts fit a cell."""
-    assert cells(health(inputs({"kept_count": int(count)}, days=1))) == [("ok", STATUSES["ok"][0] + said)]
+    assert cells(render(inputs({"kept_count": int(count)}, days=1))) == [("ok", STATUSES["ok"][0] + said)]
 
 
 def test_reasons_costs_and_rates_are_told() -> None:
     """Reasons with their share, the sum of costs, rows a second, and a dash for what is not known."""
     ask = {"step": "ask", "seconds": 45.0, "byte_count": 2_500_000, "input_tokens": 7000, "output_tokens": 70,
            "cost_usd": 0.25}  # fmt: skip
-    text = health(inputs({}, ask, dropped=[("collect", "clean", "empty_text", 6), ("ask", "ask", "rejected", 2)]))
+    text = render(inputs({}, ask, dropped=[("collect", "clean", "empty_text", 6), ("ask", "ask", "rejected", 2)]))
     words = re.sub("<[^>]*>", " ", text)
     assert "8 rows were left out" in words
     assert re.search(r"collect\s+clean\s+empty text\s+6\s+75.0 %", words)
@@ -85,7 +85,7 @@ def test_reasons_costs_and_rates_are_told() -> None:
 def named(name: str) -> Page:
     """The page where step, reason and what is wrong bear a name."""
     row = {"step": name, "status": "missing", "why": name}
-    return Page(health(inputs(row, dropped=[(name, name, name.replace("_", " "), 1)])))
+    return Page(render(inputs(row, dropped=[(name, name, name.replace("_", " "), 1)])))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -99,13 +99,13 @@ def test_names_are_text(name: str) -> None:
 
 def test_an_empty_warehouse_has_a_page() -> None:
     """Where nothing ran there is a page that says so."""
-    page = health(inputs())
+    page = render(inputs())
     assert "There is nothing to show yet." in page
     assert "<td class" not in page
 
 
 def test_the_same_rows_give_the_same_page() -> None:
     """The page does not change when it is written again."""
-    assert health(inputs({}, {"step": "score", "seconds": 3.0})) == health(
+    assert render(inputs({}, {"step": "score", "seconds": 3.0})) == render(
         inputs({}, {"step": "score", "seconds": 3.0})
     )

@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
-from pipeline.report.figures import look, wrapped
+from pipeline.report.figures import pick_look, wrap_name
 from pipeline.report.impscore import model_figures, study_figures
-from pipeline.report.impscore.study_rows import by_metric, over_runs
+from pipeline.report.impscore.study_rows import average_runs, pivot_metrics
 from tests.report.impscore.rows import (
     ABLATION,
     AUDIT,
@@ -28,10 +28,14 @@ from tests.report.impscore.rows import (
 from tests.support.pages import check_figure, elements, words
 
 FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
-    (study_figures.ablation, ABLATION), (study_figures.sensitivity, SENSITIVITY), (study_figures.data_sets, DATA_SETS),
-    (study_figures.diversity, DIVERSITY), (study_figures.detection, DETECTION), (model_figures.violins, TRIPLES),
-    (model_figures.audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
-]  # fmt: skip
+    (study_figures.draw_ablation, ABLATION),
+    (study_figures.draw_sensitivity, SENSITIVITY),
+    (study_figures.draw_data_sets, DATA_SETS),
+    (study_figures.draw_diversity, DIVERSITY),
+    (study_figures.draw_detection, DETECTION),
+    (model_figures.draw_violins, TRIPLES),
+    (model_figures.draw_audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
+]
 
 
 @pytest.mark.parametrize(("draw", "rows"), FIGURES)
@@ -55,10 +59,10 @@ def test_over_runs_by_hand() -> None:
     rows = frame(
         *(row("ablation", "implicitness_accuracy", v, run=i, **setting) for i, v in enumerate((0.9, 0.8, 0.7)))
     )
-    (found,) = over_runs(rows, "ablation").iter_rows(named=True)
+    (found,) = average_runs(rows, "ablation").iter_rows(named=True)
     assert (found["value"], found["sd"], found["run_count"]) == pytest.approx((0.8, 0.1, 3))
     assert {name: found[name] for name in setting} == setting
-    assert over_runs(rows.head(1), "ablation")["sd"].to_list() == [None]
+    assert average_runs(rows.head(1), "ablation")["sd"].to_list() == [None]
 
 
 def test_settings_may_be_whole_numbers() -> None:
@@ -67,12 +71,12 @@ def test_settings_may_be_whole_numbers() -> None:
         row("sensitivity", "m", 0.5, gamma_implicitness=1, gamma_pragmatics=2, alpha=1),
         row("sensitivity", "m", 0.7, run=1, gamma_implicitness=1.0, gamma_pragmatics=2.0, alpha=1.0),
     )
-    assert over_runs(rows, "sensitivity").select("alpha", "value", "run_count").rows() == [(1.0, 0.6, 2)]
+    assert average_runs(rows, "sensitivity").select("alpha", "value", "run_count").rows() == [(1.0, 0.6, 2)]
 
 
 def test_by_metric_has_a_row_a_subset() -> None:
     """Metrics become columns beside the count."""
-    found = by_metric(DATA_SETS, "data_sets")
+    found = pivot_metrics(DATA_SETS, "data_sets")
     assert found["subset"].to_list() == ["dghsd", "dghsd:implicit", "toxigen"]
     assert found["row_count"].to_list() == [22175, 3439, 2000]
     assert found.row(0, named=True)["q95"] == pytest.approx(1.2)
@@ -91,11 +95,11 @@ def test_table_2_is_the_papers() -> None:
 
 def test_ablation_says_both_accuracies_and_the_papers() -> None:
     """Every cell has mean ± s.d. of both accuracies, the paper's numbers beside; cells without runs a dash."""
-    said = words(study_figures.ablation(ABLATION))
+    said = words(study_figures.draw_ablation(ABLATION))
     for one, other in TABLE_2.values():
         assert {f"{one:.3f} ± 0.010", f"{other:.3f} ± 0.010", f"{one:.3f}", f"{other:.3f}"} <= set(said)
     assert "–" not in said
-    lone = words(study_figures.ablation(ABLATION.head(1)))
+    lone = words(study_figures.draw_ablation(ABLATION.head(1)))
     assert lone.count("–") == 23
     assert "0.943" in lone  # one run has no s.d.
 
@@ -107,15 +111,15 @@ def frames(svg: str) -> int:
 
 def test_ablation_frames_the_best() -> None:
     """The best implicitness accuracies are framed, both where two are equal in print, as in the paper."""
-    assert frames(study_figures.ablation(ABLATION)) == 2
+    assert frames(study_figures.draw_ablation(ABLATION)) == 2
     is_first = pl.col("setting").str.contains('"cosine", "pragmatics": "euclidean", "space": "p2s"', literal=True)
     better = pl.when(is_first).then(pl.col("value") + 0.001).otherwise("value")
-    assert frames(study_figures.ablation(ABLATION.with_columns(value=better))) == 1
+    assert frames(study_figures.draw_ablation(ABLATION.with_columns(value=better))) == 1
 
 
 def test_sensitivity_names_the_best_of_each_panel() -> None:
     """One panel an α, each with its best mean and where it is."""
-    said = words(study_figures.sensitivity(SENSITIVITY))
+    said = words(study_figures.draw_sensitivity(SENSITIVITY))
     for alpha, best in (("0.5", "0.901"), ("1", "0.901"), ("2", "0.900")):
         assert any(
             text.startswith(f"α = {alpha}: best {best[:4]}") and text.endswith("at γ1 = 0.5, γ2 = 0.5") for text in said
@@ -134,7 +138,7 @@ SENSITIVITY_PARTS = {
 @pytest.mark.parametrize("name", SENSITIVITY_PARTS)
 def test_any_grid_draws(name: str) -> None:
     """A grid that is not full, or has one value, is drawn as points without a warning."""
-    assert study_figures.sensitivity(SENSITIVITY_PARTS[name]).startswith("<svg")
+    assert study_figures.draw_sensitivity(SENSITIVITY_PARTS[name]).startswith("<svg")
 
 
 def test_the_surface_meets_what_was_measured() -> None:
@@ -142,33 +146,33 @@ def test_the_surface_meets_what_was_measured() -> None:
     x, y = map(np.ravel, np.meshgrid([0.1, 0.5, 1.5], [0.5, 2.0]))
     z = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
     order = np.array([3, 0, 5, 1, 4, 2])
-    surface = study_figures._surface(x[order], y[order], z[order])
+    surface = study_figures._interpolate(x[order], y[order], z[order])
     assert surface is not None
     assert surface[2][[0, 0, -1, -1], [0, -1, 0, -1]] == pytest.approx([1, 2, 5, 4])
     assert surface[2].min() >= 0
     assert surface[2].max() <= 5
-    assert study_figures._surface(x[:5], y[:5], z[:5]) is None
+    assert study_figures._interpolate(x[:5], y[:5], z[:5]) is None
 
 
 def test_data_sets_are_sorted_and_implicit_parts_stand_beside() -> None:
     """The most implicit comes first, each with its n, the implicit part's under its own data set."""
-    said = words(study_figures.data_sets(DATA_SETS))
+    said = words(study_figures.draw_data_sets(DATA_SETS))
     assert [text for text in said if text in ("toxigen", "dghsd")] == ["dghsd", "toxigen"]
     assert [text for text in said if text.startswith("n = ")] == ["n = 22,175", "n = 3,439", "n = 2,000"]
-    alone = words(study_figures.data_sets(DATA_SETS.filter(pl.col("subset") == "dghsd:implicit")))
+    alone = words(study_figures.draw_data_sets(DATA_SETS.filter(pl.col("subset") == "dghsd:implicit")))
     assert "dghsd" in alone
     assert "n = 3,439" in alone
 
 
 def test_diversity_is_sorted() -> None:
     """The most diverse comes first."""
-    said = words(study_figures.diversity(DIVERSITY))
+    said = words(study_figures.draw_diversity(DIVERSITY))
     assert [text for text in said if text in ("toxigen", "davidson")] == ["toxigen", "davidson"]
 
 
 def test_detection_counts_below_each_bin() -> None:
     """All eight bins are named; below each stands n with the effective n of each detector, 0 where it has no texts."""
-    said = words(study_figures.detection(DETECTION))
+    said = words(study_figures.draw_detection(DETECTION))
     assert {label.replace("-", "–") for label in LABELS} <= set(said)
     joined = " ".join(said)
     assert joined.count("1,003 (53)") == 2
@@ -184,42 +188,42 @@ def test_detection_on_several_sources_is_not_mixed() -> None:
         row("detection", "accuracy", 0.1, LABELS[0], by="gpt", source="dghsd", row_count=20),
         row("detection", "accuracy", None, LABELS[1], by="gpt", source="dghsd", row_count=0),
     )
-    found = over_runs(rows, "detection")
+    found = average_runs(rows, "detection")
     assert found.select("by", "value", "row_count").rows() == [
         ("gpt on dghsd", 0.1, 20), ("gpt on dghsd", None, 0), ("gpt on toxigen", 0.9, 10)
     ]  # fmt: skip
-    assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(study_figures.detection(rows)))
-    assert over_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
+    assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(study_figures.draw_detection(rows)))
+    assert average_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
 
 
 def test_violins_are_of_one_part() -> None:
     """Means are those of the split that is asked for, and the number of triples is said."""
-    said = words(model_figures.violins(TRIPLES))
+    said = words(model_figures.draw_violins(TRIPLES))
     assert {"1.250", "0.450", "0.400", "0.250", "1.500"} <= set(said)
     assert any(text.startswith("2 triples of the test part") for text in said)
     assert any(
-        text.startswith("1 triples of the train part") for text in words(model_figures.violins(TRIPLES, "train"))
+        text.startswith("1 triples of the train part") for text in words(model_figures.draw_violins(TRIPLES, "train"))
     )
 
 
 def test_audit_with_and_without_a_model() -> None:
     """Baselines and sources are named with their n; the model is in the legend only where there is one."""
-    said = words(model_figures.audit(AUDIT))
+    said = words(model_figures.draw_audit(AUDIT))
     assert {"length", "words", "all", "esnli", "n = 300", "n = 120"} <= set(said)
     assert "the model" not in said
     known = AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))
-    assert "the model" in words(model_figures.audit(known))
-    assert "the model" not in words(model_figures.audit(known.with_columns(model=pl.lit(None, pl.Float64))))
+    assert "the model" in words(model_figures.draw_audit(known))
+    assert "the model" not in words(model_figures.draw_audit(known.with_columns(model=pl.lit(None, pl.Float64))))
 
 
 def test_spaces_name_groups_where_they_are_few() -> None:
     """Two panels with their silhouettes; twelve groups have a legend, eighty are counted."""
     points = [np.arange(24.0).reshape(12, 2), np.ones((12, 2))]
     titles, silhouettes = ("pragmatic", "semantic"), (0.5, -0.25)
-    few = words(model_figures.spaces(points, ["rent", "dog"] * 6, titles, silhouettes))
+    few = words(model_figures.draw_spaces(points, ["rent", "dog"] * 6, titles, silhouettes))
     assert {"rent", "dog", "pragmatic", "semantic", "silhouette 0.500", "silhouette -0.250"} <= set(few)
     many = [np.arange(320.0).reshape(160, 2)] * 2
-    said = words(model_figures.spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
+    said = words(model_figures.draw_spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
     assert "g1" not in said
     assert any(text.startswith("80 groups") for text in said)
 
@@ -230,7 +234,7 @@ def test_matrix_says_every_number(count: int) -> None:
     values = np.full((count, count), 0.33)
     np.fill_diagonal(values, 1)
     values[0, -1] = -0.001 if count > 1 else 1
-    said = words(model_figures.matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
+    said = words(model_figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
     assert said.count("1.00") == count
     assert said.count("0.33") == max(count * count - count - 1, 0)
     assert "-0.00" not in said
@@ -239,14 +243,18 @@ def test_matrix_says_every_number(count: int) -> None:
 
 HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论", "a" * 300, "x_" * 80]
 NAMED: dict[str, Callable[[], str]] = {
-    "data_sets": lambda: study_figures.data_sets(frame(*(r for n in HOSTILE for r in spread("data_sets", n, 0.6)))),
-    "diversity": lambda: study_figures.diversity(frame(*(r for n in HOSTILE for r in spread("diversity", n, 0.6)))),
-    "detection": lambda: study_figures.detection(
+    "data_sets": lambda: study_figures.draw_data_sets(
+        frame(*(r for n in HOSTILE for r in spread("data_sets", n, 0.6)))
+    ),
+    "diversity": lambda: study_figures.draw_diversity(
+        frame(*(r for n in HOSTILE for r in spread("diversity", n, 0.6)))
+    ),
+    "detection": lambda: study_figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
-    "audit": lambda: model_figures.audit(pl.concat(AUDIT[:1].with_columns(subset=pl.lit(n)) for n in HOSTILE)),
-    "matrix": lambda: model_figures.matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
-    "spaces": lambda: model_figures.spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
+    "audit": lambda: model_figures.draw_audit(pl.concat(AUDIT[:1].with_columns(subset=pl.lit(n)) for n in HOSTILE)),
+    "matrix": lambda: model_figures.draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
+    "spaces": lambda: model_figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
 }
 
 
@@ -262,14 +270,14 @@ def test_names_are_drawn_and_nothing_else(figure: str) -> None:
 
 def test_wrapped_names() -> None:
     """Names break after underscores, slashes and hyphens and lose nothing, until they are too long for three lines."""
-    assert wrapped("latent_hatred") == "latent_hatred"
+    assert wrap_name("latent_hatred") == "latent_hatred"
     long = "meta-llama/Llama-3.1-8B-Instruct"
-    assert wrapped(long).replace("\n", "") == long
-    assert max(map(len, wrapped(long).split("\n"))) <= 22
-    assert wrapped("x" * 300).count("\n") == 2
-    assert wrapped("x" * 300).endswith("…")
+    assert wrap_name(long).replace("\n", "") == long
+    assert max(map(len, wrap_name(long).split("\n"))) <= 22
+    assert wrap_name("x" * 300).count("\n") == 2
+    assert wrap_name("x" * 300).endswith("…")
 
 
 def test_looks_differ() -> None:
     """36 things in a figure have 36 looks."""
-    assert len({look(i) for i in range(36)}) == 36
+    assert len({pick_look(i) for i in range(36)}) == 36

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from pipeline.errors import BadInput
 from pipeline.label import schema
-from pipeline.report.labelling.data_card import ANONYMISATION, HAZARDS, INTENDED_USE, LIMITS, Facts, card
+from pipeline.report.labelling.data_card import ANONYMISATION, HAZARDS, INTENDED_USE, LIMITS, Facts, render
 from pipeline.tables import TABLES
 from tests.support.pages import HOSTILE, Page
 
@@ -46,7 +46,7 @@ FACTS = Facts(
 
 def html(facts: Facts) -> Page:
     """The card as a reader's program shows it that lets HTML through."""
-    return Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(card(facts)))
+    return Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(render(facts)))
 
 
 def texts(facts: Facts) -> str:
@@ -84,7 +84,7 @@ def test_no_part_is_forgotten() -> None:
             other = {"created": datetime.date(2026, 11, 20), "rater_count": 18}.get(name, "another")
         if name == "rows":
             other = value.with_columns(pl.col("row_count") + 1)
-        assert card(FACTS._replace(**{name: other})) != card(FACTS), name
+        assert render(FACTS._replace(**{name: other})) != render(FACTS), name
 
 
 def test_every_class_is_there() -> None:
@@ -100,7 +100,7 @@ def test_every_class_is_there() -> None:
 
 def test_shares_of_a_field_add_up() -> None:
     """The shares of a field with labels sum to 1 (CSD-25), but for rounding to three places."""
-    shares = re.findall(r"^\| subtext \|.* (\d\.\d+) \|$", card(FACTS), re.MULTILINE)
+    shares = re.findall(r"^\| subtext \|.* (\d\.\d+) \|$", render(FACTS), re.MULTILINE)
     assert len(shares) == 3
     assert sum(map(float, shares)) == pytest.approx(1, abs=0.0015)
 
@@ -169,12 +169,12 @@ def test_names_stay_text(name: str) -> None:
     found, plain = html(hostile(name)), html(hostile("name"))
     assert found.elements == plain.elements
     assert texts(hostile(name)).count(" ".join(name.split())) >= 14
-    assert card(hostile(name)).count("\n") == card(hostile("name")).count("\n")
+    assert render(hostile(name)).count("\n") == render(hostile("name")).count("\n")
 
 
 def test_addresses_are_no_links() -> None:
     """Bare addresses are written so that programs that make links of them do not."""
-    said = card(hostile("see https://evil.example or www.evil.example"))
+    said = render(hostile("see https://evil.example or www.evil.example"))
     assert "https://" not in said
     assert "www." not in said
 
@@ -200,4 +200,4 @@ def test_any_name_is_one_cell(name: str) -> None:
 def test_facts_that_cannot_be(change: dict[str, Any], message: str) -> None:
     """Frames that lack a column, contradict the schema or do not add up are refused with what was found."""
     with pytest.raises(BadInput, match=message):
-        card(FACTS._replace(**change))
+        render(FACTS._replace(**change))

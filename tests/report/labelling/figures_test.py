@@ -12,7 +12,7 @@ from pipeline.label.schema import FIELDS, NO, YES
 from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
-from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, matrix_of
+from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
 from tests.report.labelling.rows import (
     AGREEMENT,
     CORRELATIONS,
@@ -28,13 +28,13 @@ STEPS = pl.DataFrame({"step": ["select", "release"], "read_count": [5000, 400], 
 ORDERED = [
     pytest.param(draw, frame, id=draw.__name__)
     for draw, frame in (
-        (figures.kappas, AGREEMENT),
-        (figures.taes, AGREEMENT),
-        (figures.predictability, PREDICTABILITY),
-        (figures.ratios, RATIOS),
-        (figures.overlaps, OVERLAPS),
-        (figures.correlations, CORRELATIONS),
-        (figures.study, STUDY),
+        (figures.draw_kappas, AGREEMENT),
+        (figures.draw_taes, AGREEMENT),
+        (figures.draw_predictability, PREDICTABILITY),
+        (figures.draw_ratios, RATIOS),
+        (figures.draw_overlaps, OVERLAPS),
+        (figures.draw_correlations, CORRELATIONS),
+        (figures.draw_study, STUDY),
     )
 ]
 _KEYS = ("positive_rate", "accuracy", "tae_min")
@@ -63,30 +63,32 @@ def test_any_fields_draw(fields: set[str], is_empty: bool) -> None:
     wide = pl.DataFrame({name: [FIELDS[name].values[0], FIELDS[name].values[-1]] for name in fields})
     wide = wide.clear() if is_empty else wide
     for draw, found in (
-        (figures.ratios, label_analysis.class_ratios(wide)),
-        (figures.overlaps, label_analysis.overlaps(wide)),
-        (figures.correlations, label_analysis.correlations(wide)),
+        (figures.draw_ratios, label_analysis.class_ratios(wide)),
+        (figures.draw_overlaps, label_analysis.overlaps(wide)),
+        (figures.draw_correlations, label_analysis.correlations(wide)),
     ):
         assert draw(found).startswith("<svg")
 
 
 def test_funnel_says_what_is_left() -> None:
     """Each step says how many it kept of how many; a step that read nothing has no bar."""
-    check_print(figures.funnel(STEPS))
-    said = words(figures.funnel(STEPS))
+    check_print(figures.draw_funnel(STEPS))
+    said = words(figures.draw_funnel(STEPS))
     assert {"select", "400 of 5,000", "release", "366 of 400"} <= set(said)
     nothing = STEPS.with_columns(pl.lit(0).alias(name) for name in ("read_count", "kept_count"))
-    assert words(figures.funnel(nothing)).count("0 of 0") == 2
+    assert words(figures.draw_funnel(nothing)).count("0 of 0") == 2
 
 
 def test_bars_say_their_counts() -> None:
     """Every name has its count, nothing as well."""
-    said = words(figures.bars(["all_different", "late"], [41_000, 0], "rows left out"))
+    said = words(figures.draw_bars(["all_different", "late"], [41_000, 0], "rows left out"))
     assert {"all_different", "late", "41,000", "0", "rows left out"} <= set(said)
-    assert figures.bars(["none"], [0], "rows").startswith("<svg")
+    assert figures.draw_bars(["none"], [0], "rows").startswith("<svg")
 
 
-@pytest.mark.parametrize(("draw", "measures", "line"), [(figures.kappas, KAPPAS, "0.6"), (figures.taes, TAES, "0.53")])
+@pytest.mark.parametrize(
+    ("draw", "measures", "line"), [(figures.draw_kappas, KAPPAS, "0.6"), (figures.draw_taes, TAES, "0.53")]
+)
 def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, str], line: str) -> None:
     """The legend names each measure and the paper, the line its number; each field has its n."""
     said = words(draw(AGREEMENT))
@@ -98,13 +100,13 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
 def test_the_papers_numbers_are_drawn() -> None:
     """There is a star for each field that table 2 has: not for emotion, which it leaves out."""
     expected = len(set(NAMES) & set(TABLE_2)) + 1
-    assert stars(figures.kappas(AGREEMENT)) == stars(figures.taes(AGREEMENT)) == expected == 6
-    assert stars(figures.predictability(PREDICTABILITY)) == 3
+    assert stars(figures.draw_kappas(AGREEMENT)) == stars(figures.draw_taes(AGREEMENT)) == expected == 6
+    assert stars(figures.draw_predictability(PREDICTABILITY)) == 3
 
 
 def test_ratios_say_their_shares() -> None:
     """Three of eight are 38 %, one is 12 %; the emotions' shares stand in words below, in the schema's order."""
-    said = words(figures.ratios(RATIOS.filter(pl.col("field").is_in(["subtext", "emotion"]))))
+    said = words(figures.draw_ratios(RATIOS.filter(pl.col("field").is_in(["subtext", "emotion"]))))
     assert [text for text in said if re.fullmatch(r"\d+ %", text)] == ["38 %", "12 %", "50 %"]
     below = " ".join(text for text in said if re.search(r"\d [a-z]+ \d", text))
     assert below.startswith("emotion: 1 anger 12.5 % 2 fear 0.0 %")
@@ -113,18 +115,18 @@ def test_ratios_say_their_shares() -> None:
 
 def test_overlap_keeps_both_directions() -> None:
     """Two of three with subtext have sarcasm, both with sarcasm have subtext: 0.67 and 1.00, Jaccard 0.67."""
-    found = matrix_of(OVERLAPS, "overlap")
+    found = build_matrix(OVERLAPS, "overlap")
     assert found[0, 1] == pytest.approx(2 / 3, abs=1e-6)
     assert found[1, 0] == 1
     pair = OVERLAPS.filter(pl.col("a").is_in(["subtext", "sarcasm"]) & pl.col("b").is_in(["subtext", "sarcasm"]))
-    said = [text for text in words(figures.overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
+    said = [text for text in words(figures.draw_overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
     assert said == ["1.00", "0.67", "1.00", "1.00", "1.00", "0.67", "0.67", "1.00"]
 
 
 def test_correlations_have_their_sign_in_the_number() -> None:
     """Cells say their sign, so that it can be told in grey; a constant field has dashes."""
     opposite = pl.DataFrame({"subtext": [YES, NO], "sarcasm": [NO, YES], "other": [NO, NO]})
-    said = words(figures.correlations(label_analysis.correlations(opposite)))
+    said = words(figures.draw_correlations(label_analysis.correlations(opposite)))
     assert said.count("−1.00") == 2
     assert said.count("1.00") == 2
     assert said.count("–") == 5
@@ -132,6 +134,6 @@ def test_correlations_have_their_sign_in_the_number() -> None:
 
 def test_study_has_a_panel_a_measure_and_number_of_classes() -> None:
     """Rows are numbers of classes, columns measures, lines positive rates."""
-    said = words(figures.study(STUDY))
+    said = words(figures.draw_study(STUDY))
     assert {"2 classes", "3 classes", "2 % positive", "50 % positive", "agreement", "TAE"} <= set(said)
-    assert figures.study(STUDY.head(1)).startswith("<svg")
+    assert figures.draw_study(STUDY.head(1)).startswith("<svg")

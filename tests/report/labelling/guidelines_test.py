@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.label import schema, stages
-from pipeline.report.labelling.guidelines import LANGS, page
+from pipeline.report.labelling.guidelines import LANGS, render
 from tests.support.pages import Page, loads
 
 VOID = {"meta", "br", "hr"}
@@ -91,14 +91,14 @@ def lang(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def tables(lang: str) -> Tables:
     """The page of the language, read."""
-    return Tables(page(lang))
+    return Tables(render(lang))
 
 
 def test_page_needs_no_network(lang: str) -> None:
     """Nothing on the page is loaded from anywhere, there is no script, and a policy forbids both."""
-    found = Page(page(lang))
-    assert loads(page(lang)) == []
-    assert "://" not in page(lang)
+    found = Page(render(lang))
+    assert loads(render(lang)) == []
+    assert "://" not in render(lang)
     assert found.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"})
     policy = [attrs["content"] for _, attrs in found.elements if attrs.get("http-equiv") == "Content-Security-Policy"]
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
@@ -113,8 +113,8 @@ def test_page_is_well_formed(lang: str, tables: Tables) -> None:
 
 def test_page_for_light_dark_and_paper(lang: str) -> None:
     """The dark colours are for dark screens only: paper stays white."""
-    assert "@media screen and (prefers-color-scheme: dark)" in page(lang)
-    assert "@media print" in page(lang)
+    assert "@media screen and (prefers-color-scheme: dark)" in render(lang)
+    assert "@media print" in render(lang)
 
 
 def test_every_field_is_asked_for(lang: str, tables: Tables) -> None:
@@ -175,7 +175,7 @@ def test_the_adjudicator_is_told_what_to_answer(tables: Tables) -> None:
 
 def test_languages_say_the_same() -> None:
     """Both pages have the same headings, lists and tables in the same order, and the same codes and labels."""
-    zh, en = (Tables(page(lang)) for lang in ("zh", "en"))
+    zh, en = (Tables(render(lang)) for lang in ("zh", "en"))
     assert zh.blocks == en.blocks
     spans = {zh.row("span", 4)[3].codes[0], en.row("span", 4)[3].codes[0]}
     assert Counter(c for c in zh.codes if c not in spans) == Counter(c for c in en.codes if c not in spans)
@@ -190,4 +190,4 @@ def test_the_schema_is_named(tables: Tables) -> None:
 def test_no_other_language() -> None:
     """A language without guidelines is refused, with those there are."""
     with pytest.raises(BadInput, match=r"one of zh, en, found '\.\./en'"):
-        page("../en")
+        render("../en")

@@ -13,7 +13,7 @@ from pipeline.metrics.labelling import agreement, label_analysis
 from pipeline.metrics.labelling.agreement_study import study
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling.data_card import Facts
-from pipeline.report.labelling.page import Inputs, labels
+from pipeline.report.labelling.page import Inputs, render
 from tests.report.labelling.rows import (
     AGREEMENT,
     CORRELATIONS,
@@ -65,14 +65,14 @@ EMPTY = Inputs(
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
-    return labels(INPUTS)
+    return render(INPUTS)
 
 
 def test_every_part_is_there(whole: str) -> None:
     """Each of eleven parts but one has a figure; rendering again gives the same text."""
     check_sections(whole, list(tables(whole)), 10)
     assert len(tables(whole)) == 11
-    assert labels(INPUTS) == whole
+    assert render(INPUTS) == whole
 
 
 def shown(value: Any) -> str:
@@ -102,7 +102,7 @@ def test_sources_tools_and_what_waits_are_shown(whole: str) -> None:
     said = texts(whole)
     assert "1,234 comments fit to publish 31,333 labels that count 17 raters 1,583 fields that wait" in said
     assert "1,583 fields of comments wait, most of them in round 1, raters" in said
-    settled = labels(EMPTY._replace(open=OPEN.with_columns(field_count=pl.lit(0))))
+    settled = render(EMPTY._replace(open=OPEN.with_columns(field_count=pl.lit(0))))
     assert "Nothing waits" in texts(settled)
 
 
@@ -144,7 +144,7 @@ def test_predictability_is_shown_beside_the_majority(whole: str) -> None:
                     ["other", "–", "–", "0.49", "7", "1", "2"]]  # fmt: skip
     assert "in subtext: 0.610 against 0.438" in texts(whole)
     none = NAMED._replace(predictability=PREDICTABILITY.tail(1))
-    assert "No field has two classes" in texts(labels(none))
+    assert "No field has two classes" in texts(render(none))
 
 
 def test_classes_are_shown(whole: str) -> None:
@@ -205,7 +205,7 @@ def test_study_is_shown(whole: str) -> None:
 
 def test_day_and_schema_are_told() -> None:
     """The lead tells the day and the version of the schema."""
-    assert "Schema 0123456789ab, 2026-11-19." in texts(labels(EMPTY))
+    assert "Schema 0123456789ab, 2026-11-19." in texts(render(EMPTY))
 
 
 NAMES = {"funnel": "step", "deletions": "reason", "rows": "source", "tools": "tool"}
@@ -220,7 +220,7 @@ NAMED = EMPTY._replace(
 @pytest.fixture(scope="module")
 def named() -> Page:
     """The page of what has names that are not ours."""
-    return Page(labels(NAMED))
+    return Page(render(NAMED))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -230,9 +230,9 @@ def test_names_stay_text(named: Page, text: str) -> None:
         schema_version=text,
         **{name: getattr(FACTS, name).with_columns(pl.lit(text).alias(column)) for name, column in NAMES.items()},
     )
-    html = labels(NAMED._replace(project=text, facts=facts))
+    html = render(NAMED._replace(project=text, facts=facts))
     page = Page(html)
-    check_names(html, labels(NAMED), 0)
+    check_names(html, render(NAMED), 0)
     assert page.markup == named.markup
     assert sum(text in said for said in page.texts) >= 9  # title, heading, lead, and the rows of four tables
     assert text not in html or not set(text) & set("<>&\"'")
@@ -242,7 +242,7 @@ def test_names_stay_text(named: Page, text: str) -> None:
 def test_made_up_raters_are_told_on_top(counts: tuple[int, int]) -> None:
     """A warning stands before the first part if and only if labels came from simulated raters, and says how many."""
     tools = pl.DataFrame({"tool": ["simulated", "file"], "row_count": counts})
-    html = labels(EMPTY._replace(facts=EMPTY.facts._replace(tools=tools)))
+    html = render(EMPTY._replace(facts=EMPTY.facts._replace(tools=tools)))
     is_told = f"{counts[0]} of 100 labels come from simulated raters" in texts(html)
     assert is_told == ('class="warn"' in html) == (counts[0] > 0)
     if is_told:
@@ -256,19 +256,19 @@ def test_no_warning_without_made_up_raters(whole: str) -> None:
 
 def test_an_empty_project_has_a_page() -> None:
     """A project without tasks, labels and measures is told plainly; its counts are 0."""
-    said = texts(labels(EMPTY))
+    said = texts(render(EMPTY))
     assert "0 comments fit to publish 0 labels that count 0 raters 0 fields that wait" in said
-    assert "None" not in {cell for part in tables(labels(EMPTY)).values() for row in part for cell in row[2:]}
+    assert "None" not in {cell for part in tables(render(EMPTY)).values() for row in part for cell in row[2:]}
     nothing = EMPTY._replace(ratios=RATIOS.clear(), overlaps=OVERLAPS.clear(), correlations=CORRELATIONS.clear())
-    assert "There is nothing to show yet." in labels(nothing)
-    assert "<h2" not in labels(nothing)
+    assert "There is nothing to show yet." in render(nothing)
+    assert "<h2" not in render(nothing)
 
 
 def test_null_measures_are_dashes() -> None:
     """Fields whose measures are all null are told as undefined, with dashes and without a warning."""
     numbers = [name for name, dtype in AGREEMENT.schema.items() if dtype == pl.Float64 and name != "tae_min"]
     null = [pl.lit(None, pl.Float64).alias(name) for name in numbers]
-    html = labels(INPUTS._replace(
+    html = render(INPUTS._replace(
         agreement=AGREEMENT.with_columns(null),
         study=study((0.9,), (0.0,), (2,), items=0),
         ratios=RATIOS.with_columns(ratio=pl.lit(None, pl.Float64)),
@@ -286,10 +286,10 @@ def test_a_missing_column_is_named(name: str) -> None:
     frame = getattr(INPUTS, name)
     last = {"agreement": "tae_min", "ratios": "ratio"}.get(name, frame.columns[-1])
     with pytest.raises(BadInput, match=f"^{name}: expected a column {last}, found "):
-        labels(INPUTS._replace(**{name: frame.drop(last)}))
+        render(INPUTS._replace(**{name: frame.drop(last)}))
 
 
 def test_a_strange_field_is_named() -> None:
     """A field that the schema does not have is refused."""
     with pytest.raises(BadInput, match=r"^ratios, field: expected subtext, .* found 'irony'$"):
-        labels(INPUTS._replace(ratios=RATIOS.with_columns(field=pl.lit("irony"))))
+        render(INPUTS._replace(ratios=RATIOS.with_columns(field=pl.lit("irony"))))

@@ -12,7 +12,7 @@ from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
-from pipeline.report.ndd.page import Ndd, page
+from pipeline.report.ndd.page import Ndd, render
 from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
@@ -123,7 +123,7 @@ TREE, SEEN = "Whether what is dropped hangs low in the tree", "Whether the measu
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
-    return page(DAY, DATA)
+    return render(DAY, DATA)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_every_part_is_there(whole: str, found: dict[str, list[list[str]]]) -> N
 )  # fmt: skip
 def test_counts_are_no_result(signatures: list[str], is_warned: bool) -> None:
     """Where a model is one of counts, the page says on top that nothing on it is a result."""
-    html = page(DAY, Ndd(shift=SHIFT, signatures=signatures))
+    html = render(DAY, Ndd(shift=SHIFT, signatures=signatures))
     alerts = [attrs for _, attrs in Page(html).elements if attrs.get("role") == "alert"]
     assert len(alerts) == is_warned
     assert ("Mechanics only: counts of two neighbours, no result" in texts(html)) == is_warned
@@ -190,9 +190,9 @@ def test_f1_is_drawn_against_cr(whole: str) -> None:
     expected = ["NDD", "NDD+SC", "PPL Deleter", "Unedited", "F1 of copying", "Drop tail", "CR of the gold"]
     assert [name for name in told if name in expected] == expected
     assert {"CR: share of the words that stay", "F1 in %", "hollow: paper"} <= set(told)
-    alone = figures.compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), "zh")
+    alone = figures.draw_compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), "zh")
     assert "hollow: paper" not in words(alone)
-    assert figures.compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), "en") == ""
+    assert figures.draw_compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), "en") == ""
 
 
 def test_the_papers_numbers_are_whole() -> None:
@@ -286,7 +286,7 @@ def test_sentences_show_what_each_round_took(found: dict[str, list[list[str]]], 
 def test_sentences_are_bounded() -> None:
     """A dozen sentences are shown, and of a long one its first words; the page says so."""
     long = {**SENTENCES[0], "words": ["w" * 90] * 200, "rounds": [0] * 200, "gold": None}
-    html = page(DAY, Ndd(examples=[long, *SENTENCES * 10], explained=PAIRS * 9))
+    html = render(DAY, Ndd(examples=[long, *SENTENCES * 10], explained=PAIRS * 9))
     assert len(tables(html)[ROUNDS]) == EXAMPLES
     assert html.count('<p class="strip"') == EXAMPLES
     assert html.count('<div class="bars">') == EXAMPLES
@@ -317,7 +317,7 @@ def test_letters_can_be_read_in_print(whole: str) -> None:
 def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page."""
     shuffled = {name: getattr(DATA, name).sample(fraction=1, shuffle=True, seed=3) for name in FRAMES}
-    assert page(DAY, DATA._replace(**shuffled)) == whole
+    assert render(DAY, DATA._replace(**shuffled)) == whole
 
 
 def test_names_stay_text(whole: str) -> None:
@@ -334,7 +334,7 @@ def test_names_stay_text(whole: str) -> None:
     pairs = [{"one": [text[:40], "b"], "other": [text[:40]], "value": None,
               "rows": [{"word": text[:40], "place": 0, "divergence": 0.1, "weight": 1.0}]}
              for text in HOSTILE]  # fmt: skip
-    html = page(HOSTILE[0], Ndd(**frames, examples=sentences, explained=pairs, signatures=HOSTILE))
+    html = render(HOSTILE[0], Ndd(**frames, examples=sentences, explained=pairs, signatures=HOSTILE))
     check_names(html, whole, 2)
     assert [attrs["lang"] for tag, attrs in Page(html).elements if tag == "p" and "lang" in attrs] == HOSTILE
 
@@ -347,7 +347,7 @@ def test_numbers_that_are_none_are_dashes() -> None:
         for name in FRAMES
         if (rows := getattr(DATA, name)) is not None
     }
-    html = page(DAY, Ndd(**nothing))
+    html = render(DAY, Ndd(**nothing))
     assert "nan" not in [word for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL) for word in words(svg)]
     ours = [row for row in tables(html)[NEWS] if row[1] == "here"]
     assert {cell for row in ours for cell in row[2:-1]} == {"–"}
@@ -367,14 +367,14 @@ def test_numbers_that_are_none_are_dashes() -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, rows: Any, said: str) -> None:
     """A missing column or value, a row that is there twice and marks that are too few are told by name."""
     with pytest.raises(BadInput, match=re.escape(said)):
-        page(DAY, Ndd(**{name: rows}))
+        render(DAY, Ndd(**{name: rows}))
 
 
 def test_nothing_to_draw_is_an_error() -> None:
     """Without rows there is no figure."""
-    draws = (figures.positions, figures.ratios, figures.overlap, figures.pruning)
+    draws = (figures.draw_positions, figures.draw_ratios, figures.draw_overlap, figures.draw_pruning)
     for draw, rows in zip(draws, (POSITIONS, RATIOS, OVERLAP, PRUNING), strict=True):
         with pytest.raises(ValueError, match="at least one row"):
             draw(rows.clear())
     with pytest.raises(ValueError, match="at least one row"):
-        figures.strips({}, "x")
+        figures.draw_strips({}, "x")

@@ -10,15 +10,15 @@ import pytest
 
 from pipeline.examples.recam import targets
 from pipeline.report.recam import figures
-from pipeline.report.recam.figures import WAYS, by_number, steps, subtasks_of
+from pipeline.report.recam.figures import WAYS, list_subtasks, order_steps, sort_groups
 from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
 from tests.support.pages import check_figure, check_rows, stars, words
 
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame, str]] = [
-    (figures.funnel, FUNNEL, "subtask"), (figures.audit, AUDIT, "subtask"),
-    (figures.retrieval, RETRIEVAL, "subtask"), (figures.readers, READERS, "tested_on"),
-    (figures.matrix, MATRIX, "trained_on"), (figures.breakdown, BREAKDOWN, "trained_on"),
+    (figures.draw_funnel, FUNNEL, "subtask"), (figures.draw_audit, AUDIT, "subtask"),
+    (figures.draw_retrieval, RETRIEVAL, "subtask"), (figures.draw_readers, READERS, "tested_on"),
+    (figures.draw_matrix, MATRIX, "trained_on"), (figures.draw_breakdown, BREAKDOWN, "trained_on"),
 ]  # fmt: skip
 EVERY = [pytest.param(*figure, id=figure[0].__name__) for figure in FIGURES]
 
@@ -51,12 +51,12 @@ def test_what_is_null_is_left_out(number: int) -> None:
 
 def test_funnel_follows_the_filters() -> None:
     """The rule comes first, filters in their order, unknown ones then; what is left goes down to the targets."""
-    found = steps(FUNNEL.filter(pl.col("subtask") == ONE))
+    found = order_steps(FUNNEL.filter(pl.col("subtask") == ONE))
     assert found.rows() == [
         ("not_content", 500, 500), ("concrete", 300, 200), ("in_passage", 100, 100), ("new_filter", 25, 75),
         ("target", 75, 75),
     ]  # fmt: skip
-    assert steps(found.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
+    assert order_steps(found.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
     said = words(whole("funnel"))
     assert {"1,000", "−500", "−300", "75 (7.5 %)", "10 (1.0 %)", "too concrete", "too specific"} <= set(said)
     assert said.index("no content word") < said.index("too concrete") < said.index("in the passage")
@@ -84,7 +84,7 @@ def test_audit_shows_the_best_ways_first() -> None:
     many = pl.concat(
         AUDIT.head(1).with_columns(baseline=pl.lit(f"way_{i:02}"), accuracy=0.2 + i / 100) for i in range(20)
     )
-    shown = words(figures.audit(many))
+    shown = words(figures.draw_audit(many))
     assert [name for name in shown if name.startswith("way")] == [f"way {i:02}" for i in range(19, 19 - WAYS, -1)]
     assert f"the best {WAYS} of 20 ways not to read" in " ".join(shown)
 
@@ -92,7 +92,7 @@ def test_audit_shows_the_best_ways_first() -> None:
 def test_audit_of_our_items_alone() -> None:
     """Without a column `file` all items are ours."""
     ours = AUDIT.filter(pl.col("file").is_null())
-    assert figures.audit(ours.drop("file")) == figures.audit(ours)
+    assert figures.draw_audit(ours.drop("file")) == figures.draw_audit(ours)
 
 
 def test_the_papers_retrieval_is_beside_ours() -> None:
@@ -106,7 +106,7 @@ def test_the_papers_retrieval_is_beside_ours() -> None:
 
 def test_readers_are_named_with_their_training() -> None:
     """The best reader of a test is on top; what one was trained on is told where it is not what it is tested on."""
-    said = words(figures.readers(READERS.with_columns(blind=pl.lit(0.23))))
+    said = words(figures.draw_readers(READERS.with_columns(blind=pl.lit(0.23))))
     joined = " ".join(said)
     assert joined.index("masked_lm (strong)") < joined.index("gated (paper)")
     assert f"gated (paper), trained on {OTHER}" in joined
@@ -119,7 +119,7 @@ def test_the_paper_stands_beside_our_items_only() -> None:
     """The GA Reader's published accuracy is of the official test set, and is not drawn for a file."""
     dev = READERS.filter(pl.col("file").is_not_null())
     assert "GA Reader" in " ".join(words(whole("readers")))
-    assert "GA Reader" not in " ".join(words(figures.readers(dev)))
+    assert "GA Reader" not in " ".join(words(figures.draw_readers(dev)))
 
 
 def test_matrix_says_what_is_lost() -> None:
@@ -127,10 +127,10 @@ def test_matrix_says_what_is_lost() -> None:
     said = words(whole("matrix"))
     assert {"0.351", "0.331 to 0.372", "0.103 below home", "0.010 above home", "n = 1,204"} <= set(said)
     assert said.count("home") == 2
-    alone = words(figures.matrix(MATRIX.head(2)))
+    alone = words(figures.draw_matrix(MATRIX.head(2)))
     assert alone.count("home") == 1
     with pytest.raises(ValueError, match="once"):
-        figures.matrix(pl.concat([MATRIX, MATRIX]))
+        figures.draw_matrix(pl.concat([MATRIX, MATRIX]))
 
 
 def test_breakdown_is_in_the_order_of_lengths() -> None:
@@ -139,9 +139,9 @@ def test_breakdown_is_in_the_order_of_lengths() -> None:
     names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
     assert [name for name in said if name in names] == names
     assert said.count("n = 60") == BREAKDOWN.height
-    assert by_number(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
+    assert sort_groups(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
 
 
 def test_subtasks_stand_in_the_papers_order() -> None:
     """Imperceptibility is subtask 1, nonspecificity 2; other names come after them."""
-    assert subtasks_of(pl.Series(["a", OTHER, ONE, OTHER])) == [ONE, OTHER, "a"]
+    assert list_subtasks(pl.Series(["a", OTHER, ONE, OTHER])) == [ONE, OTHER, "a"]

@@ -43,10 +43,10 @@ INPUTS = Inputs(
 FRAMES = [name for name in Inputs._fields if name not in {"day", "signatures"}]
 TITLES = {
     "items": "How many items there are", "funnel": "From words to questions", "dropped": "Why items were left out",
-    "retrieval": "How well the makers of wrong options find the right word",
-    "audit": "What the items give away to who does not read", "readers": "How well readers choose",
+    "retrieval": "How well the readers that propose wrong options find the right word",
+    "audit": "What the items give away without reading", "readers": "How well readers choose",
     "compared": "Whether one reader is better than another",
-    "matrix": "Trained on one kind of abstractness, tested on the other", "breakdown": "Which items are read well",
+    "matrix": "Trained on one kind of abstractness, tested on the other", "breakdown": "Accuracy by kind of item",
     "quality": "What raters found wrong with items", "sample": "Some of the items",
 }  # fmt: skip
 
@@ -123,21 +123,21 @@ def test_a_reader_never_stands_alone(whole: str) -> None:
 def test_readers_without_an_audit() -> None:
     """Where nothing was measured without reading the page says so and has dashes."""
     html = render(Inputs("2026-11-22", audit=AUDIT.filter(pl.col("file").is_null()), readers=READERS))
-    assert "at 0.500, not reading was not measured" in texts(html)
+    assert "at 0.500, no baseline was measured" in texts(html)
     dev = [row for row in tables(html)[TITLES["readers"]] if row[3].endswith("Task_dev.jsonl")]
     assert {(row[6], row[7]) for row in dev} == {("–", "–")}
 
 
 def test_the_audit_is_told(whole: str) -> None:
-    """The sentence names the best way on each set and how many ways are within two points of chance."""
+    """The sentence names the best way on each set and how many baselines are within two points of chance."""
     said = texts(whole)
-    assert f"on {ONE} often_right reaches 0.310, and 1 of 3 ways are within 2 points of chance" in said
+    assert f"on {ONE} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in said
     assert f"on {OTHER} of Task_dev.jsonl often_right reaches 0.360" in said
     assert ["here", ONE, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
 
 
 def test_comparisons_and_the_matrix(whole: str) -> None:
-    """Differences have their interval and both p; who learnt the other kind is held against home and the paper."""
+    """Differences have their interval and both p; away from home a reader is compared with home and the paper."""
     found = tables(whole)
     assert found[TITLES["compared"]] == [
         ["masked_lm", "gated", ONE, "0.040 0.010 to 0.070", "0.0123", "0.0211", "851"],
@@ -150,7 +150,7 @@ def test_comparisons_and_the_matrix(whole: str) -> None:
         [ONE, OTHER, "0.299 0.280 to 0.320", "−0.103", "−0.002 to −0.219", "1,300"],
         [OTHER, OTHER, "0.402 0.380 to 0.420", "–", "–", "1,300"],
     ]
-    assert f"on {OTHER} who learnt {ONE} is 0.103 below who learnt it" in texts(whole)
+    assert f"on {OTHER} a reader trained on {ONE} is 0.103 below one trained on it" in texts(whole)
 
 
 def test_breakdown_quality_and_sample(whole: str) -> None:
@@ -216,6 +216,6 @@ def test_measured_numbers_fit_the_page() -> None:
             trained_on=pl.lit(ONE), by=pl.lit("upos")
         ),
     ))  # fmt: skip
-    assert "the best is gated at 0.750, not reading was not measured" in texts(html)
+    assert "the best is gated at 0.750, no baseline was measured" in texts(html)
     assert [row[1] for row in tables(html)[TITLES["breakdown"]]] == ["NOUN", "VERB", "not known"]
     assert tables(html)[TITLES["compared"]][0][3].startswith("0.250 ")

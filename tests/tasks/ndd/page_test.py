@@ -66,7 +66,7 @@ def test_a_page_of_compressions(home: Path) -> None:
     assert text.startswith("<!doctype html>") or text.lower().startswith("<!doctype")
     assert "notes" in text
     assert "Mechanics only: counts of two neighbours, no result." in text
-    assert "Not measured, so that this page says nothing of it" in text
+    assert "Not measured, so not on this page" in text
     assert load_page() == text
     with pytest.raises(Missing):
         ndd_page.write("2026-11-20")
