@@ -328,7 +328,7 @@ def _build_overlaps(overlaps: pl.DataFrame) -> Section:
         row = pair.row(0, named=True)
         finding = (
             f"Of the comments with subtext a share of {format_number(row['overlap'])} has a metaphor too, of those "
-            f"with a metaphor {format_number(row['mirrored'])} has subtext; in the paper it is about half, which way "
+            f"with a metaphor {format_number(row['back'])} has subtext; in the paper it is about half, which way "
             "is not said. "
         )
     return Section(

@@ -45,7 +45,7 @@ def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame) -> None:
     check_rows(draw, rows, keep=("coefficient",))
 
 
-@pytest.mark.parametrize("name", ["correlations", "sensitivity", "systems", "history"])
+@pytest.mark.parametrize("name", ["draw_correlations", "draw_sensitivity", "draw_systems", "draw_history"])
 def test_what_is_null_is_left_out(name: str) -> None:
     """A figure of numbers that are not known says nan nowhere."""
     ((draw, rows),) = ((draw, rows) for draw, rows in FIGURES if draw.__name__ == name)
@@ -55,7 +55,7 @@ def test_what_is_null_is_left_out(name: str) -> None:
 
 def test_the_most_frequent_categories_are_drawn() -> None:
     """Fifteen of them, the most frequent on top, each with its count and share; Chinese names are letters, no boxes."""
-    svg = whole("categories")
+    svg = whole("draw_categories")
     found = words(svg)
     drawn = [name for name in found if name in NAMES]
     assert drawn == list(NAMES[:TOP])
@@ -93,7 +93,7 @@ def dots(svg: str, colour: str) -> int:
 
 def test_plain_and_weighted_stand_beside_each_other() -> None:
     """Metrics stand in the order of Table 4, people last; each but people has two marks a panel."""
-    svg = whole("correlations")
+    svg = whole("draw_correlations")
     known = [*METRICS.values(), "human grades"]
     assert [name for name in words(svg) if name in known] == [name for name in known if name in set(words(svg))]
     assert dots(svg, "#2a6f97") == 2 * 6 * 2 + 1  # a tick of the paper by each, and one in the legend
@@ -103,8 +103,8 @@ def test_plain_and_weighted_stand_beside_each_other() -> None:
 def test_the_papers_correlations_are_ticks() -> None:
     """There is a tick for each number of Table 4 and one in the legend; of a metric that it has not there is none."""
     tick = r"<use [^>]*stroke-width: 1.8"
-    assert len(re.findall(tick, whole("correlations"))) == CORRELATIONS.height + 1
-    assert "printed in the paper" in said(whole("correlations"))
+    assert len(re.findall(tick, whole("draw_correlations"))) == CORRELATIONS.height + 1
+    assert "printed in the paper" in said(whole("draw_correlations"))
     new = figures.draw_correlations(
         CORRELATIONS.filter(pl.col("metric") == "meteor").with_columns(metric=pl.lit("ours"))
     )
@@ -121,14 +121,14 @@ def test_a_coefficient_alone() -> None:
 
 def test_presets_have_their_marks() -> None:
     """Each way to make weights has a mark a metric and panel and one in the legend, with its name."""
-    svg = whole("sensitivity")
+    svg = whole("draw_sensitivity")
     assert {"s/5", "(s−1)/4", "s/max"} <= set(words(svg))
     assert dots(svg, "#2a6f97") == 5 * 2 + 1
 
 
 def test_scatter_has_the_panels_of_figure_1() -> None:
     """BLEU-1, METEOR and W-METEOR by default, whatever else there is; r is numpy's, of grades without noise."""
-    svg = whole("scatter")
+    svg = whole("draw_scatter")
     assert [name for name in words(svg) if name in {"BLEU-1", "METEOR", "W-METEOR", "CIDEr"}] == [
         "BLEU-1", "METEOR", "W-METEOR"
     ]  # fmt: skip
@@ -140,11 +140,11 @@ def test_scatter_has_the_panels_of_figure_1() -> None:
 
 def test_noise_is_seeded_and_as_wide_as_told() -> None:
     """The same seed gives the same bytes, another one others; without noise points stand on their grades."""
-    assert figures.draw_scatter(SCATTER, seed=0) == whole("scatter")
-    assert figures.draw_scatter(SCATTER, seed=1) != whole("scatter")
+    assert figures.draw_scatter(SCATTER, seed=0) == whole("draw_scatter")
+    assert figures.draw_scatter(SCATTER, seed=1) != whole("draw_scatter")
     five = [
         {x for x, fill in re.findall(r'<use [^>]*x="([\d.]+)"[^>]*(fill-opacity: 0.3)', svg)}
-        for svg in (figures.draw_scatter(SCATTER, jitter=0), whole("scatter"))
+        for svg in (figures.draw_scatter(SCATTER, jitter=0), whole("draw_scatter"))
     ]
     assert len(five[0]) == 3 * 5
     assert len(five[1]) > 150
@@ -160,7 +160,7 @@ def test_scatter_is_bounded() -> None:
     assert "n = 5,000" in said(svg)
     assert f"{POINTS:,} points drawn at random" in said(svg)
     assert len(re.findall(r"<use [^>]*fill-opacity: 0.3", svg)) == POINTS
-    assert "at random" not in said(whole("scatter"))
+    assert "at random" not in said(whole("draw_scatter"))
 
 
 def test_one_grade_has_no_line() -> None:
@@ -178,14 +178,14 @@ def test_systems_are_ranked_and_held_against_people() -> None:
     tie: (3 - 2) / 6.
     """
     assert figures.rank_values(np.array([0.3, np.nan, 0.1, 0.3])).tolist()[::2] == [1, 3]
-    found = words(whole("systems"))
+    found = words(whole("draw_systems"))
     assert found.count("+0.80") == 2
     assert "+0.17" in found
 
 
 def test_table_7_stands_beside_systems() -> None:
     """The paper's systems have its numbers beside them, others have none; without any the panel is left out."""
-    found = words(whole("systems"))
+    found = words(whole("draw_systems"))
     assert [name for name in found if name in SYSTEMS] == [*SYSTEMS, *SYSTEMS]
     assert {"printed in the paper", "2.859"} <= set(found)
     ours = SYSTEM_ROWS.with_columns(pl.col("system").replace({"ir_t": "copy"}))
@@ -221,7 +221,7 @@ def test_names_are_the_papers() -> None:
 
 def test_each_commenter_has_its_curves() -> None:
     """A panel a commenter, in the paper's order, with a line for what it learns from and one for the validation."""
-    found = words(whole("history"))
+    found = words(whole("draw_history"))
     assert [name for name in found if name in {*SYSTEMS, "cnn relevance"}] == [
         "Seq2seq",
         "Att",
@@ -229,4 +229,4 @@ def test_each_commenter_has_its_curves() -> None:
         "cnn relevance",
     ]
     assert "on the validation split" in found
-    assert dots(whole("history"), "#2a6f97") == HISTORY.height + 1
+    assert dots(whole("draw_history"), "#2a6f97") == HISTORY.height + 1

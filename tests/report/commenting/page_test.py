@@ -149,7 +149,7 @@ def test_correlations_stand_with_weights_and_without(whole: str) -> None:
 
 
 def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
-    """Without a measured difference the page subtracts the plain value from the weighted one, and calls nothing sure."""
+    """Without a measured difference the page subtracts plain from weighted, and calls nothing sure."""
     bare = CORRELATIONS.with_columns(
         pl.lit(None, pl.Float64).alias(name) for name in ("difference", "difference_low", "difference_high")
     )

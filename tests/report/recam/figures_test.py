@@ -57,7 +57,7 @@ def test_funnel_follows_the_filters() -> None:
         ("target", 75, 75),
     ]  # fmt: skip
     assert order_steps(found.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
-    said = words(whole("funnel"))
+    said = words(whole("draw_funnel"))
     assert {"1,000", "−500", "−300", "75 (7.5 %)", "10 (1.0 %)", "too concrete", "too specific"} <= set(said)
     assert said.index("no content word") < said.index("too concrete") < said.index("in the passage")
 
@@ -73,7 +73,7 @@ def test_every_reason_of_the_funnel_is_named() -> None:
 
 def test_audit_shows_the_best_ways_first() -> None:
     """The way that reaches most anywhere is on top; sets and their numbers of items stand in the legend."""
-    said = words(whole("audit"))
+    said = words(whole("draw_audit"))
     assert [name for name in said if name in {"often right", "absent", "longest"}] == [
         "often right",
         "absent",
@@ -97,7 +97,7 @@ def test_audit_of_our_items_alone() -> None:
 
 def test_the_papers_retrieval_is_beside_ours() -> None:
     """A star for each number of tables 3 and 4: two readers of two subtasks with four each; a new reader has none."""
-    svg = whole("retrieval")
+    svg = whole("draw_retrieval")
     assert stars(svg) == 2 * 2 * 4 + 1
     said = words(svg)
     assert [name for name in said if name.endswith("MRR")] == ["gated · MRR", "gloss · MRR", "ours · MRR"]
@@ -112,19 +112,19 @@ def test_readers_are_named_with_their_training() -> None:
     assert f"gated (paper), trained on {OTHER}" in joined
     assert f"tested on {ONE}, Task_dev.jsonl" in joined
     assert "best way not to read" in said
-    assert "best way not to read" not in words(whole("readers"))
+    assert "best way not to read" not in words(whole("draw_readers"))
 
 
 def test_the_paper_stands_beside_our_items_only() -> None:
     """The GA Reader's published accuracy is of the official test set, and is not drawn for a file."""
     dev = READERS.filter(pl.col("file").is_not_null())
-    assert "GA Reader" in " ".join(words(whole("readers")))
+    assert "GA Reader" in " ".join(words(whole("draw_readers")))
     assert "GA Reader" not in " ".join(words(figures.draw_readers(dev)))
 
 
 def test_matrix_says_what_is_lost() -> None:
     """Away cells say how far they are from home: 0.402 - 0.299 below, 0.361 - 0.351 above; home is framed."""
-    said = words(whole("matrix"))
+    said = words(whole("draw_matrix"))
     assert {"0.351", "0.331 to 0.372", "0.103 below home", "0.010 above home", "n = 1,204"} <= set(said)
     assert said.count("home") == 2
     alone = words(figures.draw_matrix(MATRIX.head(2)))
@@ -135,7 +135,7 @@ def test_matrix_says_what_is_lost() -> None:
 
 def test_breakdown_is_in_the_order_of_lengths() -> None:
     """Bins stand in the order of their lengths, what is not known last, each with its number of items."""
-    said = words(whole("breakdown"))
+    said = words(whole("draw_breakdown"))
     names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
     assert [name for name in said if name in names] == names
     assert said.count("n = 60") == BREAKDOWN.height
