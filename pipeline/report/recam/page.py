@@ -151,7 +151,7 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
             rows.append([subtask, name, format_count(row["count"]), share, format_count(row["left"])])
         target_count, word_count = format_count(steps["count"][-1]), format_count(total)
         summaries.append(
-            f"{target_count} of the {word_count} words of the summaries can be the blank of a {subtask} item"
+            f"{target_count} of the {word_count} words of the summaries can be the blank of an item on {subtask}"
         )
     return Section(
         "From words to questions",

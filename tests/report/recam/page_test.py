@@ -90,7 +90,7 @@ def test_the_funnel_is_told(whole: str) -> None:
     found = tables(whole)
     assert [ONE, "too concrete", "300", "30.0", "200"] in found[TITLES["funnel"]]
     assert [OTHER, "is a target", "10", "1.0", "10"] in found[TITLES["funnel"]]
-    assert f"75 of 1,000 words of the summaries for {ONE}" in texts(whole)
+    assert f"75 of the 1,000 words of the summaries can be the blank of an item on {ONE}" in texts(whole)
     assert found[TITLES["dropped"]] == [[OTHER, "same_options", "1,022"], [ONE, "too_few_choices", "41"]]
 
 
