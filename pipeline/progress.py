@@ -6,13 +6,16 @@ line shows a bar instead, where standard error is a terminal (`show_with`).
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 60.0  # seconds between lines
 _SHORT = 2.0  # seconds; shorter work has no last line
+
+T = TypeVar("T")
 
 OnProgress = Callable[[int], None]  # called with the number of items that were done since the last call
 Display = Callable[[str, int | None], AbstractContextManager[OnProgress]]
@@ -26,6 +29,19 @@ def track(name: str, total: int | None = None) -> AbstractContextManager[OnProgr
         total: how many items there are, if known.
     """
     return _display(name, total)
+
+
+def iterate(items: Iterable[T], name: str) -> Iterator[T]:
+    """Yield the items, and report the progress after each.
+
+    Args:
+        items: what is done one after another; with a length, the rest of the time is estimated.
+        name: what they are, such as `epochs`.
+    """
+    with track(name, len(items) if isinstance(items, Sized) else None) as on_progress:
+        for item in items:
+            yield item
+            on_progress(1)
 
 
 def show_with(display: Display) -> None:
@@ -60,7 +76,7 @@ def describe(count: int, total: int | None, seconds: float) -> str:
     per_time = f"{rate:,.1f} a second" if rate >= 0.1 or not count else f"{rate * 3600:,.1f} an hour"
     if not total:
         return f"{count:,}, {per_time}"
-    rest = f", about {_format_time((total - count) / rate)} to go" if rate else ""
+    rest = f", about {_format_time((total - count) / rate)} to go" if rate and count < total else ""
     return f"{count:,} of {total:,}, {per_time}{rest}"
 
 

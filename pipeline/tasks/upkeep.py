@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
+from pipeline.progress import iterate
 from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits, refuse_hasty
@@ -73,7 +74,7 @@ def find_damage() -> tuple[list[str], int]:
         return [damage], 0
     damaged = []
     unrecorded_count = 0
-    for name in maintain.written():
+    for name in iterate(maintain.written(), "tables checked"):
         checked = check(name, footers=True, weeks=1)
         damaged += [f"{name}: {describe(name, [problem])}" for problem in (*checked.problems, *checked.other_problems)]
         unrecorded_count += len(checked.unrecorded)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.errors import BadInput
+from pipeline.progress import iterate
 from pipeline.training import checkpoint
 from pipeline.training.checkpoint import Weights
 
@@ -169,7 +170,7 @@ def run(
         learner.restore(current)
         history = [tuple(row) for row in facts["history"]]
         log.info("training resumes after epoch %d", len(history))
-    for number in range(len(history) + 1, epochs + 1):
+    for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
         row = (number, *epoch(number))
         numbers = (
             f"{name} {value:.4f}" for name, value in zip(criterion.columns, row[1:], strict=True) if name != "count"

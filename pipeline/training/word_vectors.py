@@ -18,6 +18,7 @@ from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
 from pipeline.models.word_vectors import WordVectors
+from pipeline.progress import iterate
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
     outer = torch.zeros(len(words), recipe.dim)
     inner_squares, outer_squares = torch.full_like(inner, 1e-6), torch.full_like(outer, 1e-6)
     weight = recipe.negatives / recipe.shared
-    for epoch in range(1, recipe.epochs + 1):
+    for epoch in iterate(range(1, recipe.epochs + 1), "epochs"):
         loss, pair_count = 0.0, 0
         for centers, neighbours in _draw_pairs(tokens, text_of, keep, recipe, generator):
             samples = torch.multinomial(odds, recipe.shared, replacement=True, generator=generator)

@@ -5,10 +5,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-import duckdb
 import polars as pl
 
 from pipeline import settings
@@ -17,6 +16,9 @@ from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
+
+if TYPE_CHECKING:
+    import duckdb
 
 MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
@@ -50,7 +52,7 @@ def _folder() -> Path:
 
 def connect(
     sql: str = "", *, unsafe: bool = False, memory: str = MEMORY, spill: Path | None = None
-) -> duckdb.DuckDBPyConnection:
+) -> "duckdb.DuckDBPyConnection":
     """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them.
 
     It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed.
@@ -62,6 +64,8 @@ def connect(
         memory: how much DuckDB may take.
         spill: folder for what does not fit; by default a new one below the home.
     """
+    import duckdb
+
     if unsafe and settings.airflow_task():
         raise BadInput("a task may not run a query that is unsafe: it holds secrets; leave unsafe out")
     spill = spill or settings.scratch("duckdb") / uuid4().hex  # DuckDB's own is where the process stands
@@ -109,13 +113,15 @@ def query(sql: str, values: Sequence[Any] = (), *, unsafe: bool = False) -> pl.D
 
 
 def read(
-    con: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any] = (), *, unsafe: bool = False
+    con: "duckdb.DuckDBPyConnection", sql: str, values: Sequence[Any] = (), *, unsafe: bool = False
 ) -> Iterator[pl.DataFrame]:
     """The rows of a query, batch by batch as DuckDB makes them; the first batch may be empty.
 
     Raises:
         BadInput: the SQL fails, or is not one statement that reads.
     """
+    import duckdb
+
     try:
         if not unsafe:
             _check_statement([statement.type.name for statement in con.extract_statements(sql)])

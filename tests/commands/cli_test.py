@@ -96,6 +96,14 @@ def test_help_and_version_import_nothing_heavy(word: str) -> None:
     assert not modules & {"torch", "polars", "numpy", "pyarrow", "pyiceberg", "sqlalchemy", "duckdb", "airflow"}
 
 
+@pytest.mark.usefixtures("tables")
+def test_tables_import_no_engine() -> None:
+    """Counting the rows of the tables needs neither DuckDB nor torch."""
+    modules, lines = imports("tables")
+    assert lines
+    assert not modules & {"torch", "duckdb", "sqlglot", "airflow", "transformers", "matplotlib"}
+
+
 def test_scoring_imports_no_transformers(tmp_path: Path) -> None:
     """The shipped model scores texts in both languages with torch alone."""
     lines = tmp_path / "lines.txt"

@@ -12,6 +12,7 @@ from pipeline.commands.ndd.distance import Masked, Syntax, check_ratio, warn_of_
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, today
 from pipeline.errors import BadInput
+from pipeline.progress import iterate, track
 from pipeline.tasks.record.retry import retry
 
 
@@ -51,9 +52,8 @@ def compress_data(
     warn_of_counts(masked_lm.load_model(model, day=day))
     staged = []
     for name in wanted:
-        with console.working(f"compressing by {name}"):
-            given = (name, source, day, path, data_format, split, model, str(syntax) if syntax else None, ratio)
-            staged.append(work.stage(*given))
+        trees = str(syntax) if syntax else None
+        staged.append(work.stage(name, source, day, path, data_format, split, model, trees, ratio))
     retry(partial(work.publish, staged, source, day))
     retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
     retry(
@@ -66,8 +66,8 @@ def compress_data(
         )
     )
     if thresholds:
-        with console.working("trying thresholds"):
-            rows = work.try_thresholds(work.load_items(path, data_format, split), source, day, model)
+        with track("sentences compressed by each threshold") as on_progress:
+            rows = work.try_thresholds(work.load_items(path, data_format, split), source, day, model, on_progress)
         retry(partial(work.replace_study, "compression", rows, day, subsets=work.THRESHOLDS_SUBSET.format(source)))
     for (lang,), told in (
         work.load_measures(source, day).partition_by("lang", as_dict=True, maintain_order=True).items()
@@ -99,10 +99,9 @@ def measure_distance(
     day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
     found = []
     warn_of_counts(masked_lm.load_model(model, day=day))
-    for study in work.TESTS:
-        with console.working(study):
-            rows = work.run_study(study, day, model, given[0], given[1], limit)
-            retry(partial(study_of.replace_study, study, rows, day))
+    for study in iterate(work.TESTS, "tests"):
+        rows = work.run_study(study, day, model, given[0], given[1], limit)
+        retry(partial(study_of.replace_study, study, rows, day))
         found.append(rows)
     every = pl.concat(found)
     if as_json:

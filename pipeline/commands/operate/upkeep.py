@@ -10,6 +10,7 @@ import typer
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json, show
 from pipeline.errors import BadInput
+from pipeline.progress import iterate
 from pipeline.tasks.record.retry import retry
 
 
@@ -44,13 +45,12 @@ def maintain(
         force=force, dry_run=dry_run,
     )  # fmt: skip
     rows, damaged = [], []
-    with console.working("tidying"):
-        for name in upkeep.list_tables(table or [], given):
-            try:
-                rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, given))})
-            except BadInput as why:
-                damaged.append(str(why))
-        rows.append({"table": "(scratch)", **upkeep.maintain_scratch(given)})
+    for name in iterate(upkeep.list_tables(table or [], given), "tables maintained"):
+        try:
+            rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, given))})
+        except BadInput as why:
+            damaged.append(str(why))
+    rows.append({"table": "(scratch)", **upkeep.maintain_scratch(given)})
     frame = pl.DataFrame(rows)
     counts = [c for c in frame.columns if as_json or c == "table" or frame[c].sum()]
     show(frame.select(counts), as_json)

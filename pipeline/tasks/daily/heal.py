@@ -1,6 +1,7 @@
 """Heal: find days whose comments lack tokens or scores, and make what is missing."""
 
 from pipeline import warehouse
+from pipeline.progress import iterate
 from pipeline.tasks.daily import score, tokenize
 
 
@@ -14,8 +15,8 @@ def find_holes() -> dict[str, list[str]]:
 
 def heal(holes: dict[str, list[str]]) -> dict[str, int]:
     """Make what is missing, in this process; return the count of days by table."""
-    for day in holes["tokens"]:
+    for day in iterate(holes["tokens"], "days without tokens"):
         tokenize.run(day)
-    for day in holes["scores"]:
+    for day in iterate(holes["scores"], "days without scores"):
         score.run(day)
     return {table: len(days) for table, days in holes.items()}

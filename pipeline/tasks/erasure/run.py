@@ -22,6 +22,7 @@ import polars as pl
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
+from pipeline.progress import iterate
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.erasure import models
@@ -155,7 +156,7 @@ def _open_erasure(asked: CheckedRequest, key: bytes | None) -> Iterator[str]:
 def _erase_all(one: _Erasure, verify: bool) -> None:
     left: list[warehouse.Place] = []
     for _ in range(PASSES if verify else 1):
-        for store, step in list_steps(one):
+        for store, step in iterate([*list_steps(one)], "stores erased"):
             _run_step(one, store, step)
         left = _find_remaining(one) if verify else []
         if not left:

@@ -13,6 +13,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
+from pipeline.progress import track
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.ndd import datasets, masked_lm, systems
@@ -176,7 +177,9 @@ def stage(
 
     started, search = runs.start(), None if ratio is None else Search(ratio=ratio)
     items = load_items(data, form, split)
-    rows = compress_items(items, system, source, day, ref, search, syntax=Path(syntax) if syntax else None)
+    trees = Path(syntax) if syntax else None
+    with track(f"sentences compressed by {system}", items.height) as on_progress:
+        rows = compress_items(items, system, source, day, ref, search, syntax=trees, on_progress=on_progress)
     return runs.time_shard(started, warehouse.stage("compressions", rows))
 
 

@@ -30,3 +30,13 @@ def test_a_terminal_has_a_bar_with_a_rate(monkeypatch: pytest.MonkeyPatch) -> No
     assert "20 of 100" in shown
     assert "a second" in shown
     assert "writing" in shown
+
+
+def test_a_log_gets_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Outside the command line, as in a DAG's task, the lines go to the log; `iterate` yields all items."""
+    times = iter([0.0, 30.0, 7300.0, 7300.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    progress.show_with(progress.show_lines)
+    with caplog.at_level("INFO"):
+        assert list(progress.iterate(["a", "b"], "epochs")) == ["a", "b"]
+    assert caplog.messages == ["epochs: 2 of 2, 1.0 an hour", "epochs: 2 done in 2.0 h"]
