@@ -1,7 +1,7 @@
-"""Commenters as tasks: articles with comments to a model (AAC-21 to AAC-25).
+"""Commenters as tasks: from articles with comments to a model (AAC-21 to AAC-25).
 
-Two find a comment of a similar article (IR-T, IR-TC), three write one (Seq2seq, Att, Att-TC), and a pretrained
-encoder-decoder may be fitted to. Models of the first five are folders of the registry.
+Two retrieve a comment of a similar article (IR-T, IR-TC), three write one (Seq2seq, Att, Att-TC), and a pretrained
+encoder-decoder may be fitted too. The registry holds the models of the first five.
 """
 
 from collections.abc import Mapping
@@ -34,43 +34,43 @@ _COLUMNS = {
     "train_loss": ("loss", "train"), "loss": ("loss", "train"), "validation_loss": ("loss", "validation"),
     "mrr": ("mrr", "validation"),
 }  # fmt: skip
-"""Metric and split of the numbers of an epoch."""
+"""Metric and split of the results of an epoch."""
 
 
 class Data(NamedTuple):
-    """Articles and their comments, in words."""
+    """Articles and their comments, tokenized."""
 
     articles: pl.DataFrame  # article_id, title, content (lists of words), split; of a file said_title, said_content
     comments: pl.DataFrame  # article_id, comment_id, text, words
 
 
 def check_system(system: str) -> str:
-    """The name of one of the five systems, checked."""
+    """Check the name of one of the five systems and return it."""
     if system not in SYSTEMS:
         raise BadInput(f"no commenter {system!r}; there are {', '.join(SYSTEMS)}")
     return system
 
 
 def get_kind(system: str) -> str:
-    """What a commenter is called in `models`."""
+    """Return the kind of a system's commenters in `models`."""
     return f"commenter_{system}"
 
 
 def read_tables() -> Data:
-    """The training and validation part of the corpus."""
-    rows = corpus.read_threads("train", "validation").select(
+    """Read the training and validation splits of the corpus."""
+    article_rows = corpus.read_threads("train", "validation").select(
         pl.concat_str(THREAD, separator="/").alias("article_id"), "split", title="title_tokens",
         content="content_tokens",
     )  # fmt: skip
-    said = corpus.read_thread_comments("train", "validation").select(
+    comment_rows = corpus.read_thread_comments("train", "validation").select(
         pl.concat_str(THREAD, separator="/").alias("article_id"), "text",
         comment_id=pl.concat_str(COMMENT, separator="/"), words="tokens",
     )  # fmt: skip
-    return Data(rows, said)
+    return Data(article_rows, comment_rows)
 
 
 def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
-    """Articles with comments of a file that `undertone import` reads; a share of the articles, by their ids, validates.
+    """Read articles with comments from a file that `undertone import` reads; a share of them validates, by id.
 
     Raises:
         BadInput: naming file, row and field; or the file holds no articles with comments.
@@ -78,24 +78,28 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
     articles: list[tuple[str, str, str]] = []
     comments: list[tuple[str, str, str]] = []
     for batch in importers.read(path, "own", mapping or {}, None):
-        articles += [(one.thread_id, one.title or "", one.text) for one in batch.page.articles]
-        comments += [(one.thread_id, one.comment_id, one.text) for one in batch.page.comments]
-    told = _make_frame(articles, "article_id", "said_title", "said_content")
-    told = told.sort(pl.col("said_content").str.len_chars()).unique("article_id", keep="last")  # as the tables do
-    said = _make_frame(comments, "article_id", "comment_id", "text").filter(pl.col("text").str.strip_chars() != "")
-    told = told.join(said, on="article_id", how="semi").sort("article_id")
-    if not told.height:
-        raise BadInput(
-            f"{path}: expected articles with comments, found {len(articles)} articles, {said.height} comments"
-        )
-    said = said.join(told, on="article_id", how="semi")
-    split = pl.when(draws(told["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
-    told = told.with_columns(
-        split.alias("split"),
-        title=corpus.tokenize_column(told, "said_title"),
-        content=corpus.tokenize_column(told, "said_content"),
+        articles += [(row.thread_id, row.title or "", row.text) for row in batch.page.articles]
+        comments += [(row.thread_id, row.comment_id, row.text) for row in batch.page.comments]
+    article_rows = _make_frame(articles, "article_id", "said_title", "said_content")
+    article_rows = article_rows.sort(pl.col("said_content").str.len_chars()).unique(
+        "article_id", keep="last"
+    )  # as the tables do
+    comment_rows = _make_frame(comments, "article_id", "comment_id", "text").filter(
+        pl.col("text").str.strip_chars() != ""
     )
-    return Data(told, said.with_columns(words=corpus.tokenize_column(said, "text")))
+    article_rows = article_rows.join(comment_rows, on="article_id", how="semi").sort("article_id")
+    if not article_rows.height:
+        raise BadInput(
+            f"{path}: expected articles with comments, found {len(articles)} articles, {comment_rows.height} comments"
+        )
+    comment_rows = comment_rows.join(article_rows, on="article_id", how="semi")
+    split = pl.when(draws(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    article_rows = article_rows.with_columns(
+        split.alias("split"),
+        title=corpus.tokenize_column(article_rows, "said_title"),
+        content=corpus.tokenize_column(article_rows, "said_content"),
+    )
+    return Data(article_rows, comment_rows.with_columns(words=corpus.tokenize_column(comment_rows, "text")))
 
 
 def _make_frame(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
@@ -103,24 +107,24 @@ def _make_frame(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
 
 
 def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> TrainedModel:
-    """A commenter and its epochs' numbers; `texts` are those of the comments' articles."""
+    """Fit a commenter, with the results of its epochs; `texts` are those of the comments' articles."""
     if not data.articles.height or not data.comments.height:
         raise Missing("there is nothing to learn from")
     recipes, module = get_modules(system)
     recipe = recipes.make_recipe(system, **(changes or {}))
     data_hash = model_registry.hash_rows(data.articles, data.comments)
     state = model_registry.locate_state(data_hash, asdict(recipe))
-    done = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
-    config = {**done.config, "system": system, "data_hash": data_hash}
-    history = done.history.with_columns(count=pl.lit(data.comments.height))
+    fitted_model = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
+    config = {**fitted_model.config, "system": system, "data_hash": data_hash}
+    history = fitted_model.history.with_columns(count=pl.lit(data.comments.height))
     return TrainedModel(
-        kind=get_kind(system), tensors=done.tensors, config=config, summary=select_scalars(config),
+        kind=get_kind(system), tensors=fitted_model.tensors, config=config, summary=select_scalars(config),
         evaluations=model_registry.build_epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
     )  # fmt: skip
 
 
 def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
-    """What has the recipe of a system, and what fits it."""
+    """Return the module with the recipe of a system, and the module that fits it."""
     if check_system(system) in RETRIEVING:
         from pipeline.training.commenting import relevance, retrieval
 
@@ -131,13 +135,13 @@ def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
 
 
 def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Train into a folder; the epochs' numbers."""
+    """Train into a folder; return the results of the epochs."""
     texts = pl.concat([data.articles[name].alias("text") for name in ("said_title", "said_content")])
     return model_registry.train_into(out, lambda: fit(system, data, texts, changes))[1]
 
 
 def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, run_id: str = "cli") -> str:
-    """Train on the corpus into the registry, in force from that day on; the model's id."""
+    """Train on the corpus into the registry and promote from that day on; return the model's id."""
 
     def fit_corpus() -> TrainedModel:
         data = read_tables()
@@ -150,7 +154,7 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
 
 
 def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
-    """A commenter by its folder or id; without one that of a system which is in force for a day."""
+    """Load a commenter by its folder or id; without `ref`, the one of a system that is in force for a day."""
     model = model_registry.load_model(
         get_kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
     )
@@ -160,14 +164,14 @@ def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | Non
 
 
 def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Fit a pretrained encoder-decoder to the pairs, into a folder; its losses by epoch.
+    """Fit a pretrained encoder-decoder on articles and comments into a folder; return its losses by epoch.
 
     Args:
         data: of `read_file`.
-        out: folder, which should not be there yet.
-        start: model to begin with, a folder or a hub name with @revision.
+        out: folder, which must not exist.
+        start: model to start from, a folder or a hub name with @revision.
         changes: to the recipe of `training.subtext.seq2seq`.
     """
-    told = data.articles.select("article_id", "split", text="said_title", context="said_content")
-    rows = data.comments.select("article_id", meaning="text").join(told, on="article_id", how="inner")
+    article_rows = data.articles.select("article_id", "split", text="said_title", context="said_content")
+    rows = data.comments.select("article_id", meaning="text").join(article_rows, on="article_id", how="inner")
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})

@@ -1,7 +1,7 @@
-"""The commenting corpus as tasks: articles and their comments to parts, references and counts (AAC-01 to AAC-07)."""
+"""The commenting corpus as tasks: articles and their comments to splits, references and counts (AAC-01 to AAC-07)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from pipeline.papers.commenting import VOCABULARY
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.record import day_texts, runs
+from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.text import segment
 from pipeline.text.language import detect_language
 from pipeline.text.segment import Tokenizer
@@ -20,267 +21,261 @@ from pipeline.text.segment import Tokenizer
 ORIGIN = "commenting"
 STEP = "threads"
 ROWS_PER_SHARD = 5_000  # articles
-_CHUNK = 1_000  # articles whose words are held at once
+_CHUNK = 1_000  # articles whose words are in memory at once
 
 THREAD = ["source", "thread_id"]
 COMMENT = [*THREAD, "comment_id"]
 
 
-class Part(TypedDict):
-    """One mapped task's share of a source's articles, as of one state of the table."""
-
-    source: str
-    part: int
-    parts: int
-    snapshot: int | None
-
-
-def parse_rules(given: Mapping[str, Any]) -> Rules:
-    """Rules of a form or a command."""
-    return Rules(**{name: value for name, value in given.items() if name in Rules._fields and value is not None})
+def parse_rules(values: Mapping[str, Any]) -> Rules:
+    """Make rules from the params of a DAG or the options of a command; null values keep their default."""
+    return Rules(**{name: value for name, value in values.items() if name in Rules._fields and value is not None})
 
 
 def load_tokenizers() -> dict[str, Tokenizer]:
-    """What cuts the texts of each language: jieba, as in the paper, and nltk."""
+    """Load the tokenizer of each language: jieba, as in the paper, and nltk."""
     return segment.load_tokenizers(resources=settings.resources())
 
 
-def format_tokenizer(by: Tokenizer) -> str:
-    """Tokenizer and version, as tables and signatures tell them."""
-    return f"{by.name} {by.version}"
+def format_tokenizer(tokenizer: Tokenizer) -> str:
+    """Format a tokenizer's name and version for tables and signatures."""
+    return f"{tokenizer.name} {tokenizer.version}"
 
 
-def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[Part]:
-    """Shares of the articles of all sources that have comments, or of one.
+def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
+    """Divide the articles that have comments, of all sources or of one, into parts.
 
     Raises:
         Missing: there are none.
     """
     snapshot = warehouse.snapshot("articles")
-    counts = _scan_articles(only, snapshot).group_by("source").len().sort("source").collect()
-    if not counts.height:
-        of = f" of {only}" if only else ""
-        raise Missing(f"no article{of} has comments; bring some: `undertone import archive.jsonl`")
-    return [
-        Part(source=source, part=part, parts=-(-count // rows_per_shard), snapshot=snapshot)
-        for source, count in counts.iter_rows()
-        for part in range(-(-count // rows_per_shard))
-    ]
+    parts = day_texts.plan_articles(_scan_articles(only, snapshot), rows_per_shard, snapshot)
+    if not parts:
+        of_source = f" of {only}" if only else ""
+        raise Missing(f"no article{of_source} has comments; import some: `undertone import archive.jsonl`")
+    return parts
 
 
 def _scan_articles(source: str | None, snapshot: int | None) -> pl.LazyFrame:
-    """Articles that somebody commented on."""
-    where = pl.lit(value=True) if source is None else pl.col("source") == source
-    commented = warehouse.scan("comments", where).select(THREAD).unique()
-    return day_texts.scan_articles(where, snapshot).join(commented, on=THREAD, how="semi")
+    """Scan the articles that have comments."""
+    condition = pl.lit(value=True) if source is None else pl.col("source") == source
+    commented = warehouse.scan("comments", condition).select(THREAD).unique()
+    return day_texts.scan_articles(condition, snapshot).join(commented, on=THREAD, how="semi")
 
 
-def stage_words(part: Part) -> Staged:
-    """The words of a share's articles, into scratch."""
-    began, number = runs.start(), pl.col("thread_id").hash(seed=0) % part["parts"]
-    rows = _scan_articles(part["source"], part["snapshot"]).filter(number == part["part"]).collect().sort("thread_id")
-    by = load_tokenizers()
-    made = [
-        chunk.select(*THREAD, "category", "lang").with_columns(
-            title_tokens=tokenize_texts(chunk["title"].fill_null(""), chunk["lang"], by),
-            content_tokens=tokenize_texts(chunk["text"], chunk["lang"], by),
-            tokenizer=chunk["lang"].replace_strict({lang: format_tokenizer(one) for lang, one in by.items()}),
+def stage_words(part: ArticlePart) -> Staged:
+    """Tokenize the articles of a part and stage their words."""
+    timer = runs.start()
+    articles = day_texts.read_part(_scan_articles(part["source"], part["snapshot"]), part)
+    tokenizers = load_tokenizers()
+    names = {lang: format_tokenizer(tokenizer) for lang, tokenizer in tokenizers.items()}
+    columns = [*THREAD, "category", "lang", "title_tokens", "content_tokens", "tokenizer"]
+    frames = [empty("threads").select(columns)]  # a part may hold no article
+    for chunk in articles.iter_slices(_CHUNK):
+        tokenized = chunk.with_columns(
+            title_tokens=tokenize_texts(chunk["title"].fill_null(""), chunk["lang"], tokenizers),
+            content_tokens=tokenize_texts(chunk["text"], chunk["lang"], tokenizers),
+            tokenizer=chunk["lang"].replace_strict(names),
         )
-        for chunk in rows.iter_slices(_CHUNK)
-    ]
-    none = empty("threads").drop("comment_count", "like_count", "split", "reason")  # a share by hash may be empty
-    told = pl.concat([none, *(part.select(none.columns) for part in made)])
-    return runs.time_shard(began, warehouse.stage("threads", told))
+        frames.append(tokenized.select(columns))
+    return runs.time_shard(timer, warehouse.stage("threads", pl.concat(frames)))
 
 
-def tokenize_texts(said: pl.Series, langs: pl.Series, by: Mapping[str, Tokenizer]) -> pl.Series:
-    """Words of texts, each cut as its language wants it."""
-    found = [segment.split_words(text, by[lang].cut) for text, lang in zip(said, langs, strict=True)]
-    return pl.Series(found, dtype=pl.List(pl.String))
+def tokenize_texts(texts: pl.Series, langs: pl.Series, tokenizers: Mapping[str, Tokenizer]) -> pl.Series:
+    """Tokenize each text with the tokenizer of its language."""
+    words = [segment.split_words(text, tokenizers[lang].cut) for text, lang in zip(texts, langs, strict=True)]
+    return pl.Series(words, dtype=pl.List(pl.String))
 
 
 def tokenize_column(rows: pl.DataFrame, column: str) -> pl.Series:
-    """Words of a column of texts, each cut as its language wants it."""
-    return tokenize_texts(rows[column], rows.select(detect_language(column)).to_series(), load_tokenizers()).alias(
-        column
-    )
+    """Tokenize a column of texts, whose languages are detected."""
+    langs = rows.select(detect_language(column)).to_series()
+    return tokenize_texts(rows[column], langs, load_tokenizers()).alias(column)
 
 
 def scan_comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:
-    """Comments of all days, each once as it was collected last: the columns of `scan_comments`.
+    """Scan the comments of all days, each once as it was collected last: the columns of `comments`.
 
     Args:
-        only: those wanted, by columns of `COMMENT`; all by default.
+        only: keys of the comments to scan, columns of `COMMENT`; all by default.
     """
-    rows = warehouse.scan("comments")
+    comments = warehouse.scan("comments")
     if only is not None:
-        rows = rows.join(only, on=only.collect_schema().names(), how="semi")
-    return rows.sort("day").unique(COMMENT, keep="last")
+        comments = comments.join(only, on=only.collect_schema().names(), how="semi")
+    return comments.sort("day").unique(COMMENT, keep="last")
 
 
-def join_tokens(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Comments with `tokens`, as the tokenizers in force cut them; null where they have not."""
-    by = pl.DataFrame(
-        [(lang, one.name, one.version, one.dictionary_hash) for lang, one in load_tokenizers().items()],
-        schema=["lang", "tokenizer", "tokenizer_version", "dictionary_hash"], orient="row",
-    ).lazy()  # fmt: skip
-    key = ["text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"]
-    cut_ = warehouse.scan("tokens").select(*key, "tokens").unique(key, keep="any")
-    return rows.join(by, on="lang", how="left").join(cut_, on=key, how="left").drop(key[1:])
+def join_tokens(comments: pl.LazyFrame) -> pl.LazyFrame:
+    """Join `tokens` as the tokenizers in force made them; null for comments that are not tokenized."""
+    version = ["tokenizer", "tokenizer_version", "dictionary_hash"]
+    in_force = [
+        (lang, tokenizer.name, tokenizer.version, tokenizer.dictionary_hash)
+        for lang, tokenizer in load_tokenizers().items()
+    ]
+    versions = pl.LazyFrame(in_force, schema=["lang", *version], orient="row")
+    key = ["text_hash", *version]
+    tokens = warehouse.scan("tokens").select(*key, "tokens").unique(key, keep="any")
+    return comments.join(versions, on="lang", how="left").join(tokens, on=key, how="left").drop(version)
 
 
 def read_tokenized_comments(only: pl.LazyFrame) -> pl.DataFrame:
-    """Comments that are wanted with their words, in the order of their ids: the columns of `scan_comments`, and tokens.
+    """Read some comments with their words, in the order of their ids: the columns of `comments`, and tokens.
 
     Raises:
-        Missing: some were not cut into words.
+        Missing: some are not tokenized.
     """
-    rows = join_tokens(scan_comments(only)).sort(COMMENT).collect()
-    _check_tokenized(rows)
-    return rows
+    comments = join_tokens(scan_comments(only)).sort(COMMENT).collect()
+    _check_tokenized(comments)
+    return comments
 
 
-def _check_tokenized(rows: pl.DataFrame) -> None:
-    """Missing where tokens are null."""
-    uncut = rows.filter(pl.col("tokens").is_null())
-    if uncut.height:
-        days = ", ".join(map(str, uncut["day"].unique().sort().head(5)))
-        raise Missing(f"{uncut.height} comments were not cut into words: `undertone tokenize --day DAY` for {days}")
+def _check_tokenized(comments: pl.DataFrame) -> None:
+    """Raise Missing where tokens are null."""
+    without_tokens = comments.filter(pl.col("tokens").is_null())
+    if without_tokens.height:
+        days = ", ".join(map(str, without_tokens["day"].unique().sort().head(5)))
+        raise Missing(f"{without_tokens.height} comments are not tokenized: `undertone tokenize --day DAY` for {days}")
 
 
 def publish(
     staged: Sequence[Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
-    """Make the threads of each source and their references exactly these; articles by part, or by why left out.
+    """Replace the threads of each source and their references; count the articles by split or reason to drop them.
 
     Args:
-        staged: what `stage_words` wrote.
+        staged: from `stage_words`.
         day: of the run.
-        rules: the rules; the paper's by default.
+        rules: the paper's by default.
         run_id: of Airflow.
-        only: the source that the shares are of; a source that has no articles any more is emptied with the others.
+        only: the source of the parts; without it, a source that has no articles any more is emptied.
 
     Raises:
-        Missing: comments were not cut into words.
+        Missing: some comments are not tokenized.
     """
     slices.parse_day(day)
-    began = runs.start(staged)
+    timer = runs.start(staged)
     rules = rules or Rules()
-    cut_ = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
-    sizes = {"title_words": pl.col("title_tokens").list.len(), "content_words": pl.col("content_tokens").list.len()}
-    told = cut_.select(*THREAD, "category", **sizes).cast(dict.fromkeys(sizes, pl.Int64)).collect()
-    found = commenting.corpus(told, _count_words(told), rules)
-    for source in [only] if only else _list_sources(told["source"]):
-        mine = pl.col("source") == source
-        parts = found.threads.filter(mine).select(*THREAD, "comment_count", "like_count", "split", "reason")
-        rows = cut_.filter(mine).join(parts.lazy(), on=THREAD, how="inner")
-        where = warehouse.slice_of(source=source)
-        warehouse.overwrite("threads", where, rows.select(TABLES["threads"].schema.column_names()), run_id)
-        warehouse.overwrite("reference_comments", where, found.references.filter(mine), run_id)
-        gone = found.dropped.filter(mine)
-        kept = parts["split"].count()
-        runs.record_step(source, day, ORIGIN, STEP, kept, gone, rules._asdict(), run_id, began)
-        began = runs.start()  # what sources share is counted with the first
-    every = found.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
-    return dict(every.value_counts().sort("part").iter_rows())
+    tokenized = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
+    word_counts = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
+    articles = tokenized.select(*THREAD, "category", **word_counts).collect()
+    corpus = commenting.corpus(articles, _count_words(articles), rules)
+    columns = TABLES["threads"].schema.column_names()
+    for source in [only] if only else _list_sources(articles["source"]):
+        is_source = pl.col("source") == source
+        threads = corpus.threads.filter(is_source).select(*THREAD, "comment_count", "like_count", "split", "reason")
+        rows = tokenized.filter(is_source).join(threads.lazy(), on=THREAD, how="inner")
+        partition = warehouse.slice_of(source=source)
+        warehouse.overwrite("threads", partition, rows.select(columns), run_id)
+        warehouse.overwrite("reference_comments", partition, corpus.references.filter(is_source), run_id)
+        dropped, kept_count = corpus.dropped.filter(is_source), threads["split"].count()
+        runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
+        timer = runs.start()  # the first source has the time of what all sources share
+    parts = corpus.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
+    return dict(parts.value_counts().sort("part").iter_rows())
 
 
-def _count_words(threads: pl.DataFrame) -> pl.DataFrame:
-    """The comments of some sources with the number of their words: source, thread_id, comment_id, words, like_count."""
-    rows = join_tokens(scan_comments(threads.lazy().select("source").unique()))
-    count = pl.col("tokens").list.len().cast(pl.Int64)
-    found = rows.select(*COMMENT, "day", "like_count", tokens=count).collect()
-    _check_tokenized(found)
-    return found.drop("day").rename({"tokens": "words"})
+def _count_list(column: str) -> pl.Expr:
+    return pl.col(column).list.len().cast(pl.Int64)
 
 
-def _list_sources(found: pl.Series) -> list[str]:
-    """Sources that are found or in the table."""
-    there = warehouse.scan("threads").select(pl.col("source").unique()).collect()["source"]
-    return pl.concat([found, there]).unique().sort().to_list()
+def _count_words(articles: pl.DataFrame) -> pl.DataFrame:
+    """Count the words of the comments of some sources: source, thread_id, comment_id, words, like_count."""
+    rows = join_tokens(scan_comments(articles.lazy().select("source").unique()))
+    comments = rows.select(*COMMENT, "day", "like_count", tokens=_count_list("tokens")).collect()
+    _check_tokenized(comments)
+    return comments.drop("day").rename({"tokens": "words"})
+
+
+def _list_sources(sources: pl.Series) -> list[str]:
+    """List some sources and those of the table."""
+    existing = warehouse.scan("threads").select(pl.col("source").unique()).collect()["source"]
+    return pl.concat([sources, existing]).unique().sort().to_list()
 
 
 def build(day: str, rules: Rules | None = None, only: str | None = None, run_id: str = "cli") -> dict[str, int]:
-    """All of it in one process, for the command line."""
+    """Build the corpus in one process, for the command line."""
     return publish([stage_words(part) for part in plan(only=only)], day, rules, run_id, only)
 
 
+def _is_in_splits(splits: Sequence[str]) -> pl.Expr:
+    return pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
+
+
 def read_threads(*splits: str) -> pl.DataFrame:
-    """Threads of the corpus, or of some parts of it, in the order of their ids.
+    """Read the threads of the corpus, or of some splits, in the order of their ids.
 
     Raises:
         Missing: there are none.
     """
-    wanted = pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
-    found = warehouse.scan("threads", wanted).sort(THREAD).collect()
-    if not found.height:
-        of = f" of {' and '.join(splits)}" if splits else ""
-        raise Missing(f"the corpus holds no articles{of}; make it: `undertone commenting build`")
-    return found
+    threads = warehouse.scan("threads", _is_in_splits(splits)).sort(THREAD).collect()
+    if not threads.height:
+        of_splits = f" of {' and '.join(splits)}" if splits else ""
+        raise Missing(f"the corpus holds no articles{of_splits}; make it: `undertone commenting build`")
+    return threads
 
 
 def read_thread_comments(*splits: str) -> pl.DataFrame:
-    """Comments of threads of some parts with their words, in the order of their ids: source, thread_id, comment_id,
-    text, tokens.
+    """Read the comments of threads of some splits with their words, in the order of their ids.
+
+    Returns:
+        source, thread_id, comment_id, text, tokens.
 
     Raises:
-        Missing: some were not cut into words.
+        Missing: some are not tokenized.
     """
-    wanted = pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
-    return read_tokenized_comments(warehouse.scan("threads", wanted).select(THREAD)).select(*COMMENT, "text", "tokens")
+    threads = warehouse.scan("threads", _is_in_splits(splits)).select(THREAD)
+    return read_tokenized_comments(threads).select(*COMMENT, "text", "tokens")
 
 
 def measure_corpus() -> pl.DataFrame:
-    """What there is beside what the paper has (table 2); of the test part the references count, as there."""
-    rows = warehouse.scan("threads").select(
-        *THREAD, "category", "comment_count", "like_count", "split", "reason",
-        title_words=pl.col("title_tokens").list.len().cast(pl.Int64),
-        content_words=pl.col("content_tokens").list.len().cast(pl.Int64),
-    ).collect()  # fmt: skip
-    if not rows.height:
+    """Measure the corpus beside the paper's (table 2); of the test split the references count, as there."""
+    columns = [*THREAD, "category", "comment_count", "like_count", "split", "reason"]
+    word_counts = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
+    threads = warehouse.scan("threads").select(*columns, **word_counts).collect()
+    if not threads.height:
         raise Missing("there is no corpus; make it: `undertone commenting build`")
-    drawn = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT).collect()
-    tested = rows.filter(pl.col("split") == "test").select(THREAD)
-    counted = join_tokens(scan_comments(rows.lazy().select(THREAD))).select(
-        *COMMENT, "like_count", words=pl.col("tokens").list.len().cast(pl.Int64)
-    ).drop_nulls("words").collect()  # fmt: skip
-    of_test = counted.join(tested, on=THREAD, how="semi").join(drawn, on=COMMENT, how="semi")
-    return commenting.statistics(rows, pl.concat([counted.join(tested, on=THREAD, how="anti"), of_test]))
+    references = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT).collect()
+    tested = threads.filter(pl.col("split") == "test").select(THREAD)
+    rows = join_tokens(scan_comments(threads.lazy().select(THREAD)))
+    comments = rows.select(*COMMENT, "like_count", words=_count_list("tokens")).drop_nulls("words").collect()
+    of_test = comments.join(tested, on=THREAD, how="semi").join(references, on=COMMENT, how="semi")
+    return commenting.statistics(threads, pl.concat([comments.join(tested, on=THREAD, how="anti"), of_test]))
 
 
 def count_vocabulary() -> int:
-    """How many different words the articles of the corpus and their comments have (AAC-06)."""
-    kept = warehouse.scan("threads", pl.col("split").is_not_null())
-    parts = [kept.select(word=name) for name in ("title_tokens", "content_tokens")]
-    parts.append(join_tokens(scan_comments(kept.select(THREAD))).select(word="tokens"))
-    every = pl.concat([part.explode("word").unique() for part in parts])
-    return int(every.select(pl.col("word").n_unique()).collect(engine="streaming").item())
+    """Count the distinct words of the articles of the corpus and their comments (AAC-06)."""
+    threads = warehouse.scan("threads", _is_in_splits(()))
+    comments = join_tokens(scan_comments(threads.select(THREAD)))
+    lists = [threads.select(word="title_tokens"), threads.select(word="content_tokens"), comments.select(word="tokens")]
+    words = pl.concat([rows.explode("word").unique() for rows in lists])
+    return int(words.select(pl.col("word").n_unique()).collect(engine="streaming").item())
 
 
-def list_statistics(found: pl.DataFrame) -> pl.DataFrame:
-    """Statistics as rows, with the vocabulary: split, metric, value, paper (null where the paper tells none)."""
-    names = [name for name in found.columns if name != "split" and not name.startswith("paper_")]
-    absent = [pl.lit(None).alias(f"paper_{name}") for name in names if f"paper_{name}" not in found.columns]
-    every = found.with_columns(absent)
-    parts = [
-        every.select("split", metric=pl.lit(name), value=pl.col(name).cast(pl.Float64),
-                     paper=pl.col(f"paper_{name}").cast(pl.Float64)) for name in names
-    ]  # fmt: skip
-    words = {
+def list_statistics(statistics: pl.DataFrame) -> pl.DataFrame:
+    """List statistics and the vocabulary as rows: split, metric, value, paper (null where the paper has none)."""
+    parts = []
+    for name in statistics.columns:
+        if name == "split" or name.startswith("paper_"):
+            continue
+        paper = pl.col(f"paper_{name}") if f"paper_{name}" in statistics.columns else pl.lit(None)
+        numbers = {"value": pl.col(name).cast(pl.Float64), "paper": paper.cast(pl.Float64)}
+        parts.append(statistics.select("split", metric=pl.lit(name), **numbers))
+    vocabulary = {
         "split": "all",
         "metric": "vocabulary",
         "value": float(count_vocabulary()),
         "paper": float(VOCABULARY),
     }
-    return pl.concat([*parts, pl.DataFrame([words])])
+    return pl.concat([*parts, pl.DataFrame([vocabulary])])
 
 
-def tabulate_statistics(found: pl.DataFrame) -> pl.DataFrame:
-    """Statistics as people read them: a row a number, a column a part, the paper's beside ours in brackets."""
-    beside = pl.when(pl.col("paper").is_not_null()).then(pl.format(" ({})", _short("paper"))).otherwise(pl.lit(""))
-    rows = list_statistics(found).with_columns(value=pl.concat_str(_short("value").fill_null("-"), beside))
+def tabulate_statistics(statistics: pl.DataFrame) -> pl.DataFrame:
+    """Tabulate statistics for display: a row for each number, a column for each split, the paper's in brackets."""
+    paper = pl.when(pl.col("paper").is_not_null()).then(pl.format(" ({})", _shorten("paper"))).otherwise(pl.lit(""))
+    value = pl.concat_str(_shorten("value").fill_null("-"), paper)
+    rows = list_statistics(statistics).with_columns(value=value)
     return rows.pivot("split", index="metric", values="value", maintain_order=True)
 
 
-def _short(column: str) -> pl.Expr:
+def _shorten(column: str) -> pl.Expr:
     return pl.col(column).round(1).cast(pl.String).str.strip_suffix(".0")

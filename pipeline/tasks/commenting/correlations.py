@@ -1,4 +1,4 @@
-"""Metrics held against people's grades as tasks: correlations of the tables and of files (commenting, section 5)."""
+"""Metrics compared with people's grades as tasks: correlations of the tables and of files (commenting, section 5)."""
 
 import json
 from collections.abc import Sequence
@@ -14,27 +14,30 @@ from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import weights
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks.commenting import grades as grading
-from pipeline.tasks.commenting import overlap
+from pipeline.tasks.commenting import grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.commenting.overlap import DECIMALS, NAMES, format_name
 from pipeline.tasks.record import runs
 
 STUDY = "correlation"
-MIN_ARTICLES = 10  # articles that an interval over them stands on
+MIN_ARTICLES = 10  # for an interval over them
 COEFFICIENTS = ("spearman", "pearson")
+_DIFFERENCE = ("difference", "difference_low", "difference_high")
 CORRELATED = {
-    "metric": pl.String, "is_weighted": pl.Boolean, "coefficient": pl.String,
-    **dict.fromkeys(("value", "low", "high", "p"), pl.Float64), "n": pl.Int64,
-    **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64),
-}  # fmt: skip
+    "metric": pl.String,
+    "is_weighted": pl.Boolean,
+    "coefficient": pl.String,
+    **dict.fromkeys(("value", "low", "high", "p"), pl.Float64),
+    "n": pl.Int64,
+    **dict.fromkeys(_DIFFERENCE, pl.Float64),
+}
 SENSITIVITY = dict.fromkeys(("preset", "metric", "coefficient"), pl.String) | dict.fromkeys(
     ("value", "ratio"), pl.Float64
 )
 
 
 def read_judged() -> pl.DataFrame:
-    """Metric scores of comments that people graded; where there are weighted ones, of those that have them.
+    """Read the metric scores of comments that people graded; where some are weighted, only comments that have both.
 
     Returns:
         item_id, group (the article), grade, metric, is_weighted, value.
@@ -43,229 +46,237 @@ def read_judged() -> pl.DataFrame:
         Missing: there are none.
     """
     key = [*THREAD, "generated_id"]
-    grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
-    rows = warehouse.scan("metric_scores").join(grades, on=key, how="inner")
-    found = rows.select(
-        "grade", "metric", "is_weighted", "value", item_id=pl.concat_str(*THREAD, "generated_id", separator="/"),
-        group=pl.concat_str(THREAD, separator="/"),
-    ).sort("metric", "is_weighted", "item_id").collect()  # fmt: skip
-    if not found.height:
+    mean_grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
+    rows = warehouse.scan("metric_scores").join(mean_grades, on=key, how="inner")
+    ids = {"item_id": pl.concat_str(key, separator="/"), "group": pl.concat_str(THREAD, separator="/")}
+    rows = rows.select("grade", "metric", "is_weighted", "value", **ids).sort("metric", "is_weighted", "item_id")
+    judged = rows.collect()
+    if not judged.height:
         raise Missing("no measured comment was graded; see `undertone commenting rate candidates` and `measure`")
-    weighed = found.filter("is_weighted").select("item_id").unique()
-    return found.join(weighed, on="item_id", how="semi", maintain_order="left") if weighed.height else found
+    weighted = judged.filter("is_weighted").select("item_id").unique()
+    return judged.join(weighted, on="item_id", how="semi", maintain_order="left") if weighted.height else judged
 
 
 def read_ratings() -> pl.DataFrame:
-    """Single grades of what commenters made: item_id, rater_id, grade."""
+    """Read the single grades of the commenters' comments: item_id, rater_id, grade."""
     item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
-    told = _read_generated_grades().select(item_id, "project", "grades", "raters").explode("grades", "raters")
-    return told.select("item_id", rater_id=pl.concat_str("project", "raters", separator="/"), grade="grades")
+    rows = _read_generated_grades().select(item_id, "project", "grades", "raters").explode("grades", "raters")
+    return rows.select("item_id", rater_id=pl.concat_str("project", "raters", separator="/"), grade="grades")
 
 
 def _read_generated_grades() -> pl.DataFrame:
-    """Grades of what commenters made; a real comment has those of the comment that it is too."""
-    made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "system", "found_in").collect()
-    grades = grading.scan_grades().collect()
-    own = made.join(grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner", coalesce=False)
-    told = grades.with_columns(found_in=pl.concat_str(COMMENT, separator="/")).drop(THREAD)
-    of_real = made.filter(pl.col("system") == "human").join(told, on="found_in", how="inner")
+    """Read the grades of the commenters' comments; a human comment has also its grades as a comment of the table."""
+    generated = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "system", "found_in").collect()
+    all_grades = grades.scan_grades().collect()
+    own = generated.join(all_grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner", coalesce=False)
+    by_place = all_grades.with_columns(found_in=pl.concat_str(COMMENT, separator="/")).drop(THREAD)
+    of_human = generated.filter(pl.col("system") == "human").join(by_place, on="found_in", how="inner")
     columns = [*THREAD, "generated_id", "project", "grade", "grades", "raters"]
-    return pl.concat([own.select(columns), of_real.select(columns)])
+    return pl.concat([own.select(columns), of_human.select(columns)])
 
 
-def correlate(rows: pl.DataFrame, graded: pl.DataFrame | None = None) -> pl.DataFrame:
-    """How far metrics go with grades, weighted beside plain, with intervals over articles (tables 3 and 4; AAC-26).
+def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
 
     Args:
-        rows: of `read_judged`.
-        graded: of `read_ratings`; with them there is a row `human`, one half of the raters with the other (AAC-27).
+        judged: as from `read_judged`.
+        ratings: as from `read_ratings`; adds rows of the metric `human`, one half of the raters with the other
+            (AAC-27).
 
     Returns:
-        metric, is_weighted, coefficient, value, low, high, p, n; and of weighted ones how much more they correlate than
-        the plain: difference, difference_low, difference_high. Of fewer than `MIN_ARTICLES` there are no intervals.
+        metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they
+        correlate than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES`
+        articles there are no intervals.
     """
-    named = correlation.tabulate(rows.with_columns(format_name()))
-    keys = dict(rows.select(format_name().alias("key"), pl.struct("metric", "is_weighted")).unique().iter_rows())
-    by = {key[0]: part for key, part in rows.with_columns(format_name()).partition_by("metric", as_dict=True).items()}
-    found: list[dict[str, Any]] = []
-    for row in named.iter_rows(named=True):
+    named = judged.with_columns(format_name())
+    keys = dict(judged.select(format_name().alias("name"), pl.struct("metric", "is_weighted")).unique().iter_rows())
+    scores_by_name = {str(name): rows for (name,), rows in named.partition_by("metric", as_dict=True).items()}
+    rows: list[dict[str, Any]] = []
+    for row in correlation.tabulate(named).iter_rows(named=True):
         key = keys[row["metric"]]
-        plain = key["metric"]
-        gap = None
-        if key["is_weighted"] and plain in by:
-            both = by[row["metric"]].join(
-                by[plain].select("item_id", plain="value"), on="item_id", maintain_order="left"
-            )
-            gap = correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
+        difference: dict[str, Any] = {}
+        if key["is_weighted"] and key["metric"] in scores_by_name:
+            difference = _compare_with_plain(scores_by_name[row["metric"]], scores_by_name[key["metric"]])
         for coefficient in COEFFICIENTS:
-            more = {"difference": coefficient, "difference_low": f"{coefficient}_low",
-                    "difference_high": f"{coefficient}_high"}  # fmt: skip
-            found.append({
-                **key, "coefficient": coefficient, "value": row[coefficient], "low": row[f"{coefficient}_low"],
-                "high": row[f"{coefficient}_high"], "p": row[f"{coefficient}_p"], "n": row["n"],
-                **{format_name: gap[field] if gap else None for format_name, field in more.items()},
-            })  # fmt: skip
-    if graded is not None and graded.height:
-        half = correlation.split_half(graded)
-        found += [
-            {"metric": "human", "is_weighted": False, "coefficient": coefficient, "n": half.n,
-             "value": getattr(half, coefficient)} for coefficient in COEFFICIENTS
-        ]  # fmt: skip
-    told = pl.DataFrame(found, schema=CORRELATED, orient="row")
-    ends = [
-        pl.lit(None, pl.Float64).alias(format_name)
-        for format_name in CORRELATED
-        if format_name.endswith(("low", "high"))
-    ]
-    return told if rows["group"].n_unique() >= MIN_ARTICLES else told.with_columns(ends)
+            names = (coefficient, f"{coefficient}_low", f"{coefficient}_high")
+            numbers = dict(zip(("value", "low", "high"), (row[name] for name in names), strict=True))
+            numbers |= dict(zip(_DIFFERENCE, (difference.get(name) for name in names), strict=True))
+            rows.append({**key, "coefficient": coefficient, **numbers, "p": row[f"{coefficient}_p"], "n": row["n"]})
+    if ratings is not None and ratings.height:
+        halves = correlation.split_half(ratings)
+        human = {"metric": "human", "is_weighted": False, "n": halves.n}
+        rows += [{**human, "coefficient": name, "value": getattr(halves, name)} for name in COEFFICIENTS]
+    correlations = pl.DataFrame(rows, schema=CORRELATED, orient="row")
+    if judged["group"].n_unique() >= MIN_ARTICLES:
+        return correlations
+    bounds = [name for name in CORRELATED if name.endswith(("low", "high"))]
+    return correlations.with_columns(pl.lit(None, pl.Float64).alias(name) for name in bounds)
+
+
+def _compare_with_plain(weighted: pl.DataFrame, plain: pl.DataFrame) -> dict[str, Any]:
+    both = weighted.join(plain.select("item_id", plain="value"), on="item_id", maintain_order="left")
+    return correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
 
 
 def write_correlations(day: str, run_id: str = "cli") -> int:
-    """Put the correlations of the tables into `studies`; how many rows. Without grades there are none."""
-    when, began = parse_day(day), runs.start()
-    where = warehouse.slice_of(study=STUDY, day=day)
+    """Write the correlations of the tables to `studies`; return the row count, 0 without grades."""
+    timer = runs.start()
+    partition = warehouse.slice_of(study=STUDY, day=day)
     try:
-        found = correlate(read_judged(), read_ratings())
+        correlations = correlate(read_judged(), read_ratings())
     except Missing:
-        return warehouse.overwrite("studies", where, empty("studies"), run_id)
-    parts = [_make_study_rows(found, "", "value", "low", "high"), _make_study_rows(found, "_p", "p")]
-    parts.append(_make_study_rows(found, "_difference", "difference", "difference_low", "difference_high"))
+        return warehouse.overwrite("studies", partition, empty("studies"), run_id)
+    parts = [
+        _make_study_rows(correlations, "", "value", "low", "high"),
+        _make_study_rows(correlations, "_p", "p"),
+        _make_study_rows(correlations, "_difference", *_DIFFERENCE),
+    ]
     rows = pl.concat(parts).with_columns(
-        study=pl.lit(STUDY), day=pl.lit(when), model_id=pl.lit(None, pl.String), run=pl.lit(0, pl.Int64),
-        setting=pl.lit(json.dumps({"weights": find_preset()})), effective_count=pl.lit(None, pl.Int64),
-    )  # fmt: skip
-    count = warehouse.overwrite("studies", where, rows.select(TABLES["studies"].schema.column_names()), run_id)
-    runs.record_step(STUDY, day, "studies", "study", count, None, {}, run_id, began)
+        study=pl.lit(STUDY),
+        day=pl.lit(parse_day(day)),
+        model_id=pl.lit(None, pl.String),
+        run=pl.lit(0, pl.Int64),
+        setting=pl.lit(json.dumps({"weights": find_preset()})),
+        effective_count=pl.lit(None, pl.Int64),
+    )
+    count = warehouse.overwrite("studies", partition, rows.select(TABLES["studies"].schema.column_names()), run_id)
+    runs.record_step(STUDY, day, "studies", "study", count, None, {}, run_id, timer)
     return count
 
 
 def _make_study_rows(
-    found: pl.DataFrame, tail: str, value: str, low: str | None = None, high: str | None = None
+    correlations: pl.DataFrame, suffix: str, value: str, low: str | None = None, high: str | None = None
 ) -> pl.DataFrame:
-    ends = {name: pl.col(column).round(DECIMALS) if column else pl.lit(None, pl.Float64)
-            for name, column in (("low", low), ("high", high))}  # fmt: skip
-    return found.filter(pl.col(value).is_not_null()).select(
-        subset=format_name(), metric=pl.format("{}{}", "coefficient", pl.lit(tail)),
+    bounds = {
+        name: pl.col(column).round(DECIMALS) if column else pl.lit(None, pl.Float64)
+        for name, column in (("low", low), ("high", high))
+    }
+    return correlations.filter(pl.col(value).is_not_null()).select(
+        subset=format_name(),
+        metric=pl.format("{}{}", "coefficient", pl.lit(suffix)),
         value=pl.col(value).round(DECIMALS),
-        row_count="n", **ends,
-    )  # fmt: skip
+        row_count="n",
+        **bounds,
+    )
 
 
 def find_preset() -> str:
-    """How grades became the weights of the scores that there are."""
-    found = warehouse.scan("metric_scores", pl.col("is_weighted")).select(pl.col("signature").first()).collect()
-    told = next(iter(found["signature"]), None) or ""
-    return told.partition("|weights:")[2].partition("|")[0] or "none"
+    """Find the preset that made weights of grades for the current scores, in their signature."""
+    rows = warehouse.scan("metric_scores", pl.col("is_weighted")).select(pl.col("signature").first()).collect()
+    signature = next(iter(rows["signature"]), None) or ""
+    return signature.partition("|weights:")[2].partition("|")[0] or "none"
 
 
 def read_correlations(day: str) -> pl.DataFrame:
-    """The correlations of a day as `correlate` tells them.
+    """Read the correlations of a day, in the columns of `correlate`.
 
     Raises:
         Missing: there are none.
     """
-    where = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
-    rows = warehouse.scan("studies", where).select("subset", "metric", "value", "low", "high", n="row_count").collect()
+    condition = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
+    numbers = ("value", "low", "high")
+    rows = warehouse.scan("studies", condition).select("subset", "metric", *numbers, n="row_count").collect()
     if not rows.height:
         raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
     parts = pl.col("metric").str.splitn("_", 2).struct
-    told = rows.with_columns(coefficient=parts.field("field_0"), part=parts.field("field_1"))
+    rows = rows.with_columns(coefficient=parts.field("field_0"), part=parts.field("field_1"))
     key = ["subset", "coefficient"]
-    whole = told.filter(pl.col("part").is_null()).select(*key, "value", "low", "high", "n")
-    p = told.filter(pl.col("part") == "p").select(*key, p="value")
-    gap = told.filter(pl.col("part") == "difference").select(
-        *key, difference="value", difference_low="low", difference_high="high"
+    values = rows.filter(pl.col("part").is_null()).select(*key, *numbers, "n")
+    p_values = rows.filter(pl.col("part") == "p").select(*key, p="value")
+    differences = rows.filter(pl.col("part") == "difference").select(
+        *key, **dict(zip(_DIFFERENCE, numbers, strict=True))
     )
-    found = (
-        whole.join(p, on=key, how="left")
-        .join(gap, on=key, how="left")
-        .with_columns(
-            metric=pl.col("subset").str.strip_prefix("w_"), is_weighted=pl.col("subset").str.starts_with("w_")
-        )
+    wide = values.join(p_values, on=key, how="left").join(differences, on=key, how="left")
+    named = wide.with_columns(
+        metric=pl.col("subset").str.strip_prefix("w_"), is_weighted=pl.col("subset").str.starts_with("w_")
     )
-    return found.select(list(CORRELATED)).sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
+    return named.select(list(CORRELATED)).sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
 
 
-def format_table_4(rows: pl.DataFrame) -> pl.DataFrame:
-    """Correlations as people read them: a row a metric."""
-    shown = pl.format("{} [{}, {}]", *(pl.col(c).round(3) for c in ("value", "low", "high")))
-    gap = pl.format("{} [{}, {}]", *(pl.col(c).round(3) for c in ("difference", "difference_low", "difference_high")))
-    bare = pl.col("value").round(3).cast(pl.String)
-    told = rows.select(format_name(), "coefficient", "n", value=pl.coalesce(shown, bare), more=gap)
-    wide = told.pivot("coefficient", index=["metric", "n"], values=["value", "more"], maintain_order=True)
-    wide = wide.rename({f"value_{c}": c for c in COEFFICIENTS} | {f"more_{c}": f"{c} over plain" for c in COEFFICIENTS})
-    return wide.select(format_name for format_name in wide.columns if wide[format_name].null_count() < wide.height)
+def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
+    """Format correlations for display: a row for each metric."""
+    value, difference = (
+        pl.format("{} [{}, {}]", *(pl.col(column).round(3) for column in columns))
+        for columns in (("value", "low", "high"), _DIFFERENCE)
+    )
+    without_interval = pl.col("value").round(3).cast(pl.String)
+    texts = {"value": pl.coalesce(value, without_interval), "difference": difference}
+    rows = correlations.select(format_name(), "coefficient", "n", **texts)
+    wide = rows.pivot("coefficient", index=["metric", "n"], values=list(texts), maintain_order=True)
+    names = {f"value_{name}": name for name in COEFFICIENTS}
+    names |= {f"difference_{name}": f"{name} over plain" for name in COEFFICIENTS}
+    wide = wide.rename(names)
+    return wide.select(column for column in wide.columns if wide[column].null_count() < wide.height)
 
 
 def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
-    """What the correlations are by each way of making weights of grades, which the paper does not tell (AAC-18, E11).
+    """Correlate by each preset that makes weights of grades; the paper does not say which it used (AAC-18, E11).
 
     Returns:
         preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
     """
     graded = read_judged().select("item_id", "group", "grade").unique()
-    found = []
+    item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
+    results = []
     for preset in weights.PRESETS:
         rows, metrics = overlap.read_material(preset, names)
-        rows = rows.filter(pl.col("weights").is_not_null())
-        item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
-        rows = rows.with_columns(item_id).join(graded, on="item_id", how="semi", maintain_order="left")
+        rows = rows.filter(pl.col("weights").is_not_null()).with_columns(item_id)
+        rows = rows.join(graded, on="item_id", how="semi", maintain_order="left")
         if not rows.height:
             return pl.DataFrame(schema=SENSITIVITY)
-        plain, weighed = (overlap.score(metrics, rows, weighted).with_columns(item_id) for weighted in (False, True))
-        told = weighed.join(graded, on="item_id")
-        ratios = _divide_means(weighed, plain)
-        for row in correlation.tabulate(told, draws=1).iter_rows(named=True):
-            found += [(preset, row["metric"], c, row[c], ratios[row["metric"]]) for c in COEFFICIENTS]
-    return pl.DataFrame(found, schema=SENSITIVITY, orient="row")
+        plain, weighted = (
+            overlap.score(metrics, rows, is_weighted).with_columns(item_id) for is_weighted in (False, True)
+        )
+        ratios = _divide_means(weighted, plain)
+        for row in correlation.tabulate(weighted.join(graded, on="item_id"), draws=1).iter_rows(named=True):
+            metric = row["metric"]
+            results += [(preset, metric, name, row[name], ratios[metric]) for name in COEFFICIENTS]
+    return pl.DataFrame(results, schema=SENSITIVITY, orient="row")
 
 
-def _divide_means(one: pl.DataFrame, other: pl.DataFrame) -> dict[str, float | None]:
-    """Mean value of one by that of the other, by metric; None where the other has none."""
-    means = [rows.group_by("metric").agg(pl.col("value").mean()) for rows in (one, other)]
-    both = means[0].join(means[1], on="metric", suffix="_other")
-    ratio = pl.when(pl.col("value_other") > 0).then(pl.col("value") / pl.col("value_other"))
+def _divide_means(scores: pl.DataFrame, baseline: pl.DataFrame) -> dict[str, float | None]:
+    """Divide the mean value of scores by that of a baseline, by metric; None where the baseline has none."""
+    means, baseline_means = (rows.group_by("metric").agg(pl.col("value").mean()) for rows in (scores, baseline))
+    both = means.join(baseline_means, on="metric", suffix="_baseline")
+    ratio = pl.when(pl.col("value_baseline") > 0).then(pl.col("value") / pl.col("value_baseline"))
     return dict(both.select("metric", ratio).iter_rows())
 
 
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
-    """Correlations of the number columns of a table with its grades; of `w_x` beside `x` also how much more it has.
+    """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
     Args:
         path: csv, tsv, jsonl, json, parquet or xlsx; each row is a comment.
         grade: column of the grades.
-        group: column that names the article; each row is drawn alone by default.
+        group: column that names the article; by default each row is a group of its own.
 
     Raises:
-        BadInput: naming file and field.
+        BadInput: with file and field.
     """
-    rows = pl.concat(
-        [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)],
-        how="diagonal_relaxed",
-    )
+    frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
+    rows = pl.concat(frames, how="diagonal_relaxed")
     for column in filter(None, (grade, group)):
         if column not in rows.columns:
             raise BadInput(f"{path}: no column {column!r}; there are {', '.join(rows.columns)}")
     if grade == group:
         raise BadInput(f"{path}: grades and articles should be in two columns, not both in {grade!r}")
-    given = {column: rows[column].cast(pl.Float64, strict=False) for column in rows.columns if column != group}
-    metrics = {
-        column: values for column, values in given.items() if column != grade and values.count() * 2 > len(values)
-    }
+    numbers = {column: rows[column].cast(pl.Float64, strict=False) for column in rows.columns if column != group}
+    grade_values = numbers.pop(grade)
+    metrics = {column: values for column, values in numbers.items() if values.count() * 2 > len(values)}
     if not metrics:
         raise BadInput(f"{path}: expected columns of numbers beside {grade!r}, found none")
-    for column, values in {grade: given[grade], **metrics}.items():
-        wrong = (~values.is_finite().fill_null(value=False)).arg_true()
-        if len(wrong):
-            found = f"{rows[column][wrong[0]]!r:.40}"
-            raise BadInput(f"{path}, row {wrong[0] + 1}, field {column!r}: expected a number, found {found}")
-    groups = (
-        rows[group].cast(pl.String).fill_null("") if group else pl.int_range(rows.height, eager=True).cast(pl.String)
-    )
-    items = {"item_id": pl.int_range(rows.height, eager=True), "group": groups, "grade": given[grade]}
-    long = pl.concat([
+    for column, values in {grade: grade_values, **metrics}.items():
+        invalid = (~values.is_finite().fill_null(value=False)).arg_true()
+        if len(invalid):
+            value = f"{rows[column][invalid[0]]!r:.40}"
+            raise BadInput(f"{path}, row {invalid[0] + 1}, field {column!r}: expected a number, found {value}")
+    numbering = pl.int_range(rows.height, eager=True)
+    groups = rows[group].cast(pl.String).fill_null("") if group else numbering.cast(pl.String)
+    items = {"item_id": numbering, "group": groups, "grade": grade_values}
+    parts = [
         pl.DataFrame({**items, "value": values}).with_columns(
             metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_"))
-        ) for column, values in metrics.items()
-    ])  # fmt: skip
-    return correlate(long)
+        )
+        for column, values in metrics.items()
+    ]
+    return correlate(pl.concat(parts))

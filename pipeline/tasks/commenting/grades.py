@@ -1,7 +1,7 @@
-"""Quality of comments by people as tasks: comments to raters, their grades to a table (commenting, section 3; AAC-08).
+"""Grades of comments as tasks: comments to raters, their grades to a table (commenting, section 3; AAC-08).
 
-Two sets of comments are graded: `references`, real comments of test articles, whose grades weigh them in the metrics;
-and `candidates`, what commenters made and a real comment beside, which the metrics are judged by.
+Two sets of comments are graded: `references`, human comments of test articles, whose grades are their weights in the
+metrics; and `candidates`, generated comments and one human comment, on which the metrics are judged.
 """
 
 import logging
@@ -33,20 +33,20 @@ KINDS: tuple[Kind, ...] = ("references", "candidates")
 
 
 def check_kind(kind: str) -> Kind:
-    """The name of a set of comments, checked."""
-    for one in KINDS:
-        if kind == one:
-            return one
+    """Check the name of a set of comments and return it."""
+    for name in KINDS:
+        if kind == name:
+            return name
     raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
 
 
 def get_project(kind: Kind) -> Project:
-    """The labelling project of a set; answers in files are looked for in its folder."""
+    """Return the labelling project of a set; its folder holds the answers in files."""
     return Project(f"quality_{kind}", quality.FORM, rater_count=assignment.PER_TASK)
 
 
 def read_comments(kind: Kind) -> pl.DataFrame:
-    """The comments of a set with their articles, in the order of their ids.
+    """Read the comments of a set with their articles, in the order of their ids.
 
     Returns:
         source, thread_id, comment_id, item_id, title, content, text, lang.
@@ -59,19 +59,19 @@ def read_comments(kind: Kind) -> pl.DataFrame:
         rows = rows.join(corpus.scan_comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
     else:
         rows = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
-    about = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
-    found = rows.join(about, on=THREAD, how="inner").sort(COMMENT).collect()
-    if not found.height:
-        how = "undertone commenting build" if kind == "references" else "undertone commenting generate"
-        raise Missing(f"there are no {kind} to grade; make some: `{how}`")
+    articles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
+    rows_with_articles = rows.join(articles, on=THREAD, how="inner").sort(COMMENT).collect()
+    if not rows_with_articles.height:
+        command = "undertone commenting build" if kind == "references" else "undertone commenting generate"
+        raise Missing(f"there are no {kind} to grade; make some: `{command}`")
     item_id = pl.concat_str(COMMENT, separator="/").alias("item_id")
-    return found.select(*COMMENT, item_id, "title", "content", "text", "lang")
+    return rows_with_articles.select(*COMMENT, item_id, "title", "content", "text", "lang")
 
 
 def select(kind: Kind, day: str, run_id: str = "cli") -> int:
-    """Give the comments of a set to its project; the tasks in all. Those that were given before stay.
+    """Select the comments of a set as tasks of its project; return the task count.
 
-    What was withdrawn on request does not come back.
+    Existing tasks stay. A withdrawn comment does not come back.
     """
     started_at = runs.start()
     rows = read_comments(kind)
@@ -81,30 +81,30 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
 
 
 def read_tasks(kind: Kind) -> pl.DataFrame:
-    """The tasks of a set that show a comment and its article as they are now, in the order of their ids, with item_id.
+    """Read the tasks whose comment and article have not changed, in the order of their ids, with item_id.
 
     Raises:
-        Missing: none were given out.
+        Missing: the set has no tasks.
     """
-    now = quality.tasks(read_comments(kind).select("item_id", "title", "content", "text"))
+    current_tasks = quality.tasks(read_comments(kind).select("item_id", "title", "content", "text"))
     return _read_all_tasks(kind).join(
-        now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
+        current_tasks.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
     )
 
 
 def _read_all_tasks(kind: Kind) -> pl.DataFrame:
-    """All tasks that were given out, also those that show what has changed since: answers to them may still come."""
-    how = f"`undertone commenting rate {kind}`"
-    return projects.read_tasks(get_project(kind).name, f"no {kind} were given to raters: {how}")
+    """Read all tasks, also those whose comment or article changed since: answers to them may still come."""
+    command = f"`undertone commenting rate {kind}`"
+    return projects.read_tasks(get_project(kind).name, f"no {kind} were given to raters: {command}")
 
 
 def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
-    """Write tasks.jsonl, the guidelines, and for each rater named a sheet of the tasks that are theirs; how many tasks.
+    """Write tasks.jsonl, the guidelines, and a sheet of tasks for each named rater; return the task count.
 
-    Two raters get each task (AAC-08); `assigned.csv` in the set's own folder keeps who got which.
+    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them.
 
     Raises:
-        BadInput: a sheet is there already, which may hold grades.
+        BadInput: a sheet exists already, which may hold grades.
     """
     tasks = read_tasks(kind)
     projects.check_sheets(folder, raters, "comment")
@@ -114,8 +114,8 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
             get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
         )
         for rater in raters:
-            own = assigned.filter(rater_id=rater)
-            sheets[rater] = tasks.join(own, on="task_id", how="semi", maintain_order="left")
+            rater_tasks = assigned.filter(rater_id=rater)
+            sheets[rater] = tasks.join(rater_tasks, on="task_id", how="semi", maintain_order="left")
     guidelines = {"guidelines.md": grading.guidelines("quality", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
@@ -124,10 +124,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
 def give_tasks(
     kind: Kind, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
-    """Give the comments of a set to raters through a tool; how many there are. What was given is not given twice.
-
-    Through `none` nobody is asked.
-    """
+    """Give the comments of a set to raters through a tool, each once; return the task count. `none` gives nothing."""
     if tool == "none":
         return 0
     select(kind, day, run_id)
@@ -140,31 +137,31 @@ def give_tasks(
 
 
 def poll(kind: Kind, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
-    """Fetch the grades that a tool has; counts as `collect`, and through `none` nothing waits.
+    """Fetch the grades that a tool has; return the counts of `collect`. With `none` nothing waits.
 
-    A tool that cannot be reached just now has nothing new.
+    A tool that cannot be reached has nothing new.
     """
     if tool == "none":
         return {"waiting": 0}
     try:
         return collect(kind, tool=tool, studio=studio, run_id=run_id)
-    except Retry as why:
-        log.warning("%s: %s", get_project(kind).name, why)
+    except Retry as error:
+        log.warning("%s: %s", get_project(kind).name, error)
         return {"waiting": read_tasks(kind).height}
 
 
 def collect(
     kind: Kind, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades of files or of a tool to the table `labels`, and make `comment_grades` of all there are.
+    """Add grades from files or from a tool to the table `labels`, and update `comment_grades`.
 
-    Of two by one rater of one comment the later counts.
+    Of two grades by one rater for one comment the later counts.
 
     Returns:
         Counts: tasks, graded (tasks with two grades), waiting.
 
     Raises:
-        BadInput: naming file, row and field.
+        BadInput: with file, row and field.
     """
     tasks = read_tasks(kind)
     fetched = projects.fetch(
@@ -176,113 +173,122 @@ def collect(
 
 
 def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Grades of simulated raters, who keep the tasks that they had."""
+    """Make grades of simulated raters, who keep the tasks that they had."""
     before = projects.read_simulated_assignment(get_project(kind).name, tasks, f"these {kind}")
     assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
     return simulated.grade(tasks, simulated.GRADERS, assigned)
 
 
 def publish(kind: Kind, run_id: str = "cli") -> int:
-    """Make the grades of a set those of its labels; how many comments have enough. The others wait.
+    """Update the grades of a set from its labels; return the count of comments with enough grades. The others wait.
 
-    Who graded a comment that has its grades stays one of its raters. Where people graded, simulated raters do not
-    count.
+    The raters of a comment with enough grades stay its raters. Where people graded, simulated raters do not count.
     """
     tasks, name = read_tasks(kind), get_project(kind).name
-    labels, made_up = projects.prefer_people(projects.read_labels(name))
-    before = warehouse.scan("comment_grades", pl.col("project") == name).collect()
-    before = before.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
-    found = quality.grades(labels, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
+    labels, simulated_labels = projects.prefer_people(projects.read_labels(name))
+    existing_grades = warehouse.scan("comment_grades", pl.col("project") == name).collect()
+    existing_grades = existing_grades.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
+    quality_grades = quality.grades(
+        labels, tasks, first=existing_grades.select("task_id", rater_id="raters").explode("rater_id")
+    )
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
-    by = found.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
-    tool = by.join(tasks.select("item_id", "task_id"), on="item_id").join(tools, on=["task_id", "rater_id"])
-    tool = tool.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
-    enough = found.grades.filter(pl.col("n") >= assignment.PER_TASK).join(tool, on="item_id", how="inner")
-    rows = enough.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
+    rater_rows = quality_grades.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
+    tools_of_items = rater_rows.join(tasks.select("item_id", "task_id"), on="item_id").join(
+        tools, on=["task_id", "rater_id"]
+    )
+    tools_of_items = tools_of_items.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
+    complete = quality_grades.grades.filter(pl.col("n") >= assignment.PER_TASK).join(
+        tools_of_items, on="item_id", how="inner"
+    )
+    rows = complete.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)))
     row_key = pl.concat_str("task_id", "rater_id", separator="/")
-    dropped = [found.dropped, made_up.with_columns(reason=pl.lit("simulated"))]
+    dropped = [quality_grades.dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
     dropped_rows = pl.concat([frame.select("reason", row_key=row_key) for frame in dropped])
-    projects.publish("comment_grades", COMMENT, name, rows, STEP, int(found.grades["n"].sum()), dropped_rows, run_id)
+    projects.publish(
+        "comment_grades", COMMENT, name, rows, STEP, int(quality_grades.grades["n"].sum()), dropped_rows, run_id
+    )
     return rows.height
 
 
 def _read_valid_labels(kind: Kind) -> pl.DataFrame:
-    """The labels of a set that count: where people graded, theirs alone."""
+    """Read the labels of a set that count: where people graded, only theirs."""
     return projects.prefer_people(projects.read_labels(get_project(kind).name))[0]
 
 
 def scan_grades() -> pl.LazyFrame:
-    """Grades of all projects: the columns of `comment_grades`; of a comment that people graded no made-up ones."""
-    made_up = pl.col("tool").str.contains(simulated.TOOL, literal=True)
-    return warehouse.scan("comment_grades").filter(made_up == made_up.min().over(COMMENT))
+    """Scan the grades of all projects, without simulated grades of comments that people graded."""
+    is_simulated = pl.col("tool").str.contains(simulated.TOOL, literal=True)
+    return warehouse.scan("comment_grades").filter(is_simulated == is_simulated.min().over(COMMENT))
 
 
 def prune(run_id: str = "cli") -> None:
-    """Take out grades of comments that are there no more: generated anew, or erased."""
-    real = warehouse.scan("comments").select(COMMENT)
-    made = warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id")
-    there = pl.concat([real, made]).unique()
+    """Remove the grades of comments that no longer exist: generated again, or erased."""
+    comments = warehouse.scan("comments").select(COMMENT)
+    generated = warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id")
+    existing = pl.concat([comments, generated]).unique()
     rows = warehouse.scan("comment_grades")
-    for name in rows.join(there, on=COMMENT, how="anti").select(pl.col("project").unique().sort()).collect()["project"]:
+    for name in (
+        rows.join(existing, on=COMMENT, how="anti").select(pl.col("project").unique().sort()).collect()["project"]
+    ):
 
-        def those_there(present: pl.LazyFrame) -> pl.LazyFrame:
+        def keep_existing(present: pl.LazyFrame) -> pl.LazyFrame:
             columns = present.collect_schema().names()
-            return present.join(there, on=COMMENT, how="semi").select(columns)
+            return present.join(existing, on=COMMENT, how="semi").select(columns)
 
-        warehouse.replace("comment_grades", warehouse.slice_of(project=name), those_there, run_id)
+        warehouse.replace("comment_grades", warehouse.slice_of(project=name), keep_existing, run_id)
 
 
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
-    """Take over grades that somebody else collected, as published data sets have them; how many comments.
+    """Import grades collected elsewhere, such as a published data set; return the count of comments.
 
     Args:
-        path: a table of thread_id, comment_id, grade, and where they differ source and rater_id; a row a grade.
-        name: of the project they are put under; what was there by that name is replaced.
+        path: a table of thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row.
+        name: of the project that gets the grades; they replace its earlier grades.
         run_id: of Airflow.
 
     Raises:
-        BadInput: naming file, row and field.
+        BadInput: with file, row and field.
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
     rows = [_parse_row(row, f"{path}, row {chunk.first + n}") for chunk in read_chunks(path, "utf-8-sig")
             for n, row in enumerate(chunk.rows)]  # fmt: skip
-    found = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
-    there = warehouse.scan("comments").select(COMMENT).unique().collect()
-    if (twice := found.filter(pl.struct("source", "thread_id", "comment_id", "rater_id").is_duplicated())).height:
-        told = "/".join(twice.select("thread_id", "comment_id").row(0))
+    grades = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
+    comments = warehouse.scan("comments").select(COMMENT).unique().collect()
+    if (repeated := grades.filter(pl.struct("source", "thread_id", "comment_id", "rater_id").is_duplicated())).height:
+        key = "/".join(repeated.select("thread_id", "comment_id").row(0))
         raise BadInput(
-            f"{path}: rater {twice['rater_id'][0]!r} graded {told} twice; expected a row for each `rater_id`"
+            f"{path}: rater {repeated['rater_id'][0]!r} graded {key} twice; expected a row for each `rater_id`"
         )
-    if found["source"].null_count():
-        sources = there.join(found, on=["thread_id", "comment_id"], how="semi")["source"].unique().sort().to_list()
+    if grades["source"].null_count():
+        sources = comments.join(grades, on=["thread_id", "comment_id"], how="semi")["source"].unique().sort().to_list()
         if len(sources) > 1:
             raise BadInput(f"{path}: a column `source` is needed, as comments of these ids are of {', '.join(sources)}")
-        found = found.with_columns(pl.col("source").fill_null(sources[0] if sources else ""))
-    strange = found.join(there, on=COMMENT, how="anti")
-    if strange.height:
-        told = "/".join(strange.row(0)[1:3])
-        raise BadInput(f"{path}: {strange.height} grades are of comments that are not there; the first is of {told}")
-    by_comment = found.group_by(COMMENT).agg(
+        grades = grades.with_columns(pl.col("source").fill_null(sources[0] if sources else ""))
+    unknown = grades.join(comments, on=COMMENT, how="anti")
+    if unknown.height:
+        key = "/".join(unknown.row(0)[1:3])
+        raise BadInput(f"{path}: {unknown.height} grades are of comments that are not there; the first is of {key}")
+    grouped = grades.group_by(COMMENT).agg(
         grade_=pl.col("grade").mean(), grades="grade", raters="rater_id", project=pl.lit(name), tool=pl.lit("file")
     )
-    graded = by_comment.with_columns(grade="grade_").select(empty("comment_grades").columns)
-    return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), graded.sort(COMMENT), run_id)
+    comment_grades = grouped.with_columns(grade="grade_").select(empty("comment_grades").columns)
+    return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), comment_grades.sort(COMMENT), run_id)
 
 
-def _parse_row(row: dict[str, Any], where: str) -> tuple[str | None, str, str, str, float]:
+def _parse_row(row: dict[str, Any], place: str) -> tuple[str | None, str, str, str, float]:
     for name in ("thread_id", "comment_id", "grade"):
         if name not in row:
-            raise BadInput(f"{where}: no column {name!r}; there are {', '.join(row)}")
+            raise BadInput(f"{place}: no column {name!r}; there are {', '.join(row)}")
         if row.get(name) in (None, ""):
-            raise BadInput(f"{where}, field {name!r}: expected a value, found none")
+            raise BadInput(f"{place}, field {name!r}: expected a value, found none")
     try:
         grade = float(row["grade"])
     except (TypeError, ValueError):
         grade = math.nan
     if not LOW <= grade <= HIGH:
-        raise BadInput(f"{where}, field 'grade': expected a number from {LOW} to {HIGH}, found {row['grade']!r:.40}")
+        raise BadInput(f"{place}, field 'grade': expected a number from {LOW} to {HIGH}, found {row['grade']!r:.40}")
     source, rater = row.get("source"), row.get("rater_id")
     return (
         str(source) if source else None,
@@ -294,23 +300,23 @@ def _parse_row(row: dict[str, Any], where: str) -> tuple[str | None, str, str, s
 
 
 def measure_agreement(kind: Kind) -> pl.DataFrame:
-    """How far the raters of a set agree: weighted kappa by both weights, beside the paper's .59 (AAC-09).
+    """Measure the agreement of the raters of a set: weighted kappa by both weights (the paper: .59; AAC-09).
 
     Returns:
         weights, value, low, high, n (comments with two grades).
     """
     from pipeline.metrics.labelling import agreement
 
-    found = quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades
-    codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
+    quality_grades = quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades
+    codes = quality.codes(quality_grades.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
-        told = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
-        rows.append((name, told.value, told.low, told.high, len(codes)))
+        interval = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
+        rows.append((name, interval.value, interval.low, interval.high, len(codes)))
     schema = {"weights": pl.String, **dict.fromkeys(("value", "low", "high"), pl.Float64), "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
 def summarize(kind: Kind) -> quality.Summary:
-    """What the grades of a set come to, as the paper tells it of its own (AAC-10)."""
+    """Summarize the grades of a set as the paper does (AAC-10)."""
     return quality.summary(quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades)

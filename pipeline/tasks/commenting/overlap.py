@@ -1,6 +1,6 @@
-"""Overlap with weighted references as tasks: of files, and of what commenters made (AAC-11 to AAC-20).
+"""Overlap with weighted references as tasks: of files, and of generated comments (AAC-11 to AAC-20).
 
-The weights of references are people's grades of them (`comment_grades`); without grades there are only the plain forms.
+The weights of references are people's grades of them (`comment_grades`); without grades only plain metrics exist.
 """
 
 import json
@@ -35,7 +35,7 @@ Cut = Callable[[str], list[str]]
 
 
 def load_tokenizer(tokenize: str) -> Cut:
-    """What makes tokens of a text: jieba's words, Chinese characters and whole words of other writing, or blanks alone.
+    """Load a function that tokenizes text: jieba, chars (Chinese characters and whole other words), none (blanks).
 
     Raises:
         BadInput: there is no such tokenizer.
@@ -54,82 +54,82 @@ def measure_files(
     candidates: Path, references: Path, weights_: Path | None = None, names: Sequence[str] = NAMES,
     tokenize: str = "jieba",
 ) -> pl.DataFrame:  # fmt: skip
-    """Corpus scores of a file of candidates, with intervals.
+    """Measure the corpus scores of a file of candidates, with intervals.
 
     Args:
-        candidates: a candidate a line.
-        references: a JSON list of references a line.
-        weights_: a JSON list of their weights in [0, 1] a line; all one by default.
+        candidates: file with one candidate in each line.
+        references: file with a JSON list of references in each line.
+        weights_: file with a JSON list of their weights in [0, 1] in each line; all one by default.
         names: of `overlap.METRICS`.
         tokenize: jieba, chars or none.
 
     Returns:
-        What `scoring.measure` gives, a row a metric.
+        The columns of `scoring.measure`, and signature; a row for each metric.
 
     Raises:
-        BadInput: naming file and line.
+        BadInput: with file and line.
     """
-    cut = load_tokenizer(tokenize)
-    rows = partial(_read_references, references, cut)
-    given = _read_weights(weights_) if weights_ else None
+    tokenizer_function = load_tokenizer(tokenize)
+    rows = partial(_read_references, references, tokenizer_function)
+    weight_rows = _read_weights(weights_) if weights_ else None
     try:
         metrics = build_metrics(names, rows)
-        found = scoring.measure(metrics, _read_candidates(candidates, cut), rows(), given)
-    except BadInput as why:
-        if not str(why).startswith("row "):
+        scores = scoring.measure(metrics, _read_candidates(candidates, tokenizer_function), rows(), weight_rows)
+    except BadInput as error:
+        if not str(error).startswith("row "):
             raise
         files = ", ".join(map(str, filter(None, (candidates, references, weights_))))
-        raise BadInput(f"{files}: {why}") from why
+        raise BadInput(f"{files}: {error}") from error
     tokenizer = tokenize if tokenize != "jieba" else "jieba-{}".format(segment.load_tokenizer("jieba").version)
-    tail = f"weights:{'file' if weights_ else 'none'}|tokenizer:{tokenizer}"
-    return found.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(tail)))
+    settings_text = f"weights:{'file' if weights_ else 'none'}|tokenizer:{tokenizer}"
+    return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(settings_text)))
 
 
-def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
+def _read_candidates(path: Path, tokenizer_function: Cut) -> Iterator[list[str]]:
     for _, line in _read_lines(path):
-        yield cut(line)
+        yield tokenizer_function(line)
 
 
-def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
+def _read_references(path: Path, tokenizer_function: Cut) -> Iterator[list[list[str]]]:
     for number, line in _read_lines(path):
-        told = _parse_json(path, number, line)
-        if not isinstance(told, list) or not told or not all(isinstance(text, str) for text in told):
+        texts = _parse_json(path, number, line)
+        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
             raise BadInput(f"{path}, line {number}: expected a JSON list of references, found {line[:60]}")
-        yield [cut(text) for text in told]
+        yield [tokenizer_function(text) for text in texts]
 
 
 def _read_weights(path: Path) -> Iterator[list[float]]:
     for number, line in _read_lines(path):
-        told = _parse_json(path, number, line)
-        if not isinstance(told, list):
+        line_weights = _parse_json(path, number, line)
+        if not isinstance(line_weights, list):
             raise BadInput(f"{path}, line {number}: expected a JSON list of weights, found {line[:60]}")
-        yield told
+        yield line_weights
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines as JSON Lines and text files end them: by the line feed alone, as a text may hold other breaks."""
+    """Yield lines, which end with a line feed alone: a text may hold other line breaks."""
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError as why:
-        raise BadInput(f"{path}: expected UTF-8, found {why.reason} at byte {why.start}") from why
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: expected UTF-8, found {error.reason} at byte {error.start}") from error
 
 
 def _parse_json(path: Path, number: int, line: str) -> Any:
     try:
         return json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as why:  # the latter of a thousand brackets
-        raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from why
+    except (json.JSONDecodeError, RecursionError) as error:  # RecursionError: a thousand brackets
+        raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from error
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
 def read_references(preset: str = PRESET) -> pl.DataFrame:
-    """References of the test articles, and their weights where all of an article's have grades.
+    """Read the references of the test articles, with weights where all references of an article have grades.
 
     Returns:
         source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
@@ -140,56 +140,58 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     if preset not in weights.PRESETS:
         raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
-    said = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
+    comments = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
     grades = grading.scan_grades().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
-    every = rows.collect().join(said, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
-    found = every.sort(*THREAD, "place")
-    graded = found.drop_nulls("grade")
+    references = rows.collect().join(comments, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
+    ordered = references.sort(*THREAD, "place")
+    graded = ordered.drop_nulls("grade")
     key = graded.select(pl.concat_str(THREAD, separator="/")).to_series().to_list()
-    weighed = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
-    told = found.join(weighed.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
-    by = told.group_by(THREAD, maintain_order=True).agg("tokens", comment_ids="comment_id", weights="weight")
-    whole = pl.col("weights").list.eval(pl.element().is_null()).list.any()
-    return by.with_columns(weights=pl.when(~whole).then("weights"))
+    weighted = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
+    all_references = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
+    by_article = all_references.group_by(THREAD, maintain_order=True).agg(
+        "tokens", comment_ids="comment_id", weights="weight"
+    )
+    has_gap = pl.col("weights").list.eval(pl.element().is_null()).list.any()
+    return by_article.with_columns(weights=pl.when(~has_gap).then("weights"))
 
 
 def measure(
     day: str, preset: str = PRESET, names: Sequence[str] = NAMES, source: str | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
-    """Measure what commenters made against the references of its article into `metric_scores`; rows by source.
+    """Measure generated comments by the references of their article into `metric_scores`; return row counts by source.
 
     Raises:
         Missing: nothing was generated, or its articles have no references.
     """
     parse_day(day)
-    began = runs.start()
+    timer = runs.start()
     grading.prune(run_id)
     rows, metrics = read_material(preset, names)
     counts = {}
-    there = warehouse.scan("metric_scores").select(pl.col("source").unique()).collect()["source"]
-    for name in [source] if source else pl.concat([rows["source"], there]).unique().sort():
+    existing_sources = warehouse.scan("metric_scores").select(pl.col("source").unique()).collect()["source"]
+    for name in [source] if source else pl.concat([rows["source"], existing_sources]).unique().sort():
         part = rows.filter(pl.col("source") == name)
-        told = pl.concat(
+        scored_rows = pl.concat(
             [_sign(score(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
         )
-        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), told, run_id)
-        runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, began)
-        began = runs.start()  # what sources share is counted with the first
+        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), scored_rows, run_id)
+        runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, timer)
+        timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts
 
 
 def read_material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Metric]]:
-    """What commenters made, with the references of its article and their weights; and the metrics."""
-    refs = read_references(preset)
-    made = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
-    rows = made.join(refs, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
-    return rows, build_metrics(names, _repeat(refs["tokens"])) if rows.height else []
+    """Read the generated comments with the references of their article and their weights, and build the metrics."""
+    references = read_references(preset)
+    generated = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
+    rows = generated.join(references, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
+    return rows, build_metrics(names, _repeat(references["tokens"])) if rows.height else []
 
 
 def build_metrics(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
-    """Metrics that go by the names they were asked for.
+    """Build metrics under the names that were asked for.
 
     Raises:
         BadInput: there is no such metric.
@@ -205,27 +207,29 @@ def build_metrics(names: Sequence[str], references_: Callable[[], Iterable[Any]]
 
 
 def _repeat(values: pl.Series) -> Callable[[], Iterable[Any]]:
-    """The values one by one, as often as wanted."""
+    """Make a function that iterates over the values from the start each time."""
     return lambda: (value.to_list() for value in values)
 
 
 def score(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.DataFrame:
-    """source, thread_id, generated_id, metric, value; weighted, of articles whose references all have grades."""
+    """Score each comment: source, thread_id, generated_id, metric, value; weighted only where all weights are known."""
     rows = rows.filter(pl.col("weights").is_not_null()) if weighted else rows
     key = [*THREAD, "generated_id"]
     if not rows.height:
         return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
     weights_ = rows["weights"].to_list() if weighted else None
-    found = scoring.score_segments(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
-    wide = rows.select(key).hstack(found)
-    return wide.unpivot(found.columns, index=key, variable_name="metric", value_name="value")
+    metric_scores = scoring.score_segments(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
+    score_columns = rows.select(key).hstack(metric_scores)
+    return score_columns.unpivot(metric_scores.columns, index=key, variable_name="metric", value_name="value")
 
 
 def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
-    """Rows of `metric_scores`."""
-    cut = "+".join(sorted({corpus.format_tokenizer(by) for by in corpus.load_tokenizers().values()}))
-    tail = f"weights:{preset if weighted else 'none'}|tokens:{cut}"
-    signatures = {metric.name: f"{metric.name}|{metric.signature}|{tail}" for metric in metrics}
+    """Make rows of `metric_scores` with their signatures."""
+    tokenizer_names = "+".join(
+        sorted({corpus.format_tokenizer(tokenizer) for tokenizer in corpus.load_tokenizers().values()})
+    )
+    settings_text = f"weights:{preset if weighted else 'none'}|tokens:{tokenizer_names}"
+    signatures = {metric.name: f"{metric.name}|{metric.signature}|{settings_text}" for metric in metrics}
     return rows.with_columns(
         pl.col("value").round(DECIMALS), is_weighted=pl.lit(weighted),
         signature=pl.col("metric").replace_strict(signatures, return_dtype=pl.String),
@@ -233,7 +237,7 @@ def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset:
 
 
 def average_by_system() -> pl.DataFrame:
-    """Mean of each metric by commenter, and of people's grades (table 7): metric, is_weighted, system, value, n."""
+    """Average metrics and people's grades by commenter (table 7): metric, is_weighted, system, value, n."""
     return warehouse.query(
         "select metric, is_weighted, system, sum(value * row_count) / sum(row_count) as value, "
         "sum(row_count)::bigint as n from commenter_scores group by metric, is_weighted, system "
@@ -242,12 +246,12 @@ def average_by_system() -> pl.DataFrame:
 
 
 def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
-    """The same as people read it: a row a metric, a column a commenter."""
+    """Format `average_by_system` for display: a row for each metric, a column for each commenter."""
     return rows.select(format_name(), "system", pl.col("value").round(4)).pivot(
         "system", index="metric", values="value"
     )
 
 
 def format_name() -> pl.Expr:
-    """`w_` before the name of a weighted metric."""
+    """Put `w_` before the name of a weighted metric."""
     return pl.when("is_weighted").then(pl.format("w_{}", "metric")).otherwise("metric").alias("metric")

@@ -1,4 +1,4 @@
-"""The page about article commenting, out of the tables."""
+"""The page about article commenting, from the tables."""
 
 from collections.abc import Callable
 
@@ -20,19 +20,19 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 
 
 def write(day: str) -> str:
-    """Write the page of the tables as they are, with the models of a day; its path."""
+    """Write the page of the current tables, with the models of a day; return its path."""
     parse_day(day)
     return pages.write_page(f"commenting-{day}.html", page.render(day, read_inputs(day)))
 
 
 def read_inputs(day: str) -> page.Commenting:
-    """What the page shows; what is not there yet is None."""
+    """Read what the page shows; missing parts are None."""
     judged = _read_if_present(correlations.read_judged)
-    threads_ = warehouse.scan("threads").select("category", "split").collect()
-    made = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
+    threads = warehouse.scan("threads").select("category", "split").collect()
+    signatures = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     return page.Commenting(
         statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
-        categories=commenting.categories(threads_).rename({"count": "n"}) if threads_["category"].count() else None,
+        categories=commenting.categories(threads).rename({"count": "n"}) if threads["category"].count() else None,
         grades=_read_grades(),
         kappa=_read_if_present(lambda: grades.measure_agreement("references")),
         correlations=None if judged is None else correlations.correlate(judged, correlations.read_ratings()),
@@ -46,55 +46,57 @@ def read_inputs(day: str) -> page.Commenting:
         made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
         .collect()
         .height,
-        signatures=made["signature"].to_list(),
+        signatures=signatures["signature"].to_list(),
     )
 
 
-def _read_if_present(what: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
-    """A frame, or None where what it stands on is missing."""
+def _read_if_present(read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+    """Read a frame; return None where its input is missing."""
     try:
-        return what()
+        return read()
     except Missing:
         return None
 
 
 def _read_grades() -> pl.DataFrame:
-    """Single grades of the references: item_id, grade."""
-    mine = pl.col("project") == grades.get_project("references").name
-    rows = warehouse.scan("comment_grades", mine).select(
+    """Read the single grades of the references: item_id, grade."""
+    is_reference = pl.col("project") == grades.get_project("references").name
+    rows = warehouse.scan("comment_grades", is_reference).select(
         "grades", item_id=pl.concat_str(COMMENT, separator="/")
     )  # fmt: skip
     return rows.explode("grades").rename({"grades": "grade"}).sort("item_id").collect()
 
 
 def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
-    """Judged comments with their articles' titles and scores on the grades' scale (tables 5 and 6; AAC-29)."""
-    made = warehouse.scan("generated_comments").select(
+    """List judged comments with titles, and scores on the scale of grades (tables 5 and 6; AAC-29)."""
+    generated = warehouse.scan("generated_comments").select(
         *THREAD, "text", item_id=pl.concat_str(*THREAD, "generated_id", separator="/")
     )
     titles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title")
-    about = made.join(titles, on=THREAD, how="left").drop(THREAD).collect()
-    shown = judged.filter(pl.col("metric").is_in(SHOWN)).join(about, on="item_id", how="inner", maintain_order="left")
+    texts = generated.join(titles, on=THREAD, how="left").drop(THREAD).collect()
+    examples = judged.filter(pl.col("metric").is_in(SHOWN)).join(
+        texts, on="item_id", how="inner", maintain_order="left"
+    )
     parts = [
         part.with_columns(
             normalised=pl.Series(correlation.normalise_scores(part["value"], part["grade"])),
             title=pl.col("title").fill_null(""),
         )
-        for part in shown.partition_by("metric", "is_weighted", maintain_order=True)
+        for part in examples.partition_by("metric", "is_weighted", maintain_order=True)
     ]
     columns = ("title", "text", "grade", "metric", "is_weighted", "value", "normalised")
     return pl.concat(parts).select(columns) if parts else pl.DataFrame()
 
 
-def _read_evaluations(day: str, where: pl.Expr) -> pl.DataFrame:
-    """Numbers of the models of a day that are in force."""
+def _read_evaluations(day: str, condition: pl.Expr) -> pl.DataFrame:
+    """Read the evaluations of the models in force for a day."""
     of_day = pl.col("day") == parse_day(day)
     models = warehouse.scan("models", of_day & pl.col("is_promoted")).select("kind", "model_id")
-    return warehouse.scan("evaluations", of_day & where).join(models, on=["kind", "model_id"], how="semi").collect()
+    return warehouse.scan("evaluations", of_day & condition).join(models, on=["kind", "model_id"], how="semi").collect()
 
 
 def _read_history(day: str) -> pl.DataFrame:
-    """Losses of the commenters by epoch."""
+    """Read the losses of the commenters by epoch."""
     kinds = {commenters.get_kind(system): system for system in commenters.SYSTEMS}
     rows = _read_evaluations(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
     if not rows.height:

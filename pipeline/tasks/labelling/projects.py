@@ -1,7 +1,7 @@
-"""Labelling projects of any form: tasks to raters by files, by Label Studio or made up, and their labels back.
+"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back.
 
-A family of tasks describes its project (`Project`), selects tasks, and makes something of the labels; how tasks and
-labels travel is here. Who rates and where is never part of a task, and what came in once is not taken twice.
+A family of tasks describes its project (`Project`), selects tasks, and uses the labels; this module moves both. A task
+never holds who rates it or where, and no label is added twice.
 """
 
 import re
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import httpx
 
 KEY = ["task_id", "round", "stage", "rater_id", "field"]
-"""What a label is known by within a project."""
+"""Key of a label within a project."""
 _SKIPPED = {"reason": pl.String(), "row_key": pl.String()}
 _TAKEN = {"task_id": pl.String(), "studio_id": pl.String()}
 _ASSIGNED = "assigned.csv"
@@ -48,7 +48,7 @@ class Studio(NamedTuple):
 
 @dataclass(frozen=True)
 class Project:
-    """What tools need to know of a labelling project, or of a step of one."""
+    """A labelling project, or a step of one, as its tools need it."""
 
     name: str  # in `label_tasks` and `labels`
     form: Form
@@ -60,34 +60,34 @@ class Project:
 
     @property
     def title(self) -> str:
-        """What it is called in Label Studio."""
+        """Its name in Label Studio."""
         who = {1: "raters", 2: "adjudicator"}
         return f"{self.name} round {self.step[0]} {who[self.step[1]]}" if self.step else self.name
 
     @property
     def folder(self) -> Path:
-        """Where its files lie; labels are looked for in `labels` below it."""
+        """The folder of its files; its subfolder `labels` holds the labels."""
         folder = settings.labelling() / check_name(self.name)
         return folder / "round{}_stage{}".format(*self.step) if self.step else folder
 
 
 class Fetched(NamedTuple):
-    """What a tool has."""
+    """Labels and skipped answers of a tool."""
 
     labels: pl.DataFrame  # `label_files.COLUMNS`
-    skipped: pl.DataFrame  # reason, row_key: what it has besides
-    taken: pl.DataFrame  # task_id, studio_id: tasks that it gives to nobody any more
+    skipped: pl.DataFrame  # reason, row_key: answers that are no labels
+    taken: pl.DataFrame  # task_id, studio_id: tasks that it gives to no rater any more
 
 
 def check_name(name: str) -> str:
-    """A project's or a release's name, if it is one: it becomes part of a path."""
+    """Check the name of a project or a release, as it becomes part of a path."""
     if not re.fullmatch(SOURCE, name):
         raise BadInput(f"{name!r:.60} is no name; use small letters, digits and _, a letter first")
     return name
 
 
 def format_origin(name: str) -> str:
-    """Where steps of a project say they come from, in `runs` and `dropped`."""
+    """Format the origin of a project's steps in `runs` and `dropped`."""
     return f"label:{name}"
 
 
@@ -95,7 +95,7 @@ def format_origin(name: str) -> str:
 
 
 def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
-    """All tasks that were given to a project, in the order of their ids; without any Missing, if there is a message."""
+    """Read all tasks of a project in the order of their ids; without any, raise Missing if there is a message."""
     tasks = warehouse.scan("label_tasks", pl.col("project") == name).sort("task_id").collect()
     if missing and not tasks.height:
         raise Missing(missing)
@@ -103,17 +103,17 @@ def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
 
 
 def is_withdrawn(name: str) -> pl.Expr:
-    """Whether a task was taken out of a project on request: it does not come back."""
+    """Whether a task was withdrawn from a project on request, so that it does not come back."""
     withdrawn = warehouse.scan("dropped", (pl.col("origin") == format_origin(name)) & (pl.col("step") == "withdraw"))
     return pl.col("task_id").is_in(withdrawn.select("row_key").collect()["row_key"].implode())
 
 
 def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add tasks to a project, each under a random id, and return how many it has; those that it has stay as they are.
+    """Add new tasks to a project, each with a random id; return its task count. Existing tasks do not change.
 
     Args:
         name: of the project.
-        tasks: the columns of `label_tasks` but project and row_id; others are passed over.
+        tasks: the columns of `label_tasks` but project and row_id; others are ignored.
         run_id: of Airflow.
     """
 
@@ -129,7 +129,7 @@ def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
 def select(
     name: str, day: str, tasks: pl.DataFrame, config: Mapping[str, object], run_id: str, started_at: runs.Start
 ) -> int:
-    """Add a day's tasks to a project, except those that were withdrawn, and record it; return the tasks in all."""
+    """Add a day's tasks to a project, except withdrawn ones, and record the step; return the project's task count."""
     fresh = tasks.filter(~is_withdrawn(name))
     count = add_tasks(name, fresh.with_columns(day=pl.lit(parse_day(day))), run_id)
     runs.record_step(name, day, format_origin(name), "select", fresh.height, None, config, run_id, started_at)
@@ -148,7 +148,7 @@ def export(
     lang: str = "zh",
     labels: pl.DataFrame | None = None,
 ) -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return how many tasks there are.
+    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
     Args:
         folder: where to; it is made.
@@ -177,7 +177,7 @@ def check_raters(raters: Sequence[str]) -> None:
 
 
 def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
-    """Refuse sheets that cannot be dealt: a name that is none, too few raters, or a sheet that is there already."""
+    """Refuse sheets with an invalid rater name, too few raters, or a sheet that exists already."""
     check_raters(raters)
     if raters and len(raters) < assignment.PER_TASK:
         raise BadInput(f"{assignment.PER_TASK} people grade each {graded}; name as many, found {len(raters)}")
@@ -186,7 +186,7 @@ def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
 
 
 def update_assignment(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:
-    """Who gets which tasks (task_id, rater_id), kept in the project's folder; `assign` goes on from what it keeps."""
+    """Update the assignment of tasks to raters (task_id, rater_id) in the project's folder with `assign`."""
     assigned, path = assign(_read_assigned(project)), project.folder / _ASSIGNED
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
@@ -205,7 +205,7 @@ def _read_assigned(project: Project) -> pl.DataFrame | None:
 
 
 def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) -> pl.DataFrame:
-    """Labels of files, or of what lies in the project's folder."""
+    """Read the labels of files, by default those in the project's folder."""
     inbox = (project.folder / "labels").glob("*")
     paths = paths or sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
     parts = [label_files.read(path, tasks, form=project.form) for path in paths]
@@ -217,7 +217,7 @@ def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) ->
 
 
 def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None) -> None:
-    """Refuse grades of another round, made up ones, and where tasks were dealt those by who did not get the task."""
+    """Refuse grades of another round, simulated grades, and grades by raters to whom the task was not assigned."""
     if (later := labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))).height:
         row = later.select("task_id", "rater_id", "round", "stage").row(0)
         raise BadInput("{}: task {}, rater {!r}: expected round 1 and stage 1, found {} and {}".format(path, *row))
@@ -235,7 +235,7 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
 
 
 def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
-    """A Label Studio: as given, else as the environment says; None if neither says anything.
+    """Find a Label Studio: the given one, else that of the environment; None without both.
 
     The environment's token goes to the environment's address only.
     """
@@ -246,7 +246,7 @@ def find_studio(address: str | None = None, token: str | None = None) -> Studio 
 
 @contextmanager
 def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
-    """A client of Label Studio, and the id of the project there."""
+    """Connect to Label Studio; yield the client and the id of the project there."""
     if studio is None:
         raise Missing(
             "no Label Studio: set UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection "
@@ -260,7 +260,7 @@ def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.C
 
 
 def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: pl.DataFrame | None = None) -> int:
-    """Give tasks to Label Studio, and to an adjudicator the labels with them; return how many it did not have yet."""
+    """Push tasks to Label Studio, for an adjudicator with their labels; return the count of new tasks."""
     with _connect(project, studio) as (client, number):
         rows = task_files.tasks_rows(tasks, labels, project.form)
         return studio_client.push(client, number, label_studio.to_tasks(rows, project.lang, project.form))
@@ -280,13 +280,13 @@ def fetch(
         project: where tasks were given.
         tasks: what labels may be of: task_id, text, context.
         tool: files, Label Studio, or simulated raters.
-        simulate: makes labels up.
+        simulate: makes simulated labels.
         paths: files of labels; those in the project's folder by default.
         studio: Label Studio, for that tool.
 
     Raises:
-        BadInput: naming file, row and field.
-        Retry: the tool cannot be reached just now.
+        BadInput: with file, row and field.
+        Retry: the tool cannot be reached.
     """
     skipped, taken = pl.DataFrame(schema=_SKIPPED), pl.DataFrame(schema=_TAKEN)
     if tool == "simulated":
@@ -294,7 +294,7 @@ def fetch(
     if tool == "files":
         return Fetched(_read_files(project, tasks, paths), skipped, taken)
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "export.json"  # it has the raters' addresses, and is not kept
+        path = Path(scratch) / "export.json"  # not kept, as it has the raters' addresses
         studio_client.export(client, number, path)
         answers = label_studio.from_export(label_studio.read_export(path), tasks, form=project.form)
     row_key = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
@@ -306,22 +306,22 @@ def fetch(
 
 
 def read_labels(name: str) -> pl.DataFrame:
-    """All labels of a project, without its name."""
+    """Read all labels of a project, without its name."""
     return warehouse.scan("labels", pl.col("project") == name).select(list(label_files.COLUMNS)).collect()
 
 
 def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
-    """Keys of labels that say something else now, where times do not tell that they are later."""
-    both = current.join(fresh.select(*KEY, now="value", at="labelled_at"), on=KEY, how="inner")
+    """Find the keys of labels with a new value, where a time is missing so that their order is unknown."""
+    pairs = current.join(fresh.select(*KEY, now="value", at="labelled_at"), on=KEY, how="inner")
     untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
-    return both.filter(untimed & (pl.col("now") != pl.col("value"))).select(KEY).unique()
+    return pairs.filter(untimed & (pl.col("now") != pl.col("value"))).select(KEY).unique()
 
 
 def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add labels to those of a project that has one stage; return how many it has.
+    """Add labels to a project that has one stage; return its label count.
 
-    Of two by one rater about one thing the later counts, and where times do not tell, the one that came now. What is
-    there already writes nothing.
+    Of two labels by one rater for one field the later counts, and without times the new one. Without new labels nothing
+    is written.
     """
 
     def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
@@ -338,14 +338,14 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
 
 
 def prefer_people(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Labels that count, and those of simulated raters, which do not where people labelled."""
+    """Return the labels that count, and simulated labels, which do not count where people labelled."""
     is_made_up = pl.col("tool") == simulated.TOOL
     people = labels.filter(~is_made_up)
     return (people, labels.filter(is_made_up)) if people.height else (labels, labels.clear())
 
 
 def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFrame:
-    """Which simulated raters graded which tasks; BadInput where people graded, who make simulated raters pointless."""
+    """Read which simulated raters graded which tasks; raise BadInput where people graded."""
     labels = read_labels(name)
     if labels.filter(pl.col("tool") != simulated.TOOL).height:
         raise BadInput(f"people have graded {graded}: simulated raters would add nothing")
@@ -353,7 +353,7 @@ def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl
 
 
 def record_step(name: str, step: str, kept: int, dropped: pl.DataFrame, run_id: str) -> None:
-    """Record a step of a project: how many labels it kept, and which it dropped (reason, row_key)."""
+    """Record a step of a project: its kept label count, and the dropped labels (reason, row_key)."""
     day = min(read_tasks(name)["day"]).isoformat()
     runs.record_step(name, day, format_origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
 
@@ -362,13 +362,13 @@ def publish(
     table: str, key: Sequence[str], name: str, rows: pl.DataFrame, step: str, kept: int, dropped: pl.DataFrame,
     run_id: str,
 ) -> None:  # fmt: skip
-    """Put what the labels of a project come to in place, unless it is there, and record which labels count.
+    """Replace the results of a project's labels if they changed, and record which labels count.
 
     Args:
         table: where the rows go.
         key: columns that tell its rows apart.
         name: of the project, whose rows they are.
-        rows: the table's columns but project; others are passed over.
+        rows: the table's columns but project; others are ignored.
         step: that is recorded.
         kept: labels that count.
         dropped: reason, row_key of those that do not.
@@ -380,4 +380,4 @@ def publish(
         runs.report_dropped(step, dropped, name)
         return
     record_step(name, step, kept, dropped, run_id)
-    warehouse.overwrite(table, warehouse.slice_of(project=name), rows, run_id)  # last: it is looked at
+    warehouse.overwrite(table, warehouse.slice_of(project=name), rows, run_id)  # last: its rows are compared above

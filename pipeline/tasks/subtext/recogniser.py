@@ -1,4 +1,6 @@
-"""The subtext recogniser as tasks: labelled comments to a model, a model to scores (CSD-02, CSD-28 to CSD-31)."""
+"""The subtext recogniser as tasks: from labelled comments to a model, from a model to scores (CSD-02, CSD-28 to
+CSD-31).
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -29,9 +31,9 @@ QUOTED = 6  # characters from which a text within another is a quotation
 
 
 def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataFrame:
-    """Labelled comments of a file: text, context, label, split; see `examples.subtext.contexts.SOURCES`.
+    """Read the labelled comments of a file: text, context, label, split; see `examples.subtext.contexts.SOURCES`.
 
-    Split by topic where asked, or where the file has no split.
+    They are split by topic if `by_topic` is set or the file has no split.
     """
     if source not in contexts.SOURCES:
         raise BadInput(f"no source {source!r}; there are {', '.join(contexts.SOURCES)}")
@@ -40,24 +42,24 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
 
 
 def read_released(release: str | None = None) -> pl.DataFrame:
-    """Published comments that raters were sure about, split by context.
+    """Read the published comments that raters were sure about, split by context.
 
-    Of the release named, else of all but those that simulated raters labelled.
+    Without `release`, read all except those that simulated raters labelled.
     """
     rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("release", "row_id").collect()
-    made_up = list_simulated_rows()
-    rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(made_up.implode()))
+    simulated_ids = list_simulated_rows()
+    rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(simulated_ids.implode()))
     if not rows.height:
         raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
     label = pl.col("is_subtext").cast(pl.Int8).cast(pl.String)
-    told = rows.select(
+    examples = rows.select(
         "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
     )
-    return contexts.by_topic(told.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
+    return contexts.by_topic(examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
 
 
 def list_simulated_rows() -> pl.Series:
-    """Rows of releases whose labels come from simulated raters, by row_id."""
+    """List the row_id of released comments that simulated raters labelled."""
     labels = warehouse.scan("labels", pl.col("tool") == "simulated").select("project", "task_id").unique().collect()
     tasks = warehouse.scan("label_tasks").select("project", "task_id", "row_id").collect()
     return tasks.join(labels, on=["project", "task_id"], how="semi")["row_id"]
@@ -66,10 +68,10 @@ def list_simulated_rows() -> pl.Series:
 def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", others: Sequence[str] = ()
 ) -> "WordVectors":
-    """Word vectors of a file in GloVe's format; else trained on the texts to learn from and others beside them.
+    """Load word vectors from a file in GloVe's format; else train them on the train split and on other texts.
 
-    Skip-gram over words and characters; no label is looked at, no text of the validation and test parts, and none that
-    quotes one: what is said around a quoted comment may tell its label, as where one data set explains another's.
+    Skip-gram over words and characters. Training uses no label, no text of the validation and test splits, and no text
+    that quotes one: the words around a quoted comment may reveal its label.
     """
     from pipeline.models import word_vectors
     from pipeline.text import segment
@@ -77,14 +79,14 @@ def load_vectors(
 
     if path:
         return word_vectors.read(path)
-    learnt = rows.filter(pl.col("split") == "train")
+    train_rows = rows.filter(pl.col("split") == "train")
     held_out = set(rows.filter(pl.col("split") != "train")["text"])
-    said = pl.concat([learnt["text"], learnt["context"]]).unique(maintain_order=True).to_list()
+    texts = pl.concat([train_rows["text"], train_rows["context"]]).unique(maintain_order=True).to_list()
     quoted = [text for text in held_out if len(text) >= QUOTED]
-    beside = pl.Series(others, dtype=pl.String)
-    said += beside.filter(~beside.is_in(held_out) & ~beside.str.contains_any(quoted)).to_list()
-    cut = segment.load_tokenizer(tokenizer).cut
-    return fitting.fit([*(segment.split_words(text, cut) for text in said), *map(list, said)])
+    extra_texts = pl.Series(others, dtype=pl.String)
+    texts += extra_texts.filter(~extra_texts.is_in(held_out) & ~extra_texts.str.contains_any(quoted)).to_list()
+    tokenize = segment.load_tokenizer(tokenizer).cut
+    return fitting.fit([*(segment.split_words(text, tokenize) for text in texts), *map(list, texts)])
 
 
 def fit(
@@ -94,14 +96,14 @@ def fit(
     path: Path | None = None,
     others: Sequence[str] = (),
 ) -> model_registry.TrainedModel:
-    """A recogniser of labelled comments, and its numbers.
+    """Fit a recogniser on labelled comments, with its evaluation.
 
     Args:
         rows: text, context, label, split.
         profile: paper or undertone.
-        changes: to its numbers.
+        changes: to its recipe.
         path: of word vectors.
-        others: unlabelled texts to learn word vectors from as well.
+        others: unlabelled texts on which word vectors are trained too.
     """
     from pipeline.training.subtext import recogniser
 
@@ -119,13 +121,13 @@ def fit(
         source = load_vectors(rows, path, recipe.tokenizer, others)
     data_hash = hash_rows(rows)
     state = model_registry.locate_state(data_hash, asdict(recipe), source.revision)
-    done = recogniser.fit(rows, recipe, source, state)
-    config = {**done.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
-    trained = recogniser.load(done.tensors, config, source if recipe.units == "pieces" else None)
-    epochs = model_registry.build_epoch_rows(done.history, {"value": ("macro_f1", "validation")})
+    fitted_model = recogniser.fit(rows, recipe, source, state)
+    config = {**fitted_model.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
+    trained = recogniser.load(fitted_model.tensors, config, source if recipe.units == "pieces" else None)
+    epochs = model_registry.build_epoch_rows(fitted_model.history, {"value": ("macro_f1", "validation")})
     unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
     return model_registry.TrainedModel(
-        kind=KIND, tensors=done.tensors, config=config,
+        kind=KIND, tensors=fitted_model.tensors, config=config,
         evaluations=pl.concat([epochs, measure(rows, trained)]),
         texts=pl.concat([rows["text"], rows["context"].alias("text"), *unlabelled]),
         summary={name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)},
@@ -134,16 +136,16 @@ def fit(
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
-    """SHA-256 of what a recogniser is trained and chosen on."""
-    told = rows.select("text", "context", "label", "split").sort(pl.all()).write_ndjson()
-    return hashlib.sha256(told.encode()).hexdigest()
+    """Return the SHA-256 of all columns that training depends on."""
+    text = rows.select("text", "context", "label", "split").sort(pl.all()).write_ndjson()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def train_file(
     rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Train into a folder; the model's numbers."""
+    """Train into a folder; return the model's evaluation."""
     return model_registry.train_into(out, lambda: fit(rows, profile, changes, path))[1]
 
 
@@ -151,9 +153,9 @@ def train(
     day: str, release: str | None = None, *, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
     run_id: str = "cli",
 ) -> str:  # fmt: skip
-    """Train on published comments into the registry; the model's id. It is in force from that day on.
+    """Train on published comments into the registry; return the model's id.
 
-    But not one of labels that were made up: it is kept and says nothing about comments.
+    The model is promoted from that day on, unless simulated raters made some of its labels.
     """
 
     def fit_release() -> model_registry.TrainedModel:
@@ -167,14 +169,14 @@ def train(
 
 
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":
-    """A recogniser by its folder or id; without one that in force for a day."""
+    """Load a recogniser by its folder or id; without `ref`, the one in force for a day."""
     return model_registry.load_model(
         KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`"
     )
 
 
 def build_recogniser(model: "Model") -> "SubtextModel":
-    """A recogniser ready to be asked."""
+    """Build a recogniser from a model of the registry."""
     from pipeline.training.subtext import recogniser
 
     encoder = None
@@ -186,18 +188,17 @@ def build_recogniser(model: "Model") -> "SubtextModel":
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
-    """Numbers of a recogniser on labelled comments; those of another data set than its own are all test."""
+    """Evaluate a recogniser on labelled comments; comments of another data set than its own are all test."""
     model = load_model(ref)
     if hash_rows(rows) != model.config.get("data_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return measure(rows, build_recogniser(model))
 
 
-def measure(rows: pl.DataFrame, by: "SubtextModel") -> pl.DataFrame:
-    """Macro precision, recall and F1 (errata E9) with intervals, calibration and the same without the context.
+def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
+    """Measure macro precision, recall and F1 (errata E9) with intervals, calibration, and F1 without the context.
 
-    Beside F1 of the test part stand the majority class and a linear SVM on TF-IDF of characters, fitted on the training
-    part.
+    The baselines on the test split are the majority class and a linear SVM on TF-IDF of characters.
 
     Returns:
         Rows of `evaluations` without their keys.
@@ -206,77 +207,82 @@ def measure(rows: pl.DataFrame, by: "SubtextModel") -> pl.DataFrame:
     from pipeline.metrics.labelling import predictability
     from pipeline.training.subtext import recogniser
 
-    place = {name: number for number, name in enumerate(by.classes)}
-    if unknown := sorted(set(rows["label"]) - set(place)):
-        raise BadInput(f"the recogniser knows the labels {', '.join(place)}, not {', '.join(unknown)}")
-    found: list[dict[str, Any]] = []
-    learnt = rows.filter(pl.col("split") == "train")
+    class_index = {name: number for number, name in enumerate(model.classes)}
+    if unknown := sorted(set(rows["label"]) - set(class_index)):
+        raise BadInput(f"the recogniser knows the labels {', '.join(class_index)}, not {', '.join(unknown)}")
+    results: list[dict[str, Any]] = []
+    train_rows = rows.filter(pl.col("split") == "train")
     for (split,), part in rows.partition_by("split", as_dict=True, maintain_order=True).items():
-        truth = np.array([place[label] for label in part["label"]])
-        said = recogniser.probabilities(by, part["text"].to_list(), part["context"].to_list())
-        blind = recogniser.decide(by, recogniser.probabilities(by, part["text"].to_list(), [""] * part.height))
-        row = {"split": split, "subset": "all", "pair_count": part.height}
+        truth = np.array([class_index[label] for label in part["label"]])
+        probabilities = recogniser.probabilities(model, part["text"].to_list(), part["context"].to_list())
+        decisions_without_context = recogniser.decide(
+            model, recogniser.probabilities(model, part["text"].to_list(), [""] * part.height)
+        )
+        base_row = {"split": split, "subset": "all", "pair_count": part.height}
         for metric in ("precision", "recall", "f1", "accuracy"):
-            measured = classification.estimate_interval(truth, recogniser.decide(by, said), metric)
-            named = zip(("", "_low", "_high"), measured[:3], strict=True)
+            interval = classification.estimate_interval(truth, recogniser.decide(model, probabilities), metric)
+            bounds = zip(("", "_low", "_high"), interval[:3], strict=True)
             name = metric if metric == "accuracy" else f"macro_{metric}"
-            found += [{**row, "metric": f"{name}{end}", "value": value} for end, value in named]
-        found.append({**row, "metric": "calibration_error", "value": classification.calibration(truth, said).error})
-        found.append({
-            **row, "metric": "macro_f1_without_context", "value": classification.macro_f1(truth, blind),
+            results += [{**base_row, "metric": f"{name}{suffix}", "value": value} for suffix, value in bounds]
+        results.append(
+            {**base_row, "metric": "calibration_error", "value": classification.calibration(truth, probabilities).error}
+        )
+        results.append({
+            **base_row, "metric": "macro_f1_without_context",
+            "value": classification.macro_f1(truth, decisions_without_context),
         })  # fmt: skip
-        if split == "test" and learnt["label"].n_unique() > 1:
-            told = (learnt["text"].to_list(), learnt["label"].to_list(), part["text"].to_list())
-            beside = predictability.predict_baselines(*told, SEED)
-            for name, guessed in beside.items():
-                value = classification.macro_f1(truth, np.array([place[label] for label in guessed]))
-                found.append({**row, "metric": f"{name}_baseline", "value": value})
+        if split == "test" and train_rows["label"].n_unique() > 1:
+            inputs = (train_rows["text"].to_list(), train_rows["label"].to_list(), part["text"].to_list())
+            baselines = predictability.predict_baselines(*inputs, SEED)
+            for name, predictions in baselines.items():
+                value = classification.macro_f1(truth, np.array([class_index[label] for label in predictions]))
+                results.append({**base_row, "metric": f"{name}_baseline", "value": value})
     return model_registry.complete_evaluations(
-        pl.DataFrame(found, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
+        pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
     )
 
 
-def summarize(found: pl.DataFrame) -> pl.DataFrame:
-    """Numbers of the last epoch as people read them: a row a split."""
-    rows = found.filter((pl.col("epoch") == 0) & ~pl.col("metric").str.contains("_(low|high)$"))
+def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:
+    """Summarize the evaluation of the last epoch for display: a row for each split."""
+    rows = evaluations.filter((pl.col("epoch") == 0) & ~pl.col("metric").str.contains("_(low|high)$"))
     return rows.rename({"pair_count": "n"}).pivot("metric", index=["split", "n"], values="value", maintain_order=True)
 
 
 def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
-    """Any frame of text and context with `subtext`, the probability that there is some, and `signature`."""
+    """Add `subtext`, the probability that there is some, and `signature` to a frame of text and context."""
     from pipeline.training.subtext import recogniser
 
     model = load_model(ref)
-    said = rows.select(pl.col("text").fill_null("").str.strip_chars(), pl.col("context").fill_null(""))
-    held = said["text"] != ""
-    value = np.full(rows.height, np.nan)
-    asked = said.filter(held)
-    value[held.to_numpy()] = recogniser.predict(
-        build_recogniser(model), asked["text"].to_list(), asked["context"].to_list()
+    texts = rows.select(pl.col("text").fill_null("").str.strip_chars(), pl.col("context").fill_null(""))
+    has_text = texts["text"] != ""
+    values = np.full(rows.height, np.nan)
+    scored_rows = texts.filter(has_text)
+    values[has_text.to_numpy()] = recogniser.predict(
+        build_recogniser(model), scored_rows["text"].to_list(), scored_rows["context"].to_list()
     )
-    found = pl.Series(METRIC, value.round(DECIMALS)).fill_nan(None)
-    signed = pl.when(held).then(pl.lit(format_signature(model)))
-    return rows.drop(METRIC, "signature", strict=False).hstack([found]).with_columns(signature=signed)
+    score_column = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
+    signature_column = pl.when(has_text).then(pl.lit(format_signature(model)))
+    return rows.drop(METRIC, "signature", strict=False).hstack([score_column]).with_columns(signature=signature_column)
 
 
 def format_signature(model: "Model") -> str:
-    """What made a score, as text."""
-    by = model.config.get("encoder") or "word-vectors"
-    return f"{METRIC}|model:{model.model_id[:12]}|encoder:{by}|undertone:{__version__}"
+    """Format the model that made a score."""
+    encoder = model.config.get("encoder") or "word-vectors"
+    return f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
-    """Score a day's comments in their contexts into `scores`, those by the same model anew; return the count."""
-    began = runs.start()
+    """Score a day's comments in context into `scores`, replacing those by the same model; return the count."""
+    timer = runs.start()
     model = load_model(ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context")
     comments = texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
-    told = score_frame(comments, ref or model.model_id).select(
+    scores = score_frame(comments, ref or model.model_id).select(
         "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(METRIC),
         model_id=pl.lit(model.model_id), value=METRIC,
     )  # fmt: skip
-    where = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
-    count = warehouse.overwrite("scores", where, told.select(TABLES["scores"].schema.column_names()), run_id)
-    runs.record_scores(told, day, "score_subtext", METRIC, [model.model_id], run_id, began)
+    partition = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
+    count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
+    runs.record_scores(scores, day, "score_subtext", METRIC, [model.model_id], run_id, timer)
     return count

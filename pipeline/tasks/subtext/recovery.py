@@ -1,4 +1,4 @@
-"""Recovering what comments mean as tasks: by asking a language model, or by a model fitted on references (CSD-03)."""
+"""Recovering what comments mean as tasks: with a language model, or a model fitted on references (CSD-03)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,34 +21,34 @@ from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import detect_language
 
-SOURCE = "recovery"  # that answers are filed under in `completions`
-WIDTH = 64  # of a model that is fitted from nothing
+SOURCE = "recovery"  # of the answers in `completions`
+WIDTH = 64  # of a model with random initial weights
 Done = Callable[[int], None]
 
 
 def recover(
     rows: pl.DataFrame, options: Options, on_progress: Done = lambda _: None, run_id: str = "cli"
 ) -> pl.DataFrame:
-    """Ask a language model for both steps: the comment in plain words, and what it means in its context.
+    """Ask a language model for the comment in plain words and for its meaning in context.
 
     Args:
         rows: text, context (null where there is none).
-        options: whom to ask.
-        on_progress: told how many answers came.
-        run_id: that a limit on cost holds for.
+        options: of the language model.
+        on_progress: called with the count of new answers.
+        run_id: to which the limit on cost applies.
 
     Returns:
-        The rows with plain, meaning and reason, which says why there is no meaning.
+        The rows with plain, meaning and the reason for a missing meaning.
 
     Raises:
-        Retry: some requests failed for now; those answered are kept.
+        Retry: some requests failed; the answers of the others are kept.
     """
     langs = _detect_languages(rows)
-    every = [
+    requests = [
         _make_request(options, f"recover_{lang}", recovery.messages(text, context, lang, settings.llm_prompts()))
         for lang, (text, context) in zip(langs, rows.select("text", "context").iter_rows(), strict=True)
     ]
-    answers = _collect_answers(every, options, on_progress, run_id)
+    answers = _collect_answers(requests, options, on_progress, run_id)
     parsed = [
         recovery.parse(answer, text, lang) if answer is not None else recovery.Parsed(None, None, "no_answer")
         for answer, text, lang in zip(answers, rows["text"], langs, strict=True)
@@ -60,17 +60,17 @@ def recover(
 def choose(
     choices: pl.DataFrame, options: Options, on_progress: Done = lambda _: None, run_id: str = "cli"
 ) -> list[int | None]:
-    """Ask a language model which reading is meant: places of the options chosen, None where it chose none.
+    """Ask a language model which reading is meant; return the index of each chosen option, None without a choice.
 
     Args:
         choices: rows of `examples.subtext.recovery.read_choices`.
-        options: whom to ask.
-        on_progress: told how many answers came.
-        run_id: that a limit on cost holds for.
+        options: of the language model.
+        on_progress: called with the count of new answers.
+        run_id: to which the limit on cost applies.
     """
     folder = settings.llm_prompts()
     columns = choices.select("text", "context", "options", "question").iter_rows()
-    every = [
+    requests = [
         _make_request(
             options,
             f"choose_meaning_{lang}",
@@ -78,7 +78,7 @@ def choose(
         )
         for lang, (text, context, readings, question) in zip(_detect_languages(choices), columns, strict=True)
     ]
-    answers = _collect_answers(every, options, on_progress, run_id)
+    answers = _collect_answers(requests, options, on_progress, run_id)
     counts = choices["options"].list.len()
     return [
         recovery.parse_choice(answer, count) if answer is not None else None
@@ -87,83 +87,84 @@ def choose(
 
 
 def _detect_languages(rows: pl.DataFrame) -> list[str]:
-    """Chinese where text or context is, else English: a comment such as "666" has no language of its own."""
-    both = rows.select(_text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
-    return ["zh" if lang == "zh" else "en" for lang in both.select(detect_language("_text")).to_series()]
+    """Detect Chinese in text and context, else assume English: a comment such as "666" has no language of its own."""
+    texts = rows.select(_text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
+    return ["zh" if lang == "zh" else "en" for lang in texts.select(detect_language("_text")).to_series()]
 
 
-def _make_request(how: Options, name: str, messages: list[dict[str, str]]) -> Request:
+def _make_request(options: Options, name: str, messages: list[dict[str, str]]) -> Request:
     version = prompt.load(name, settings.llm_prompts()).version
     return Request(
-        model=how.model, revision=how.revision, params=dict(how.params), prompt=name, prompt_version=version,
+        model=options.model, revision=options.revision, params=dict(options.params), prompt=name,
+        prompt_version=version,
         messages=messages,
     )  # fmt: skip
 
 
-def _collect_answers(every: Sequence[Request], how: Options, done: Done, run_id: str) -> list[str | None]:
-    """Raw answers in the order of the requests; those that are not cut off."""
-    asked = asking.collect_answers(SOURCE, every, how, done, run_id)
-    found = (asked.answers.get(request.key) for request in every)
-    return [None if answer is None or answer.is_cut else answer.response for answer in found]
+def _collect_answers(requests: Sequence[Request], options: Options, on_progress: Done, run_id: str) -> list[str | None]:
+    """Collect the raw answers in the order of the requests; None for a missing or truncated answer."""
+    collected = asking.collect_answers(SOURCE, requests, options, on_progress, run_id)
+    answers = (collected.answers.get(request.key) for request in requests)
+    return [None if answer is None or answer.is_cut else answer.response for answer in answers]
 
 
 def read(path: Path) -> pl.DataFrame:
-    """References of a file or of CN-SarcasmBench: item_id, text, context, meanings."""
+    """Read the references of a file or of CN-SarcasmBench: item_id, text, context, meanings."""
     if path.suffix == ".json" or path.is_dir():
         return examples.read_sarcasm_bench(path)
     return examples.read(path)
 
 
 def read_choices(path: Path, seed: int = SEED) -> pl.DataFrame:
-    """Choices of a file or of CN-SarcasmBench, whose options are dealt anew: as published the first is right."""
+    """Read the choices of a file or of CN-SarcasmBench; shuffle the latter's options, as its first is always right."""
     if path.suffix == ".json" or path.is_dir():
         return examples.shuffled(examples.read_sarcasm_bench(path), seed)
     return examples.read_choices(path)
 
 
 def read_comments(path: Path) -> pl.DataFrame:
-    """Comments of a file: text, and context where there is any."""
+    """Read the comments of a file: text, and context where there is any."""
     rows = table([path], {"text": ("text", "comment")}, {"context": ("context",)})
     return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
 
 
 def measure(rows: pl.DataFrame) -> pl.DataFrame:
-    """How far meanings overlap with references, and what answers that recover nothing reach.
+    """Measure the overlap of meanings with references, and of baselines that recover nothing.
 
     Args:
-        rows: text, context, meanings and, unless the baselines stand alone, meaning (null where there is none).
+        rows: text, context, meanings; and meaning (null where there is none), without which there are only baselines.
 
     Returns:
         by (the answers first, then baselines), rouge_l, bleu, chrf, row_count, null_count.
     """
-    beside = measures.measure_overlap_baselines(rows).rename({"baseline": "by"})
+    baselines = measures.measure_overlap_baselines(rows).rename({"baseline": "by"})
     if "meaning" not in rows.columns:
-        return beside
-    found = measures.measure_overlap(rows["meaning"].to_list(), rows["meanings"].to_list())
-    mine = pl.DataFrame(
-        [{"by": "answers", **found.corpus, "row_count": found.row_count, "null_count": found.null_count}]
+        return baselines
+    overlap = measures.measure_overlap(rows["meaning"].to_list(), rows["meanings"].to_list())
+    answer_row = pl.DataFrame(
+        [{"by": "answers", **overlap.corpus, "row_count": overlap.row_count, "null_count": overlap.null_count}]
     )
-    return pl.concat([mine, beside.select(mine.columns)], how="vertical_relaxed")
+    return pl.concat([answer_row, baselines.select(answer_row.columns)], how="vertical_relaxed")
 
 
 def measure_choices(choices: pl.DataFrame, chosen: Sequence[int | None] | None) -> pl.DataFrame:
-    """How often the right reading was chosen, and what choices that understand nothing reach: by, accuracy, …"""
-    beside = measures.measure_choice_baselines(choices).rename({"baseline": "by"})
+    """Measure how often the right reading was chosen, by the answers and by baselines: by, accuracy, …"""
+    baselines = measures.measure_choice_baselines(choices).rename({"baseline": "by"})
     if chosen is None:
-        return beside
-    mine = pl.DataFrame([{"by": "answers", **measures.measure_choices(choices, chosen)._asdict()}])
-    return pl.concat([mine, beside.select(mine.columns)], how="vertical_relaxed")
+        return baselines
+    answer_row = pl.DataFrame([{"by": "answers", **measures.measure_choices(choices, chosen)._asdict()}])
+    return pl.concat([answer_row, baselines.select(answer_row.columns)], how="vertical_relaxed")
 
 
 def train(
     rows: pl.DataFrame, out: Path, *, start: str | None = None, changes: dict[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Fit a sequence-to-sequence model on references into a folder; its losses by epoch.
+    """Fit a sequence-to-sequence model on references into a folder; return its losses by epoch.
 
     Args:
         rows: text, context, meaning, split.
-        out: folder, which should not be there yet.
-        start: model to begin with, a folder or a hub name with @revision; a small one of random weights by default.
+        out: folder, which must not exist.
+        start: model to start from, a folder or a hub name with @revision; by default a small one with random weights.
         changes: to the recipe.
     """
     from pipeline.models.subtext import seq2seq
@@ -173,16 +174,16 @@ def train(
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"{out}: is there already; choose another folder")
     model = _load_model(start) if start else seq2seq.make_model(_list_texts(rows), width=WIDTH, seed=recipe.seed)
-    fitted = fitting.fit(rows, model, recipe)
-    seq2seq.save(fitted.model, out, {"recipe": fitted.recipe, "start": start or "random weights"})
-    read = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
-    model_registry.record_texts_of_folder("recovery", out, pl.concat(read))
-    return fitted.history
+    fitted_model = fitting.fit(rows, model, recipe)
+    seq2seq.save(fitted_model.model, out, {"recipe": fitted_model.recipe, "start": start or "random weights"})
+    columns = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
+    model_registry.record_texts_of_folder("recovery", out, pl.concat(columns))
+    return fitted_model.history
 
 
 def _list_texts(rows: pl.DataFrame) -> list[str]:
-    learnt = rows.filter(pl.col("split") == "train")
-    return [text for name in ("text", "context", "meaning") for text in learnt[name].drop_nulls()]
+    train_rows = rows.filter(pl.col("split") == "train")
+    return [text for name in ("text", "context", "meaning") for text in train_rows[name].drop_nulls()]
 
 
 def _load_model(name: str) -> Any:
@@ -193,7 +194,7 @@ def _load_model(name: str) -> Any:
 
 
 def split_references(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
-    """References as rows to learn from: a row a meaning, 8:1:1 by item."""
+    """Split references 8:1:1 by item, with one row for each meaning."""
     from pipeline.examples.splits import with_split
 
     split = with_split(rows.select(pair_id="item_id"), "paper", seed).rename({"pair_id": "item_id"})
@@ -201,11 +202,11 @@ def split_references(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
 
 
 def generate(rows: pl.DataFrame, model: str, beams: int = 4) -> pl.DataFrame:
-    """The same interface by a fitted model: the rows with plain (null: it has one step), meaning and reason."""
+    """Recover meanings with a fitted model; return the rows with plain (always null), meaning and reason."""
     from pipeline.models.subtext import seq2seq
 
-    told = seq2seq.generate(_load_model(model), rows["text"].to_list(), rows["context"].to_list(), beams)
-    meaning = pl.Series("meaning", told, dtype=pl.String).str.strip_chars().replace("", None)
+    texts = seq2seq.generate(_load_model(model), rows["text"].to_list(), rows["context"].to_list(), beams)
+    meaning = pl.Series("meaning", texts, dtype=pl.String).str.strip_chars().replace("", None)
     reason = pl.when(pl.col("meaning").is_null()).then(pl.lit("empty"))
-    found = rows.drop("plain", "meaning", "reason", strict=False).hstack([meaning])
-    return found.with_columns(plain=pl.lit(None, pl.String), reason=reason)
+    generated_rows = rows.drop("plain", "meaning", "reason", strict=False).hstack([meaning])
+    return generated_rows.with_columns(plain=pl.lit(None, pl.String), reason=reason)

@@ -57,7 +57,7 @@ def test_what_is_left_out_is_told_of(sample_corpus: Path) -> None:
 def test_comments_that_were_not_cut_are_missing(tables: Path) -> None:
     """Without tokens there is no corpus: the message names the days to tokenize."""
     collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
-    with pytest.raises(Missing, match=f"692 comments were not cut into words: .* for {DAY}"):
+    with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
         corpus.build(DAY)
     assert warehouse.snapshot("threads") is None
 
@@ -94,7 +94,7 @@ def test_comments_that_are_cut_no_more_are_missing(sample_corpus: Path) -> None:
     warehouse.overwrite("tokens", warehouse.slice_of(source="sample_news"), empty("tokens"))
     with pytest.raises(Missing, match=f"for {DAY}"):
         corpus.read_thread_comments("train")
-    with pytest.raises(Missing, match=f"162 comments were not cut into words: .* for {DAY}"):
+    with pytest.raises(Missing, match=f"162 comments are not tokenized: .* for {DAY}"):
         overlap.read_references()
     assert corpus.measure_corpus()["comments"].to_list() == [0, 0, 0, 0]
 
