@@ -126,10 +126,11 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         is_other = state.metadata is not None and state.metadata.table_uuid != current.metadata.table_uuid
         if state.path == current_path:
             continue
-        is_parent = state.path in replaced or (state.is_published and _is_only(state, current_path, replaced))
+        is_published = state.is_published or state.path in parents
+        is_parent = state.path in replaced or (is_published and _is_only(state, current_path, replaced))
         if is_parent and not is_other:
             lineage.replaced.append(state)
-        elif state.snapshot_ids if is_other else state.is_published or state.path in parents:
+        elif state.snapshot_ids if is_other else is_published:
             lineage.unknown.append(state)
         elif is_upgraded and state.is_earlier:
             # an earlier version recorded no checksums, so it may have published this state

@@ -43,6 +43,8 @@ _PERSONAL_ID = (  # what an id must have to be looked at: a sign of a mail, hand
     r"[@＠%]|[:.].*[:.].*[:.]|(?:[0-9][^0-9]{0,3}){7}|[^\x00-\x7f]"
 )
 
+_ROW_KEY = r"^(.*\.(?:csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|db|sqlite|sqlite3))-[0-9]{1,8}$"
+
 
 def scrub_id(value: str, source: str, key: bytes | None) -> str:
     """The id; a surrogate where it is or holds a mail, @handle, telephone, card, account number or IP address.
@@ -76,8 +78,11 @@ def _digest(source: str, value: str, key: bytes | None) -> str:
 
 
 def scrub_ids(ids: pl.Series, source: str, key: bytes | None) -> pl.Series:
-    """`scrub_id` for a column."""
-    rows = ids.str.contains(_PERSONAL_ID).fill_null(value=False).arg_true()
+    """`scrub_id` for a column; in keys of rows without an id, `a.csv-1000000`, it looks at the file alone."""
+    files = ids.str.extract(_ROW_KEY, 1)
+    plain = [file for file in files.unique().drop_nulls() if scrub_id(file, source, key) == file]
+    is_suspect = ids.str.contains(_PERSONAL_ID) & ~files.is_in(plain).fill_null(value=False)
+    rows = is_suspect.fill_null(value=False).arg_true()
     if not len(rows):
         return ids
     return ids.clone().scatter(rows, [scrub_id(value, source, key) for value in ids.gather(rows)])

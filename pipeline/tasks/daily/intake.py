@@ -139,10 +139,15 @@ class _Intake:
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
         comment_count = int(self._scan("comments").select(pl.len()).collect().item())
-        bucket_count = max(1, -(-comment_count // BUCKET_ROWS))
-        for bucket in range(bucket_count):
-            is_in_bucket = pl.col("thread_id").hash(seed=0) % bucket_count == bucket
-            comments = self._scan("comments").filter(is_in_bucket).collect(engine="streaming")
+        key = (pl.col("thread_id").hash(seed=0) % max(1, -(-comment_count // BUCKET_ROWS))).alias("bucket")
+        folder = pl.PartitionBy(f"{self.folder}/buckets", key="bucket", include_key=False)
+        # one pass writes all buckets: to filter the whole for each would cost the square
+        self._scan("comments").with_columns(key).sink_parquet(
+            folder, mkdir="://" not in self.folder, storage_options=warehouse.STORE
+        )
+        for bucket in self._scan("comments").select(key.unique().sort()).collect()["bucket"]:
+            path = f"{self.folder}/buckets/bucket={bucket}/*.parquet"
+            comments = pl.read_parquet(path, storage_options=warehouse.STORE)
             unique, copies = deduplicate(comments)
             refuse_circles(unique)
             self._stage("unique", bucket, with_context(unique, articles))

@@ -459,12 +459,23 @@ def test_kills_around_a_commit_and_in_an_erasure_leave_no_state_in_doubt(
     )
 
 
-def test_a_state_that_a_killed_commit_left_is_no_stranger(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_state_that_a_killed_commit_left_is_no_stranger(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+) -> None:
     """Killed before it deletes the state that fell off its log, a commit leaves one that no log names for long."""
-    for number in range(21):
+    with monkeypatch.context() as patch:
+        if not is_recorded:
+            patch.setattr(checksums, "record", lambda *_: None)
+        write("old")
+    for number in range(20):
         write(f"old {number}")
     with monkeypatch.context() as patch:
         patch.setattr(catalog.Catalog, "_delete_old_metadata", die)
+        with pytest.raises(KeyboardInterrupt):
+            write("killed")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog.Catalog, "_delete_old_metadata", die)  # its child stays too, and names it
         with pytest.raises(KeyboardInterrupt):
             write("killed")
     for number in range(45):  # more than twice what a log holds
