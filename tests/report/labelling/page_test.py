@@ -76,10 +76,10 @@ def test_every_part_is_there(whole: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A number as the page has it: counts with commas, others to three places, a dash where there is none."""
+    """A number as the page has it: counts with commas, others to three places with a minus sign, a dash for none."""
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}".replace("-", "−")
 
 
 @pytest.mark.parametrize("name", ["funnel", "deletions"])
