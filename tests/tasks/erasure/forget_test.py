@@ -133,7 +133,7 @@ def test_what_is_theirs_goes_and_what_is_others_stays(done: Outcome) -> None:
     assert not (settings.models() / MODEL).exists()
     assert (settings.models() / OTHER / "model.safetensors").is_file()
     assert (settings.reports() / "2026-11-18.html").is_file()
-    assert done.days == ["2026-11-19"]
+    assert done.report_days == ["2026-11-19"]
 
 
 def test_receipts_count_and_tell_nothing(done: Outcome) -> None:
@@ -163,7 +163,7 @@ def test_files_lose_records_and_keep_the_others(done: Outcome) -> None:
     assert (settings.home() / "airflow" / "logs" / "task.log").read_text() == "began\nended\n"
     published = pl.read_ndjson(settings.releases() / "csd" / "data.jsonl")
     assert published["text"].sort().to_list() == ["a reply that stays", SHARED]
-    assert str(settings.models() / MODEL) in done.removed
+    assert str(settings.models() / MODEL) in done.removed_paths
 
 
 def test_models_are_flagged_with_their_share(done: Outcome) -> None:
@@ -430,7 +430,7 @@ def test_text_beside_the_records_of_a_file(tables: Path) -> None:
         book.set_properties({"comments": SAID})
     done = forget.forget(Request(user_ids=[USER]))
     assert pl.read_parquet(inbox / "a.parquet").to_dicts() == threads[1:]
-    assert done.removed == [str(inbox / "a.xlsx")]
+    assert done.removed_paths == [str(inbox / "a.xlsx")]
     assert done.receipts.filter(store="inbox").select("row_count", "file_count").rows() == [(2, 2)]
     assert warehouse.search(WORDS[:-1]) == []
 
@@ -440,7 +440,7 @@ def test_what_nobody_can_open_is_told_and_stays(tables: Path) -> None:
     put("comments")
     strange = tables / "backup.zip"
     strange.write_bytes(b"PK\x03\x04 and nothing that can be read")
-    assert forget.forget(Request(user_ids=[USER])).closed == [str(strange)]
+    assert forget.forget(Request(user_ids=[USER])).unreadable_paths == [str(strange)]
     assert strange.exists()
     assert_frame_equal(held("comments"), expected("comments"))
 
@@ -538,7 +538,7 @@ def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("source,user_id\nweibo,4711\n,4712\n", "ids.csv, row 3, field 'user_id': an id as the site has it needs"),
+        ("source,user_id\nweibo,4711\n,4712\n", "ids.csv, row 3, field 'user_id': an id of the site needs"),
         ("user,source\n1,weibo\n", "ids.csv, row 2: unknown field 'user'"),
         ("source,comment_id\nweibo,\n", "ids.csv, row 2: expected an id in user_id, comment_id or thread_id"),
         ("source,comment_id\nWeibo!,1\n", "ids.csv, row 2: field 'source': expected a source name"),
@@ -555,7 +555,7 @@ def test_wrong_rows_are_named(tmp_path: Path, content: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request(), "name whom or what to forget"),
+        (Request(), "name what to erase"),
         (Request(user_ids=["4711"]), "needs its source"),
         (Request(user_ids=["4711"], source="weibo"), "UNDERTONE_USER_KEY"),
         (Request(comment_ids=[" "]), "expected an id"),

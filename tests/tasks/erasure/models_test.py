@@ -252,7 +252,7 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
         return once
 
     monkeypatch.setattr(models, "remove_folder", mortal("remove", models.remove_folder))
-    monkeypatch.setattr(retraining, "train", mortal("train", retraining.train))
+    monkeypatch.setattr(retraining, "train_again", mortal("train", retraining.train_again))
     for _ in turns:
         with pytest.raises(KeyboardInterrupt):
             run.forget(REQUEST, retrain=True)
@@ -340,7 +340,7 @@ def test_what_else_of_models_goes(tables: Path) -> None:
     rows = filled("training_texts", {"kind": "old", "model_id": older.name, "text_hash": "erased"},
                   {"kind": "old", "model_id": older.name, "text_hash": digest("else", 32)})  # fmt: skip
     warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), rows)
-    assert run.forget(Request(comment_ids=["nobody"])).removed == []
+    assert run.forget(Request(comment_ids=["nobody"])).removed_paths == []
     assert all(path.is_dir() for path in (*drafts, public, older))
     assert run.preview(Request(comment_ids=["c1"])).filter(store="models")["file_count"].item() == 3
     done = run.forget(Request(comment_ids=["c1"]))
@@ -413,7 +413,7 @@ def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
     for path in (*pages, spilt):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("短")
-    assert run.forget(Request(comment_ids=["c1"])).days == [DAY]
+    assert run.forget(Request(comment_ids=["c1"])).report_days == [DAY]
     assert [path.is_file() for path in (*pages, spilt)] == [False, True, False]
 
 
