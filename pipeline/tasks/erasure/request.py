@@ -187,9 +187,9 @@ def resolve(request: CheckedRequest) -> Targets:
     other_comments = warehouse.scan("comments").filter(~is_comment)
     other_articles = warehouse.scan("articles").filter(~is_article)
 
-    def select_unshared(rows: pl.DataFrame, others: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+    def select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
         keys = rows.select(columns).unique()
-        return keys.join(others.select(columns).unique().collect(), on=columns, how="anti").sort(columns)
+        return keys.join(other_rows.select(columns).unique().collect(), on=columns, how="anti").sort(columns)
 
     comment_keys = select_unshared(comments, other_comments, COMMENT)
     texts, excerpts = _select_own_texts(comments, articles, other_comments, other_articles)
@@ -277,9 +277,11 @@ def _select_more_hashes(
     These are title and body of an article as one text, the context of comments, and comments before an edit, whose
     hashes `scores` keeps for longer than any file.
     """
-    whole = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    contexts = articles.select(text_hash=whole).to_series().drop_nulls().unique()
-    other_contexts = other_articles.select(context=whole).filter(is_one_of("context", contexts)).collect()["context"]
+    full_text = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
+    contexts = articles.select(text_hash=full_text).to_series().drop_nulls().unique()
+    other_contexts = (
+        other_articles.select(context=full_text).filter(is_one_of("context", contexts)).collect()["context"]
+    )
     is_scored = is_among(comments.select(_COMMENT_DAY))
     scored = warehouse.history("scores").filter(is_scored).select(pl.col("text_hash").unique()).collect()["text_hash"]
     shared = other_comments.filter(is_one_of("text_hash", scored)).select("text_hash").collect()["text_hash"]
