@@ -534,7 +534,7 @@ def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("source,user_id\nweibo,4711\n,4712\n", "ids.csv, row 3, field 'user_id': an id of the site needs"),
         ("user,source\n1,weibo\n", "ids.csv, row 2: unknown field 'user'"),
@@ -551,7 +551,7 @@ def test_wrong_rows_are_named(tmp_path: Path, content: str, message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         (Request(), "name what to erase"),
         (Request(user_ids=["4711"]), "needs its source"),
