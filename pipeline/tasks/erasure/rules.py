@@ -229,9 +229,9 @@ RULES: dict[str, Rule] = {
         "by the comment", lambda targets: is_among(targets.comments) | is_one_of("text_hash", targets.hashes)
     ),
     "models": Rule(
-        "a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of which no "
-        "training text is left, or whose training texts were not recorded: its files are removed; its row stays and "
-        "is no longer promoted"
+        "a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of "
+        "which no training text is left, or whose training texts were not recorded: its files are removed; its row "
+        "stays and is no longer promoted"
     ),
     "raw_pages": Rule(
         "by the origin; else the record is removed from the page's body, or the page if that is not possible",

@@ -55,16 +55,16 @@ def test_every_comment_has_tokens(imported: object) -> None:
     assert ["".join(t) for t in chinese["tokens"]] == ["".join(t.split()) for t in chinese["text"]]
 
 
-def test_run_twice(scored: object, cut: list[str]) -> None:
+def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
     """A second run cuts nothing and leaves the same rows."""
     before = tokens()
     assert tokenize.run(DAY) == before.height
-    assert cut == []
+    assert tokenized_texts == []
     assert_frame_equal(tokens(), before)
 
 
 @pytest.mark.parametrize("rows", [7, 100, 100_000])
-def test_size_of_shards_does_not_matter(scored: object, cut: list[str], rows: int) -> None:
+def test_size_of_shards_does_not_matter(scored: object, tokenized_texts: list[str], rows: int) -> None:
     """Shards of other sizes give the same tokens, and every text is in one of them."""
     before = tokens()
     warehouse.overwrite("tokens", warehouse.slice_of(day=DAY), empty("tokens"))
@@ -74,29 +74,29 @@ def test_size_of_shards_does_not_matter(scored: object, cut: list[str], rows: in
     assert len(shards) == -(-distinct // rows)
     tokenize.publish([tokenize.tokenize_shard(shard) for shard in shards], DAY, pinned)
     assert_frame_equal(tokens(), before)
-    assert len(cut) == len(set(cut)) == distinct
+    assert len(tokenized_texts) == len(set(tokenized_texts)) == distinct
 
 
-def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, cut: list[str]) -> None:
+def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, tokenized_texts: list[str]) -> None:
     """A text of any day or source is cut once (X-01); a changed one is cut anew, and its old tokens leave the day."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     tokenize.run(DAY)
-    assert sorted(cut) == ["Nice hat, sir.", "今天真冷。"]
+    assert sorted(tokenized_texts) == ["Nice hat, sir.", "今天真冷。"]
     bring(NEXT, {"1": "Nice hat, sir.", "2": "你可真准时。"})
     tokenize.run(NEXT)
-    assert cut[2:] == ["你可真准时。"]
+    assert tokenized_texts[2:] == ["你可真准时。"]
     bring(DAY, {"1": "Nice hat, madam.", "2": "今天真冷。"})
     tokenize.run(DAY)
-    assert cut[3:] == ["Nice hat, madam."]
+    assert tokenized_texts[3:] == ["Nice hat, madam."]
     day = warehouse.scan("tokens").filter(pl.col("day").cast(pl.String) == DAY).collect()
     assert sorted(day["tokens"].to_list()) == [["Nice", "hat", ",", "madam", "."], ["今天", "真冷", "。"]]
 
 
-def test_same_text_in_two_comments_is_one_row(tables: object, bring: Bring, cut: list[str]) -> None:
+def test_same_text_in_two_comments_is_one_row(tables: object, bring: Bring, tokenized_texts: list[str]) -> None:
     """A day's text has tokens once however many comments say it."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "Nice hat, sir."})
     assert tokenize.run(DAY) == 1
-    assert cut == ["Nice hat, sir."]
+    assert tokenized_texts == ["Nice hat, sir."]
 
 
 def test_empty_day_empties_stale_rows(tables: object, bring: Bring) -> None:
