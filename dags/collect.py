@@ -1,13 +1,13 @@
-"""Bring comments in: one day, one task a source.
+"""Collect comments: one day, one task for each source.
 
 Reads the day's inbox (`<inbox>/<source>/<day>/`), a path, the shipped sample, or, if asked, a site. Writes `raw_pages`,
 `articles`, `comments`, `dropped`, `runs`; then `tokenize` starts by itself.
 
-**Triage.** *BadInput* names file, row, field and what was expected: mend the file, clear the task. *SchemaDrift*: the
-site changed; the page is kept, the adapter in `pipeline/collect/` needs an update. A *skipped* source refused to be
-read (robots.txt, 403, a log-in page): leave it alone; what was fetched before is in. *Retry*: another run wrote the
-same day; it settles by itself. Users are pseudonymised with the password of the connection `undertone_user_key`, or
-dropped without one; a cookie of your own for a site goes into the password of `undertone_<source>`.
+**Triage.** *BadInput* names file, row, field and what was expected: correct the file, clear the task. *SchemaDrift*:
+the site changed; the page is kept, the adapter in `pipeline/collect/` needs an update. A *skipped* source refused to be
+read (robots.txt, 403, a log-in page): leave it alone; the pages fetched before are written. *Retry*: another run wrote
+the same day; the retry resolves it. Users are pseudonymised with the password of the connection `undertone_user_key`,
+or dropped without one; a cookie of your own for a site goes into the password of `undertone_<source>`.
 """
 
 from typing import Any
@@ -72,12 +72,12 @@ def collect() -> None:
         from pipeline.tasks.daily import collect
 
         key, cookie = secret("undertone_user_key"), secret(f"undertone_{source}") if params["live"] else None
-        given = {name: params[name] for name in ("path", "mapping", "encoding", "skip_bad_rows", "live", "threads")}
+        options = {name: params[name] for name in ("path", "mapping", "encoding", "skip_bad_rows", "live", "threads")}
         try:
-            collected = collect.run(source, day, key=key, cookie=cookie, run_id=run_id, **given)
-        except Refused as why:
-            raise AirflowSkipException(str(why)) from why
-        return [{**part, "bad_rows": []} for part in collected]  # these hold texts, which Airflow need not keep
+            collected = collect.run(source, day, key=key, cookie=cookie, run_id=run_id, **options)
+        except Refused as error:
+            raise AirflowSkipException(str(error)) from error
+        return [{**part, "bad_rows": []} for part in collected]  # these have texts, which Airflow must not keep
 
     @task(outlets=[COMMENTS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(collected: list[Any], day: str, outlet_events: Any = None) -> dict[str, int]:
@@ -87,7 +87,7 @@ def collect() -> None:
 
         total = collect.sum_counts(collected)
         if not total["read"]:
-            raise AirflowSkipException(f"no comments came in for {day}")
+            raise AirflowSkipException(f"no comments were collected for {day}")
         outlet_events[COMMENTS].add_partitions([day])
         return total
 

@@ -1,20 +1,20 @@
-"""Articles and comments to a corpus, commenters, their comments, people's grades, and metrics judged by them.
+"""Build a corpus of articles and comments, train commenters, let people grade comments, and evaluate metrics.
 
-Cuts articles into words and divides them into parts with references (article commenting, section 3), trains commenters
-on the GPU queue, has them comment on the test articles, has people grade the references and what was made, measures
-everything by quality-weighted metrics, and correlates the metrics with the grades (section 5). Reads `articles`,
+Tokenizes articles and divides them into splits with references (article commenting, section 3), trains commenters on
+the GPU queue, generates comments on the test articles, lets people grade the references and the generated comments,
+measures all by quality-weighted metrics, and correlates the metrics with the grades (section 5). Reads `articles`,
 `comments`, `tokens`; writes `threads`, `reference_comments`, `models`, `evaluations`, `generated_comments`,
 `label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and `<home>/reports/commenting-<day>.html`.
 
-The tool `files` puts tasks into `<home>/labelling/quality_references/` and `…/quality_candidates/` and looks for grades
-in `labels/` below each; `label_studio` wants the connection `undertone_label_studio`; `simulated` answers at once by
-made-up raters; `none` takes the grades there are, and without any there are the plain metrics alone. Waiting takes no
+The tool `files` writes tasks to `<home>/labelling/quality_references/` and `…/quality_candidates/` and reads grades
+from `labels/` below each; `label_studio` needs the connection `undertone_label_studio`; `simulated` uses simulated
+raters, who answer at once; `none` uses the existing grades, and without any only the plain metrics. Waiting occupies no
 worker.
 
 **Triage.** *Missing* in `plan`: no article has comments. *Missing* in `corpus`: comments of days that were not
-tokenized. No test article: the rules want 30 long comments and over 200 upvotes an article, the form can lower both.
-A task that waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. A run that waits in `grades` waits
-for people. An interrupted training goes on after its last whole epoch.
+tokenized. No test article: the rules require 30 long comments and over 200 upvotes for each; the form can lower both. A
+task that waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. A run that waits in `grades` waits
+for people. An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -63,7 +63,7 @@ PARAMS = {
 
 @task_group(group_id="people")
 def people(kind: str, day: str) -> None:
-    """Comments of a kind to people, and their grades back."""
+    """Let people grade the comments of a kind."""
 
     @task(trigger_rule="none_failed")
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
@@ -79,8 +79,8 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        told = grades.poll(grades.check_kind(kind), params["tool"], studio, run_id)
-        return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
+        status = grades.poll(grades.check_kind(kind), params["tool"], studio, run_id)
+        return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     give(kind, day) >> grades(kind)
 
@@ -106,7 +106,7 @@ def commenting() -> None:
         return corpus.publish(list(staged), day, corpus.parse_rules(params), run_id, params["source"])
 
     @task
-    def systems(made: Any, params: Any = None) -> list[str]:
+    def systems(corpus_counts: Any, params: Any = None) -> list[str]:
         from pipeline.tasks.commenting import commenters
 
         return [commenters.check_system(name) for name in params["systems"]]
@@ -125,7 +125,7 @@ def commenting() -> None:
         return generated.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
 
     @task
-    def real(made: Any, day: str, run_id: Any = None) -> int:
+    def real(corpus_counts: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import generated
 
         return generated.generate(day, generated.HUMAN, run_id=run_id)
@@ -155,13 +155,15 @@ def commenting() -> None:
         return str(page.write(day))
 
     day = resolve_day()
-    made = corpus(cut.expand(part=plan(day)), day)
-    written = generate.partial(day=day).expand(trained=train.partial(day=day).expand(system=systems(made)))
+    corpus_counts = corpus(cut.expand(part=plan(day)), day)
+    comment_counts = generate.partial(day=day).expand(
+        trained=train.partial(day=day).expand(system=systems(corpus_counts))
+    )
     references, candidates = (people.override(group_id=kind)(kind, day) for kind in ("references", "candidates"))
-    made >> references
-    [written, real(made, day)] >> candidates
-    measured = measure(day)
-    [references, candidates] >> measured >> correlate(day) >> scorer(day) >> page(day)
+    corpus_counts >> references
+    [comment_counts, real(corpus_counts, day)] >> candidates
+    metric_counts = measure(day)
+    [references, candidates] >> metric_counts >> correlate(day) >> scorer(day) >> page(day)
 
 
 commenting()

@@ -1,19 +1,19 @@
 """Label comments for subtext in two stages, have the result approved, and publish it (CSD).
 
-Selects comments of a day into a labelling project, gives them to three raters, what they disagree on to an adjudicator,
-and what is sent back to three raters and the adjudicator once more; a person approves; then the data set is published.
-Reads `comments`; writes `label_tasks`, `labels`, `annotations`, `annotated_comments`, `<home>/reports/labels-*.html`
-and `<home>/releases/`, and, if a model is asked for, `models`, `evaluations` and `scores`. Waiting takes no worker: a
-task that finds labels missing goes to sleep until its next look.
+Selects comments of a day into a labelling project. Three raters label them, an adjudicator decides disagreements, and
+comments sent back are labelled and decided once more; a person approves; then the data set is published. Reads
+`comments`; writes `label_tasks`, `labels`, `annotations`, `annotated_comments`, `<home>/reports/labels-*.html` and
+`<home>/releases/`, and, if a model is asked for, `models`, `evaluations` and `scores`. Waiting occupies no worker: a
+task that lacks labels is rescheduled.
 
-The tool `files` puts tasks into `<home>/labelling/<project>/round1_stage1/` and looks for labels in `labels/` below it;
-`label_studio` wants the connection `undertone_label_studio` (host, password: the token); `simulated` answers at once by
-made-up raters, for demonstrations, and says so on the card.
+The tool `files` writes tasks to `<home>/labelling/<project>/round1_stage1/` and reads labels from `labels/` below it;
+`label_studio` needs the connection `undertone_label_studio` (host, password: the token); `simulated` uses simulated
+raters, who answer at once, for demonstrations; the card states it.
 
-**Triage.** *BadInput* in `collect`: a label that the schema does not know, named by file, row and field; mend the file
-and clear the task. *Refused*: the token. A run that waits in `collect` waits for people: `undertone label status` says
-for how many. `approve` waits in the UI under *Required actions*. Rejected, nothing is published; nor
-if labels changed between: *BadInput* in `publish`, clear `summary` and look again.
+**Triage.** *BadInput* in `collect`: a label is not in the schema; the message names file, row and field. Correct the
+file and clear the task. *Refused*: the token. A run that waits in `collect` waits for people: `undertone label status`
+shows for how many. `approve` waits in the UI under *Required actions*. If it is rejected, nothing is published. If
+labels changed meanwhile, `publish` fails with *BadInput*: clear `summary` and review again.
 """
 
 from typing import Any
@@ -81,8 +81,8 @@ def csd() -> None:
         from pipeline.tasks.labelling import csd, projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        told = csd.collect(params["project"], csd.check_step(step), params["tool"], studio, run_id)
-        return PokeReturnValue(is_done=told["waiting"] == 0, xcom_value=told)
+        status = csd.collect(params["project"], csd.check_step(step), params["tool"], studio, run_id)
+        return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     @task
     def summary(day: str, params: Any = None) -> str:
@@ -92,19 +92,23 @@ def csd() -> None:
         return release.render_card(params["project"], day, params["required"], params["licence"])
 
     @task(outlets=[LABELS])
-    def publish(day: str, approved: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+    def publish(
+        day: str, approved_summary: str, params: Any = None, run_id: Any = None, outlet_events: Any = None
+    ) -> str:
         from pipeline.tasks.labelling import release
 
-        where = release.release(params["project"], None, params["required"], params["licence"], day, run_id, approved)
+        folder = release.release(
+            params["project"], None, params["required"], params["licence"], day, run_id, approved_summary
+        )
         outlet_events[LABELS].add_partitions(day)
-        return str(where)
+        return str(folder)
 
     @task(queue="gpu", pool="gpu")
     def train(day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.subtext import recogniser
 
         if not params["train"]:
-            raise AirflowSkipException("nobody asked for a model")
+            raise AirflowSkipException("no model was requested")
         return recogniser.train(day, params["project"], run_id=run_id)
 
     @task(queue="gpu", pool="gpu")
@@ -118,18 +122,18 @@ def csd() -> None:
     for name, step in STEPS.items():
 
         @task_group(group_id=name)
-        def given(step: list[int]) -> None:
+        def step_group(step: list[int]) -> None:
             push(step) >> collect(step)
 
-        steps.append(given(step))
-    told = summary(day)
+        steps.append(step_group(step))
+    summary_text = summary(day)
     approve = ApprovalOperator(
         task_id="approve",
         subject="Publish the labels of project {{ params.project }}?",
         body="{{ ti.xcom_pull(task_ids='summary') }}",
     )
     model = train(day)
-    chain(*steps, told, approve, publish(day, told), model)
+    chain(*steps, summary_text, approve, publish(day, summary_text), model)
     score(model, day)
 
 

@@ -1,4 +1,4 @@
-"""What all our DAGs share: assets, tags, default arguments, alerts, and the task that resolves the day."""
+"""Defaults of all DAGs: assets, tags, default arguments, alerts, and the task that resolves the day."""
 
 import datetime as dt
 import os
@@ -28,7 +28,7 @@ COMMENTS, TOKENS, MODELS, SCORES, LABELS = (
 
 
 class Tag(StrEnum):
-    """The only tags our DAGs bear."""
+    """The tags of the DAGs."""
 
     COLLECT = "collect"
     TEXT = "text"
@@ -39,23 +39,23 @@ class Tag(StrEnum):
     UPKEEP = "upkeep"
 
 
-_FINAL = ("BadInput", "SchemaDrift", "Refused", "Missing")  # asking again changes nothing
+_FINAL = ("BadInput", "SchemaDrift", "Refused", "Missing")  # a retry changes nothing
 
 
 def alert_failure(context: Any) -> None:
-    """Tell the webhook or the log that a task failed for good: its names and the error's type, not its words."""
+    """Report to the webhook or the log that a task failed for good: names and the type of the error, not its text."""
     from pipeline import alerts
 
     ti, run, error = context["ti"], context.get("dag_run"), context.get("exception")
     day = getattr(run, "partition_key", None)
-    name = type(error).__name__ if error else "WorkerLost"  # then the DAG processor calls, and knows of no exception
+    name = type(error).__name__ if error else "WorkerLost"  # the DAG processor calls without an exception
     alerts.task_failed(ti.dag_id, ti.task_id, ti.run_id, day, ti.try_number, name)
 
 
 def deadline() -> DeadlineAlert | None:
-    """An alert where a run is not done so many hours after it was queued (UNDERTONE_DEADLINE_HOURS); none by default.
+    """Build an alert for a run that has not ended some hours after it was queued (UNDERTONE_DEADLINE_HOURS).
 
-    Counted from there and not from the day, so that a backfill of old days is not late before it begins.
+    None by default. Not counted from the day, so that a backfill of old days is not late before it starts.
     """
     hours = settings.deadline_hours()
     if hours is None:
@@ -69,15 +69,15 @@ def deadline() -> DeadlineAlert | None:
 
 
 def mark_attempt(context: Any) -> None:
-    """Say which attempt this is: one whose worker was lost, and which lives on, must not write over its retry."""
+    """Record the attempt: one that lost its worker, and still runs, must not overwrite its retry."""
     ti = context["ti"]
     # with the index: tasks mapped side by side do not overtake each other
-    os.umask(private.MASK)  # for this process, which is the task's own
+    os.umask(private.MASK)  # of this process, which runs this task alone
     settings.begin(f"{ti.dag_id}.{ti.task_id}.{ti.map_index}", ti.start_date)
 
 
-# No start_date, and `every` or `plain_cron`: unpausing must not start a run at once.
-# Lost races are normal traffic; the retry is the redo loop.
+# No start_date, and `partition_cron` or `plain_cron`: unpausing must not start a run at once.
+# Lost races are normal; the retries resolve them.
 DEFAULTS: dict[str, Any] = {
     "catchup": False,
     "default_args": {
@@ -101,26 +101,26 @@ DAY = Param(
 )
 
 
-# Airflow takes False, its default, for None: a DAG that is unpaused within a tenth of the interval after a tick,
+# Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
 _NEVER_AT_ONCE = dt.timedelta(0)
 
 
 def partition_cron(cron: str) -> CronPartitionTimetable:
-    """A schedule whose partition key is the day before the tick."""
+    """Build a schedule whose partition key is the day before the tick."""
     return CronPartitionTimetable(
         cron, timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=_NEVER_AT_ONCE
     )
 
 
 def plain_cron(cron: str) -> CronTriggerTimetable:
-    """A schedule of runs about no day."""
+    """Build a schedule of runs without a day."""
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=_NEVER_AT_ONCE)
 
 
 @task(task_id="day")
 def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str:
-    """The one day this run reads and writes; every other task gets it from here."""
+    """Resolve the one day that this run reads and writes; all other tasks get it from here."""
     from pipeline import slices
 
     slices.known_params(dag_run.conf, dag.params)
@@ -128,7 +128,7 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
 
 
 def secret(connection: str) -> str | None:
-    """The password of an Airflow connection, or None if there is no such connection; Airflow masks it in logs."""
+    """Get the password of an Airflow connection, or None without such a connection; Airflow masks it in logs."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -139,10 +139,10 @@ def secret(connection: str) -> str | None:
 
 
 def service(connection: str, path: str = "/v1") -> tuple[str | None, str | None]:
-    """Address and key of a connection, or None and None if there is no such connection.
+    """Get address and key of a connection, or None and None without such a connection.
 
-    The host may be a whole address (`http://127.0.0.1:8000/v1`). Else it is completed by the port, by `path`, and by
-    http where schema or connection type say so, else https.
+    The host may be a complete address (`http://127.0.0.1:8000/v1`). Else the port, `path` and a scheme are added: http
+    if schema or connection type is http, else https.
     """
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException

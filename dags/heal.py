@@ -1,9 +1,9 @@
-"""Find days that were lost while a DAG was paused, and announce them again.
+"""Find days that were missed while a DAG was paused, and announce them again.
 
 A paused consumer loses its asset events for good. This DAG compares the tables (view `holes`) and posts the events
-anew: `tokenize` and `score` then make what is missing. `undertone heal` does the same work without Airflow.
+again: `tokenize` and `score` then make what is missing. `undertone heal` does the same work without Airflow.
 
-**Triage.** A day that stays in `holes` after its runs succeeded is a bug; a day whose runs failed is theirs to tell.
+**Triage.** A day that stays in `holes` after its runs succeeded is a bug; if its runs failed, see their logs.
 """
 
 from typing import Any
@@ -22,17 +22,19 @@ def heal() -> None:
         return heal.find_holes()
 
     @task(outlets=[COMMENTS, TOKENS])
-    def announce(found: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
+    def announce(missing_days: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
         from airflow.sdk.exceptions import AirflowSkipException
 
-        if not any(found.values()):
+        if not any(missing_days.values()):
             raise AirflowSkipException("no day is missing")
-        untokenized = found["tokens"]
-        unscored = [day for day in found["scores"] if day not in untokenized]  # tokenize announces the others itself
+        untokenized = missing_days["tokens"]
+        unscored = [
+            day for day in missing_days["scores"] if day not in untokenized
+        ]  # tokenize announces the others itself
         for asset, days in ((COMMENTS, untokenized), (TOKENS, unscored)):
             if days:
                 outlet_events[asset].add_partitions(days)
-        return found
+        return missing_days
 
     announce(holes())
 

@@ -1,15 +1,15 @@
-"""Train ImpScore: data sets and language models to pairs, pairs and graded groups to a model in the registry.
+"""Train ImpScore: build pairs from data sets and language models; train a model on pairs and graded groups.
 
-Reads published data sets from a folder if one is named, asks a language model for the explicit forms they lack if one
-is named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY), and takes what is in the tables
-besides. Writes `sentences`, `completions`, `pairs`, `models`, `evaluations`. An answer is paid for once, whatever is
-killed. The same pairs and numbers give the same model id. `score` uses the newest model promoted for the day it scores
-or before, and the model shipped with Undertone until there is one.
+Reads published data sets from a folder if one is named, asks a language model for the missing explicit forms if one is
+named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY), and uses the rows of the tables. Writes
+`sentences`, `completions`, `pairs`, `models`, `evaluations`. An answer is paid for once, even after a kill. The same
+pairs and hyperparameters give the same model id. `score` uses the newest model promoted for the day it scores or
+before, and the model shipped with Undertone until there is one.
 
-**Triage.** The accuracies and, beside them, what length, punctuation, words and source alone reach are in
-`evaluations`. *Retry* in `answers`: some requests failed for now; a new try asks those alone. *Refused*: the key or the
-account. *BadInput* on the encoder: its files are not the pinned ones. A task that waits in *scheduled* wants the pool
-`gpu`: `airflow pools set gpu 1 GPU`. An interrupted training goes on after its last whole epoch.
+**Triage.** `evaluations` has the accuracies, and those of length, punctuation, words and source alone. *Retry* in
+`answers`: some requests failed for now; a retry sends only those. *Refused*: the key or the account. *BadInput* on the
+encoder: its files are not the pinned ones. A task that waits in *scheduled* needs the pool `gpu`: `airflow pools set
+gpu 1 GPU`. An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ PARAMS = {
         description="A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
     ),
     "model": Param(
-        None, type=["null", "string"], title="Ask", description="Language model to ask; empty: nobody is asked"
+        None, type=["null", "string"], title="Ask", description="Language model to ask; empty: no request is sent"
     ),
     "mode": Param("live", enum=["live", "cache-only"], title="Mode", description="cache-only: only what is paid for"),
     "max_cost": Param(
@@ -73,7 +73,7 @@ def impscore() -> None:
         return pairs.import_sentences(*data_set, day, run_id)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
-    def questions(read: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
+    def questions(sentence_counts: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
         from pipeline.tasks import asking
         from pipeline.tasks.impscore import pairs
 
@@ -85,42 +85,41 @@ def impscore() -> None:
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
 
-        how = asking.Options(
+        options = asking.Options(
             params["model"],
             mode=params["mode"],
             max_cost=params["max_cost"],
             endpoint=asking.find_endpoint(*service("undertone_llm")),
         )
-        return asking.ask(source, how, params["limit"], run_id=run_id, day=day)
+        return asking.ask(source, options, params["limit"], run_id=run_id, day=day)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
-    def sources(answered: Any) -> list[str]:
+    def sources(answer_counts: Any) -> list[str]:
         from pipeline.tasks.impscore import pairs
 
         return pairs.list_sources()
 
     @task(map_index_template="{{ source }}")
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.impscore import pairs
-        from pipeline.tasks.impscore import train as training
+        from pipeline.tasks.impscore import pairs, train
 
-        return pairs.build(source, day, training.choose_split(params["profile"]), params["seed"], run_id)
+        return pairs.build(source, day, train.choose_split(params["profile"]), params["seed"], run_id)
 
     @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there is nothing to build pairs of
-    def train(built: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
-        from pipeline.tasks.impscore import train as training
+    def train(pair_counts: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+        from pipeline.tasks.impscore import train
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
-        model_id = training.train(
+        model_id = train.train(
             day, profile=params["profile"], changes=changes, promote=params["promote"], run_id=run_id
         )
         outlet_events[MODELS].add_partitions([day])
         return model_id
 
     day = resolve_day()
-    read = sentences.partial(day=day).expand(data_set=data_sets())
-    answered = answers.partial(day=day).expand(source=questions(read, day))
-    train(pairs.partial(day=day).expand(source=sources(answered)), day)
+    sentence_counts = sentences.partial(day=day).expand(data_set=data_sets())
+    answer_counts = answers.partial(day=day).expand(source=questions(sentence_counts, day))
+    train(pairs.partial(day=day).expand(source=sources(answer_counts)), day)
 
 
 impscore()

@@ -1,13 +1,13 @@
-"""Keep the tables in order: check, compact small files, expire replaced snapshots, sweep what nobody refers to.
+"""Maintain the tables: check, compact small files, expire replaced snapshots, sweep unreferenced files.
 
-One mapped task a table, two at a time, each safe to clear or to kill. Files are listed before the references are read,
-nothing younger than a day by the store's clock is removed, and a snapshot stays a week after another took its place, so
-nothing of a write or run in flight goes; shorter limits are refused unless forced.
+One mapped task for each table, two at a time, each safe to clear or to kill. Nothing of a write or run in flight is
+removed: files are listed before the references are read, no file younger than a day by the store's clock is removed,
+and a replaced snapshot stays for a week. Shorter limits are refused unless forced.
 
-**Triage.** *BadInput: … is damaged* names partition and file: nothing was changed; bring the file back from a copy, or
-collect that partition again (`undertone backfill`). *The catalog … is damaged*: `undertone recover-catalog`.
-*BadInput: grace of …*: the limits are too short. *Retry*: a writer was faster; it settles by itself. A partition whose
-writer was faster is counted as lost and done the next time.
+**Triage.** *BadInput: … is damaged* names partition and file: nothing was changed; restore the file from a copy, or
+collect that partition again (`undertone backfill`). *The catalog … is damaged*: `undertone recover-catalog`. *BadInput:
+grace of …*: the limits are too short. *Retry*: another writer won the race; the retry resolves it. A partition that
+another writer changed is counted as lost and maintained the next time.
 """
 
 from typing import Any
@@ -56,14 +56,14 @@ def maintain() -> None:
         return upkeep.maintain_table(table, params)
 
     @task
-    def scratch(named: list[str], params: Any = None) -> dict[str, int]:
+    def scratch(table_names: list[str], params: Any = None) -> dict[str, int]:
         from pipeline.tasks import upkeep
 
         return upkeep.maintain_scratch(params)
 
-    named = tables()
-    tidy.expand(table=named)
-    scratch(named)
+    table_names = tables()
+    tidy.expand(table=table_names)
+    scratch(table_names)
 
 
 maintain()

@@ -1,15 +1,15 @@
-"""Comments, data sets and a treebank through NDD: context shift, compressions, tests of the measure, a page.
+"""Run NDD on comments, data sets and a treebank: context shift, compressions, tests of the measure, a page.
 
-Takes the masked language model that is set (`UNDERTONE_MASKED_LM`), or adapts an encoder to the corpus, or counts its
-words; scores how much a comment's context changes what its words lead to expect (CSD, section 1), compresses a data set
-by names system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of
-trees and how it finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`,
+Uses the masked language model of `UNDERTONE_MASKED_LM`, or adapts an encoder to the corpus, or counts its words; scores
+how much a comment's context changes what its words lead to expect (CSD, section 1), compresses a data set by names
+system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of trees
+and how it finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`,
 `scores`, `compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or treebank those of
 the sample.
 
 **Triage.** *BadInput* in `compress` or `thresholds`: the file's row and field are named; in `systems`: the model or a
 name. A hub model that was not fetched fails in `context_shift` and `systems`: set HF_HUB_OFFLINE=0 once. A task that
-waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature)
+waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature)
 show that all runs and are no result.
 """
 
@@ -144,20 +144,25 @@ def ndd() -> None:
 
     @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
     def page(day: str, ref: str | None) -> str:
-        from pipeline.tasks.ndd import page as ndd_page
+        from pipeline.tasks.ndd import page
 
-        return str(ndd_page.write(day, ref))
+        return str(page.write(day, ref))
 
     day = resolve_day()
     ref = model(day)
-    counted, names, shifted, measured = count(day, ref), systems(ref), relate(day, ref), measure(day)
-    counted >> names
-    counted >> context_shift(day, ref) >> shifted
-    publish(compress.partial(day=day, ref=ref).expand(system=names), day) >> measured
-    tested = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
-    tried = thresholds(day, ref)
-    counted >> [tested, tried]
-    [shifted, measured, tested, tried] >> page(day, ref)
+    word_counts, system_names, shift_count, measure_count = (
+        count(day, ref),
+        systems(ref),
+        relate(day, ref),
+        measure(day),
+    )
+    word_counts >> system_names
+    word_counts >> context_shift(day, ref) >> shift_count
+    publish(compress.partial(day=day, ref=ref).expand(system=system_names), day) >> measure_count
+    test_counts = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
+    threshold_count = thresholds(day, ref)
+    word_counts >> [test_counts, threshold_count]
+    [shift_count, measure_count, test_counts, threshold_count] >> page(day, ref)
 
 
 ndd()

@@ -1,14 +1,14 @@
-"""Cloze questions on abstract words: articles with summaries to items, items to readers, readers to a 2 x 2 matrix.
+"""Build cloze items on abstract words from articles with summaries, train readers, and test them in a 2 x 2 matrix.
 
-Finds the words that a summary may leave out (imperceptibility, nonspecificity), has readers that have not seen an item
+Finds the words that a summary may leave out (imperceptibility, nonspecificity), lets readers that have not seen an item
 propose wrong options, keeps the items that get four, trains a reader on each kind and tests it on both (ReCAM). Reads
-`articles` whose `summary` is filled, in English; bring some by `collect`. Writes `cloze_targets`, `cloze_items`,
-`models`, `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+English `articles` that have a `summary`; import some by `collect`. Writes `cloze_targets`, `cloze_items`, `models`,
+`evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
 
 **Triage.** *Missing* in `plan`: no article has a summary. *Missing: WordNet* in `find`: `make wordnet`, or nltk's
 `wordnet` on every worker. The filters' funnel is the view `cloze_funnel`; items that got too few wrong options are in
-`dropped`. A task that waits in *scheduled* wants the pool `gpu`: `airflow pools set gpu 1 GPU`. An interrupted training
-goes on after its last whole epoch.
+`dropped`. A task that waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. An interrupted training
+continues after its last complete epoch.
 """
 
 from typing import Any
@@ -74,32 +74,32 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 
 @dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
 def recam() -> None:
-    @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings to train it by
+    @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks.recam import targets
 
         return dict(targets.resolve_rules(day, params, params["ratings"], run_id))
 
     @task
-    def plan(by: Any, params: Any = None) -> list[Any]:
+    def plan(rule_values: Any, params: Any = None) -> list[Any]:
         from pipeline.tasks.recam import targets
 
         return list(targets.plan(params["rows_per_shard"], params["source"]))
 
     @task(queue="gpu", pool="gpu")  # embeds words, to leave out what is too similar
-    def find(part: Any, by: Any) -> dict[str, Any]:
+    def find(part: Any, rule_values: Any) -> dict[str, Any]:
         from pipeline.tasks.recam import targets
 
-        return dict(targets.stage_targets(part, targets.parse_rules(by)))
+        return dict(targets.stage_targets(part, targets.parse_rules(rule_values)))
 
     @task
-    def targets(staged: Any, day: str, by: Any, run_id: Any = None) -> dict[str, int]:
+    def targets(staged: Any, day: str, rule_values: Any, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.recam import targets
 
-        return targets.publish_targets(list(staged), day, targets.parse_rules(by), run_id)
+        return targets.publish_targets(list(staged), day, targets.parse_rules(rule_values), run_id)
 
     @task
-    def jobs(found: Any) -> list[Any]:
+    def jobs(target_counts: Any) -> list[Any]:
         from pipeline.tasks.recam import options
 
         return list(options.list_jobs())
@@ -111,15 +111,15 @@ def recam() -> None:
         return dict(options.stage_proposals(job, options.parse_choosing(params)))
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")  # embeds options as `find` does words
-    def items(subtask: str, proposals: Any, day: str, by: Any, params: Any = None, run_id: Any = None) -> int:
+    def items(subtask: str, proposals: Any, day: str, rule_values: Any, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.recam import options, targets
 
         return options.publish_items(
-            subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(by), run_id
+            subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(rule_values), run_id
         )
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
-    def train(subtask: str, made: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
+    def train(subtask: str, item_counts: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
         from pipeline.tasks.recam import readers, targets
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
@@ -134,17 +134,17 @@ def recam() -> None:
         return readers.cross_evaluate(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
 
     @task
-    def page(tested: Any, day: str) -> str:
+    def page(test_counts: Any, day: str) -> str:
         from pipeline.tasks.recam import page
 
         return str(page.write(day))
 
     day = resolve_day()
-    by = rules(day)
-    staged = find.partial(by=by).expand(part=plan(by))
-    proposals = propose.expand(job=jobs(targets(staged, day, by)))
-    made = items.partial(proposals=proposals, day=day, by=by).expand(subtask=SUBTASKS)
-    trained = train.partial(made=made, day=day).expand(subtask=SUBTASKS)
+    rule_values = rules(day)
+    staged = find.partial(rule_values=rule_values).expand(part=plan(rule_values))
+    proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
+    item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
+    trained = train.partial(item_counts=item_counts, day=day).expand(subtask=SUBTASKS)
     page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
 
 

@@ -4,7 +4,7 @@ Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contain
 check is a mapped task of its own; if one fails there is no report of the day. `health` writes the page of the last
 days' steps beside it (`health-<day>.html`), whatever the checks say.
 
-**Triage.** A failed check lists its first rows: the SQL file of its name says what should hold. The usual reason is a
+**Triage.** A failed check lists its first rows: the SQL file of its name states what should hold. The usual reason is a
 day whose `tokenize` or `score` was paused: run `heal`.
 """
 

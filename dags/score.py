@@ -1,11 +1,11 @@
 """Score the day's comments for implicitness.
 
 Reads `comments` and the model of the day, writes `scores`; then `report` starts by itself. ImpScore is English: scores
-of other languages are marked an extension in their signature.
+of other languages are marked as an extension in their signature.
 
 **Triage.** Until a model is promoted, the one shipped with Undertone scores. *BadInput: the model was trained on
 encoder …*: UNDERTONE_ENCODER differs between the training and the scoring machine. A task that waits in *scheduled*
-wants the pool `gpu`: `airflow pools set gpu 1 GPU`.
+needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Cut the day's comments into words: jieba for Chinese, nltk for English.
+"""Tokenize the day's comments: jieba for Chinese, nltk for English.
 
-Reads `comments`, writes `tokens`; only texts no row has tokens for are cut. (The file is not called tokenize.py because
-that would hide Python's own module of the name.)
+Reads `comments`, writes `tokens`; tokenizes only texts without tokens. (The file is not called tokenize.py because that
+would hide Python's own module of the name.)
 
 **Triage.** *Missing* names the tokenizer that is not installed. *Retry: tokens of n texts are missing*: a shard's
 scratch file was swept; clear the shards as well.
@@ -35,29 +35,29 @@ PARAMS = {
 def tokenize() -> None:
     @task
     def pins(day: str) -> dict[str, int | None]:
-        from pipeline.tasks.daily import tokenize as segment
+        from pipeline.tasks.daily import tokenize
 
-        return segment.pin_snapshots()
+        return tokenize.pin_snapshots()
 
     @task
     def shards(day: str, pinned: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks.daily import tokenize as segment
+        from pipeline.tasks.daily import tokenize
 
-        return list(segment.plan_shards(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
+        return list(tokenize.plan_shards(day, pinned, params["chinese"], params["english"], params["rows_per_shard"]))
 
     @task
     def cut(shard: Any, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.daily import tokenize as segment
+        from pipeline.tasks.daily import tokenize
 
-        return dict(segment.tokenize_shard(shard, params["chinese"], params["english"]))
+        return dict(tokenize.tokenize_shard(shard, params["chinese"], params["english"]))
 
     @task(inlets=[COMMENTS], outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
     def publish(
         staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None, outlet_events: Any = None
     ) -> int:
-        from pipeline.tasks.daily import tokenize as segment
+        from pipeline.tasks.daily import tokenize
 
-        rows = segment.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
+        rows = tokenize.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
         outlet_events[TOKENS].add_partitions([day])
         return rows
 

@@ -1,12 +1,12 @@
 """Studies of ImpScore, by hand: ablation, sensitivity, data sets, detection, and a page that shows them.
 
 Reads `pairs` (ablation and sensitivity train on all of them with the paper's profile), `sentences` and the model in
-force (data sets, detection); writes `studies` and `<home>/reports/studies-<day>.html`. Each study is put in place as a
-whole; running it again replaces its rows of the day.
+force (data sets, detection); writes `studies` and `<home>/reports/studies-<day>.html`. A study that runs again replaces
+its rows of the day.
 
-**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `ask`: some requests failed for
-now; a new try asks those alone. Detection asks a language model (connection `undertone_llm`) and costs money unless the
-ledger has the answers.
+**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `ask`: some requests failed for now;
+a retry sends only those. Detection asks a language model (connection `undertone_llm`) and costs money unless the ledger
+has the answers.
 """
 
 from typing import Any
@@ -39,82 +39,78 @@ PARAMS = {
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
-        asked = [study for study in study_rows.STUDIES if study in params["studies"]]
-        plans = {study: study_rows.plan(study, params["runs"], params["cells_per_task"]) for study in asked}
+        names = [study for study in rows.STUDIES if study in params["studies"]]
+        plans = {study: rows.plan(study, params["runs"], params["cells_per_task"]) for study in names}
         return [{"study": study, "cells": part} for study, plan in plans.items() for part in plan]
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ part['study'] }}")
     def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
-        return {"study": part["study"], **study_rows.stage_cells(part["study"], part["cells"], day, params["epochs"])}
+        return {"study": part["study"], **rows.stage_cells(part["study"], part["cells"], day, params["epochs"])}
 
     @task
     def data_sets(params: Any = None) -> list[str]:
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
-        return study_rows.list_sources() if "data_sets" in params["studies"] else []
+        return rows.list_sources() if "data_sets" in params["studies"] else []
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.impscore import in_force
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
         return {
             "study": "data_sets",
-            **study_rows.stage_data_set(source, day, params["model_id"] or in_force.find_model_id(day)),
+            **rows.stage_data_set(source, day, params["model_id"] or in_force.find_model_id(day)),
         }
 
     @task
     def detectors(params: Any = None) -> list[str]:
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
-        return (
-            study_rows.list_detection_sources(params["ask"], params["detect"])
-            if "detection" in params["studies"]
-            else []
-        )
+        return rows.list_detection_sources(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
     @task(map_index_template="{{ source }}")
     def ask(source: str, day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks import asking
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
         endpoint = asking.find_endpoint(*service("undertone_llm"))
         options = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
-        study_rows.ask(source, options, params["limit"], run_id=run_id, day=day)
+        rows.ask(source, options, params["limit"], run_id=run_id, day=day)
         return source
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
         from pipeline.tasks.impscore import in_force
-        from pipeline.tasks.studies import rows as study_rows
+        from pipeline.tasks.studies import rows
 
         options = asking.Options(params["ask"], mode="cache-only")
         model_id = params["model_id"] or in_force.find_model_id(day)
-        staged = study_rows.stage_detection(source, day, options, model_id, params["limit"], run_id=run_id)
+        staged = rows.stage_detection(source, day, options, model_id, params["limit"], run_id=run_id)
         return {"study": "detection", **staged}
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(trained: Any, described: Any, seen: Any, day: str, run_id: Any = None) -> int:
-        from pipeline.tasks.studies import rows as study_rows
+    def publish(trainings: Any, descriptions: Any, detections: Any, day: str, run_id: Any = None) -> int:
+        from pipeline.tasks.studies import rows
 
-        return study_rows.publish_all([*(trained or []), *(described or []), *(seen or [])], day, run_id)
+        return rows.publish_all([*(trainings or []), *(descriptions or []), *(detections or [])], day, run_id)
 
     @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
-    def page(made: Any, day: str) -> str:
-        from pipeline.tasks.studies import page as study_page
+    def page(row_count: Any, day: str) -> str:
+        from pipeline.tasks.studies import page
 
-        return study_page.write(day)
+        return page.write(day)
 
     day = resolve_day()
     trained = train.partial(day=day).expand(part=trainings())
     described = describe.partial(day=day).expand(source=data_sets())
-    asked = ask.partial(day=day).expand(source=detectors())
-    page(publish(trained, described, detected.partial(day=day).expand(source=asked), day), day)
+    sources = ask.partial(day=day).expand(source=detectors())
+    page(publish(trained, described, detected.partial(day=day).expand(source=sources), day), day)
 
 
 studies()

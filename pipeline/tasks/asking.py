@@ -122,22 +122,22 @@ def ask(
     total = Summary(options.max_cost)
     for attempt in range(ATTEMPTS):
         current = list(requests.values())
-        asked = _ask_source(source, current, options, on_progress, run_id, attempt)
+        outcome = _ask_source(source, current, options, on_progress, run_id, attempt)
         counts.update(
-            answers=0 if attempt else len(asked.answers), asked_again=len(requests) if attempt else 0,
-            calls_sent=asked.calls_sent, cached=asked.cached, input_tokens=asked.input_tokens,
-            output_tokens=asked.output_tokens, missing=len(asked.missing),
+            answers=0 if attempt else len(outcome.answers), asked_again=len(requests) if attempt else 0,
+            calls_sent=outcome.calls_sent, cached=outcome.cached, input_tokens=outcome.input_tokens,
+            output_tokens=outcome.output_tokens, missing=len(outcome.missing),
         )  # fmt: skip
-        reasons.update(miss.reason for miss in asked.missing)
-        total.add(current, asked)
-        missing = missing if attempt else asked.missing
+        reasons.update(miss.reason for miss in outcome.missing)
+        total.add(current, outcome)
+        missing = missing if attempt else outcome.missing
         requests = {
             text: request._replace(attempt=attempt + 1) for text, request in requests.items()
-            if (answer := asked.answers.get(request.key))
+            if (answer := outcome.answers.get(request.key))
             and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }  # fmt: skip
         all_requests += requests.values()
-        if asked.stopped:
+        if outcome.stopped:
             break
     if day is not None:
         _record_run(source, day, options, all_requests, missing, run_id, started)
@@ -208,17 +208,17 @@ def _ask_source(
 ) -> Asked:  # fmt: skip
     """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary."""
     endpoint = _check_endpoint(options) if options.mode == "live" else None
-    asked = client.ask(
+    outcome = client.ask(
         all_requests, _open_ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
         max_cost=options.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
         done=(lambda _: None) if attempt else on_progress,
     )  # fmt: skip
-    _add_answers(source, all_requests, asked, run_id)
+    _add_answers(source, all_requests, outcome, run_id)
     if options.summary is None:
-        asked.check(has_answers=attempt > 0)
+        outcome.check(has_answers=attempt > 0)
     else:
-        options.summary.add(all_requests, asked)
-    return asked
+        options.summary.add(all_requests, outcome)
+    return outcome
 
 
 def collect_answers(
@@ -230,10 +230,10 @@ def collect_answers(
     With a `day` the step is recorded in `runs`.
     """
     started = runs.start()
-    asked = _ask_source(source, all_requests, options, on_progress, run_id)
+    outcome = _ask_source(source, all_requests, options, on_progress, run_id)
     if day is not None:
-        _record_run(source, day, options, all_requests, asked.missing, run_id, started)
-    return asked
+        _record_run(source, day, options, all_requests, outcome.missing, run_id, started)
+    return outcome
 
 
 def _record_run(
@@ -254,7 +254,7 @@ def _record_run(
     runs.record_step(source, day, origin, "ask", len(prompts) - dropped.height, dropped, config, run_id, started, total)
 
 
-def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run_id: str) -> None:
+def _add_answers(source: str, all_requests: Sequence[Request], outcome: Asked, run_id: str) -> None:
     """Write answers to `completions`."""
     rows = [
         {
@@ -265,7 +265,7 @@ def _add_answers(source: str, all_requests: Sequence[Request], asked: Asked, run
             "output_tokens": answer.output_tokens, "finish_reason": answer.finish_reason,
         }
         for request in all_requests
-        if (answer := asked.answers.get(request.key))
+        if (answer := outcome.answers.get(request.key))
     ]  # fmt: skip
     if rows:
         completions = pl.DataFrame(rows, schema=empty("completions").schema)
@@ -289,8 +289,8 @@ def ask_verdicts(
         _build_verdict_request(text, "zh" if lang == "zh" else "en", options)
         for text, lang in zip(texts, langs, strict=True)
     ]
-    asked = collect_answers(source, all_requests, options, on_progress, run_id, day)
-    answers = (asked.answers.get(request.key) for request in all_requests)
+    outcome = collect_answers(source, all_requests, options, on_progress, run_id, day)
+    answers = (outcome.answers.get(request.key) for request in all_requests)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
@@ -316,12 +316,12 @@ def ask_groups(
     }  # fmt: skip
     results = {}
     for attempt in range(ATTEMPTS):
-        asked = _ask_source("graded_groups", list(requests.values()), options, on_progress, run_id, attempt)
+        outcome = _ask_source("graded_groups", list(requests.values()), options, on_progress, run_id, attempt)
         for intent, request in requests.items():
-            answer = asked.answers.get(request.key)
+            answer = outcome.answers.get(request.key)
             parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
             results[intent] = (intent, parsed.sentences, parsed.reason)
-        if asked.stopped:
+        if outcome.stopped:
             break
         requests = {
             intent: request._replace(attempt=attempt + 1) for intent, request in requests.items()

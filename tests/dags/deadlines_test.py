@@ -90,8 +90,8 @@ def test_a_missed_deadline_reaches_the_callback(
 
     assert asyncio.run(runs()) == ["running", "success"]
     [record] = [one for one in caplog.records if one.name == alerts.log.name]
-    told = json.loads(record.getMessage())
-    assert (told["dag"], told["run"], told["day"], told["state"]) == ("probe", "late", "2026-11-19", "queued")
+    alert = json.loads(record.getMessage())
+    assert (alert["dag"], alert["run"], alert["day"], alert["state"]) == ("probe", "late", "2026-11-19", "queued")
     assert "no-name" not in record.getMessage()
 
 
@@ -99,8 +99,8 @@ def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> No
     """A task that fails for good is told of by its name and the type of its error."""
     assert run("score", misspelt="no day").state == "failed"
     [record] = [one for one in caplog.records if one.name == alerts.log.name]
-    told = json.loads(record.getMessage())
-    assert (told["kind"], told["dag"], told["task"], told["error"]) == ("task_failed", "score", "day", "BadInput")
+    alert = json.loads(record.getMessage())
+    assert (alert["kind"], alert["dag"], alert["task"], alert["error"]) == ("task_failed", "score", "day", "BadInput")
     assert "no day" not in record.getMessage()
 
 
@@ -109,5 +109,5 @@ def test_a_lost_worker_is_told(airflow_db: None, caplog: pytest.LogCaptureFixtur
     from dag_defaults import alert_failure
 
     alert_failure({"ti": SimpleNamespace(dag_id="score", task_id="publish", run_id="r", try_number=4)})
-    told = json.loads(caplog.messages[-1])
-    assert (told["task"], told["run"], told["error"]) == ("publish", "r", "WorkerLost")
+    alert = json.loads(caplog.messages[-1])
+    assert (alert["task"], alert["run"], alert["error"]) == ("publish", "r", "WorkerLost")

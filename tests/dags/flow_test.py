@@ -32,12 +32,12 @@ in_the_cluster = pytest.mark.skipif(
 
 def contents() -> dict[str, pl.DataFrame]:
     """Every table's rows in an order of their own, without the run's name, which is provenance only."""
-    found = {}
+    rows = {}
     for name in warehouse.names():
         frame = warehouse.scan(name).collect()
         frame = frame.drop(PROVENANCE if name == "runs" else "run_id", strict=False)
-        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
-    return found
+        rows[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return rows
 
 
 @contextlib.contextmanager
@@ -46,19 +46,19 @@ def site_as_netease(monkeypatch: pytest.MonkeyPatch, *, refuse: bool = False) ->
     second = "/api/v1/resource/comments/R_SO_4_186000?limit=20&offset=20"
     with Site(faults={second: [Answer(403)] * 9} if refuse else {}) as site:
         for name in ("START", "ARTICLE"):
-            there = getattr(netease, name)
-            monkeypatch.setattr(netease, name, there.replace("https://music.163.com", site.origin))
+            address = getattr(netease, name)
+            monkeypatch.setattr(netease, name, address.replace("https://music.163.com", site.origin))
         monkeypatch.setattr(fetch.Limits, "__init__", partialmethod(fetch.Limits.__init__, seconds_between=0.0))
         yield site
 
 
 def states(run: Any) -> dict[str, str]:
     """State of each task, the worst of its mapped instances."""
-    found: dict[str, str] = {}
+    tasks: dict[str, str] = {}
     for ti in run.get_task_instances():
-        if found.get(ti.task_id) in (None, "success"):
-            found[ti.task_id] = str(ti.state)
-    return found
+        if tasks.get(ti.task_id) in (None, "success"):
+            tasks[ti.task_id] = str(ti.state)
+    return tasks
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_sample_through_all_dags_twice(run: Run, home: Path, tiny_encoder: Path)
     before: dict[str, pl.DataFrame] = {}
     for logical_date in (None, dt.datetime(2026, 11, 20, tzinfo=dt.UTC)):
         for dag_id, conf in chain:
-            done = run(dag_id, logical_date=logical_date, day=DAY, **conf)
-            assert done.state == "success", f"{dag_id}: {states(done)}"
+            dag_run = run(dag_id, logical_date=logical_date, day=DAY, **conf)
+            assert dag_run.state == "success", f"{dag_id}: {states(dag_run)}"
         now = contents()
         for name, frame in before.items():
             assert frame.equals(now[name]), name
@@ -89,16 +89,16 @@ def test_sample_through_all_dags_twice(run: Run, home: Path, tiny_encoder: Path)
 
 def test_the_day_is_yesterday_by_default(run: Run) -> None:
     """Without key and parameter a run is about the day before it starts; an empty inbox is skipped, not failed."""
-    done = run("collect")
-    assert states(done)["publish"] == "skipped"
-    assert done.state == "success"
+    dag_run = run("collect")
+    assert states(dag_run)["publish"] == "skipped"
+    assert dag_run.state == "success"
 
 
 def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     """A parameter the DAG does not know fails the first task on its first try, and nothing is written."""
-    done = run("tokenize", dai=DAY)
-    assert states(done)["day"] == "failed"
-    assert [ti.try_number for ti in done.get_task_instances() if ti.task_id == "day"] == [1]
+    dag_run = run("tokenize", dai=DAY)
+    assert states(dag_run)["day"] == "failed"
+    assert [ti.try_number for ti in dag_run.get_task_instances() if ti.task_id == "day"] == [1]
     assert "unknown parameters: dai" in "".join(capfd.readouterr())
     assert warehouse.snapshot("tokens") is None
 
@@ -114,17 +114,17 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
     """A broken file fails the task on its first try; no table has a snapshot, and nothing is announced downstream."""
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"text": "fine"}\n{"text": \n', encoding="utf-8")
-    done = run("collect", day=DAY, path=str(bad), source="mine")
-    assert states(done)["collect_source"] == "failed"
-    assert states(done)["publish"] == "upstream_failed"
+    dag_run = run("collect", day=DAY, path=str(bad), source="mine")
+    assert states(dag_run)["collect_source"] == "failed"
+    assert states(dag_run)["publish"] == "upstream_failed"
     assert all(warehouse.snapshot(name) is None for name in warehouse.names())
 
 
 def test_score_without_a_model_of_ones_own(run: Run) -> None:
     """Before any training a day is scored by the shipped model."""
     run("collect", day=DAY, path="sample", source="zhihu")
-    done = run("score", day=DAY)
-    assert done.state == "success", states(done)
+    dag_run = run("score", day=DAY)
+    assert dag_run.state == "success", states(dag_run)
     rows = warehouse.scan("scores").collect()
     assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height
@@ -133,9 +133,9 @@ def test_score_without_a_model_of_ones_own(run: Run) -> None:
 def test_score_by_a_model_that_is_not_there(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     """A model asked for by an id that nobody knows fails at once, and nothing is published."""
     run("collect", day=DAY, path="sample", source="zhihu")
-    done = run("score", day=DAY, model_id="f" * 64)
-    assert done.state == "failed"
-    assert [ti.try_number for ti in done.get_task_instances() if str(ti.state) == "failed"] == [1]
+    dag_run = run("score", day=DAY, model_id="f" * 64)
+    assert dag_run.state == "failed"
+    assert [ti.try_number for ti in dag_run.get_task_instances() if str(ti.state) == "failed"] == [1]
     assert "0 models in" in "".join(capfd.readouterr())
     assert warehouse.snapshot("scores") is None
 
@@ -148,9 +148,9 @@ def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
          "value": [1.0], "signature": ["implicitness|none"]}
     ).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), stray)
-    done = run("report", day=DAY)
-    assert states(done)["check"] == "failed"
-    assert states(done)["page"] == "upstream_failed"
+    dag_run = run("report", day=DAY)
+    assert states(dag_run)["check"] == "failed"
+    assert states(dag_run)["page"] == "upstream_failed"
     assert not (home / "reports" / f"{DAY}.html").exists()
 
 
@@ -171,18 +171,18 @@ def test_upkeep_runs(run: Run, logical_date: dt.datetime | None) -> None:
 def test_a_refusal_half_way_is_announced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a site gave before it refused is in the tables, and the day is announced."""
     with site_as_netease(monkeypatch, refuse=True):
-        done = run("collect", day=DAY, source="netease", live=True, threads=["186000"])
-    assert states(done)["publish"] == "success"
+        dag_run = run("collect", day=DAY, source="netease", live=True, threads=["186000"])
+    assert states(dag_run)["publish"] == "success"
     assert warehouse.scan("comments").select(pl.len()).collect().item() > 0
 
 
 def test_training_waits_for_pairs(run: Run) -> None:
     """With no sentences and no completions the weekly training is skipped, not failed, and nobody is asked."""
-    done = run("impscore", day=DAY)
-    assert done.state == "success"
-    found = states(done)
-    assert {found[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
-    assert {found[task] for task in ("data_sets", "questions", "sources")} == {"success"}
+    dag_run = run("impscore", day=DAY)
+    assert dag_run.state == "success"
+    task_states = states(dag_run)
+    assert {task_states[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
+    assert {task_states[task] for task in ("data_sets", "questions", "sources")} == {"success"}
     assert all(warehouse.snapshot(name) is None for name in warehouse.names())
 
 
@@ -200,11 +200,11 @@ def test_summaries_to_readers(
     assert run("collect", day=DAY, path=str(path), source="news").state == "success"
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
     conf = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1}
-    done = run("recam", day=DAY, **conf)
-    assert done.state == "success", states(done)
-    found = contents()
-    assert found["cloze_items"]["subtask"].n_unique() == 2
-    cells = found["evaluations"].filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"]))
+    dag_run = run("recam", day=DAY, **conf)
+    assert dag_run.state == "success", states(dag_run)
+    tables = contents()
+    assert tables["cloze_items"]["subtask"].n_unique() == 2
+    cells = tables["evaluations"].filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"]))
     assert cells.filter(metric="accuracy").height == 4
     assert (home / "reports" / f"cloze-{DAY}.html").is_file()
 
@@ -222,8 +222,8 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     }  # fmt: skip
     before: dict[str, pl.DataFrame] = {}
     for _ in range(2):
-        done = run("commenting", day=DAY, **conf)
-        assert done.state == "success", states(done)
+        dag_run = run("commenting", day=DAY, **conf)
+        assert dag_run.state == "success", states(dag_run)
         now = contents()
         for name, frame in before.items():
             assert frame.equals(now[name]), name
@@ -241,8 +241,8 @@ def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None
         assert run(dag_id, **conf).state == "success"
     before: dict[str, pl.DataFrame] = {}
     for _ in range(2):
-        done = run("ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=12)
-        assert done.state == "success", states(done)
+        dag_run = run("ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=12)
+        assert dag_run.state == "success", states(dag_run)
         now = contents()
         for name, frame in before.items():
             assert frame.equals(now[name]), name
@@ -276,13 +276,13 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     conf = {"day": DAY, "data": str(latent_hatred(tmp_path / "sets")), "profile": "paper", "epochs": 2}
     before: dict[str, pl.DataFrame] = {}
     for _ in range(2):
-        done = run("impscore", **conf)
-        assert done.state == "success", states(done)
+        dag_run = run("impscore", **conf)
+        assert dag_run.state == "success", states(dag_run)
         now = contents()
         for name, frame in before.items():
             assert frame.equals(now[name]), name
         before = now
-    assert states(done)["answers"] == "skipped"
+    assert states(dag_run)["answers"] == "skipped"
     assert [before[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
     assert before["models"].select("is_promoted").rows() == [(True,)]
     assert {"implicitness_accuracy", "length_baseline"} <= set(before["evaluations"]["metric"])
@@ -291,10 +291,10 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
 
 def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
     """A mistyped folder fails the first task on its first try, and nothing is trained."""
-    done = run("impscore", day=DAY, data=str(tmp_path / "none"))
-    assert states(done)["data_sets"] == "failed"
-    assert states(done)["train"] == "upstream_failed"
-    assert [ti.try_number for ti in done.get_task_instances() if ti.task_id == "data_sets"] == [1]
+    dag_run = run("impscore", day=DAY, data=str(tmp_path / "none"))
+    assert states(dag_run)["data_sets"] == "failed"
+    assert states(dag_run)["train"] == "upstream_failed"
+    assert [ti.try_number for ti in dag_run.get_task_instances() if ti.task_id == "data_sets"] == [1]
 
 
 def test_a_language_model_is_asked(
@@ -317,8 +317,8 @@ def test_a_language_model_is_asked(
         connection = {"conn_type": "generic", "host": server.url, "password": key}
         monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_LLM", json.dumps(connection))
         for _ in range(2):
-            done = run("impscore", **conf)
-            assert done.state == "success", states(done)
+            dag_run = run("impscore", **conf)
+            assert dag_run.state == "success", states(dag_run)
         assert (server.sent.total(), server.paid, server.keys) == (12, 0, {f"Bearer {key}"})
     assert warehouse.scan("pairs").collect().height == 12
     assert warehouse.scan("models").collect()["completion_models"].to_list() == [["small-model"]]
@@ -359,26 +359,26 @@ def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: p
     """Simulated raters label the sample and a person sees the card: rejected, nothing is published; approved, it is."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    says, shown = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE], []
+    says, cards = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE], []
 
     def answered(self: Any, context: Any) -> Any:
-        shown.append(self.body)
+        cards.append(self.body)
         by = {"id": "1", "name": "admin"}
         event = {"chosen_options": [says.pop(0)], "params_input": {}, "responded_at": dt.datetime.now(dt.UTC)}
         return self.execute_complete(context, {**event, "timedout": False, "responded_by_user": by})
 
     monkeypatch.setattr(ApprovalOperator, "execute", answered)
     run("collect", day=DAY, path="sample")
-    done = run("csd", day=DAY, tool="simulated", limit=6)
-    assert states(done)["publish"] == "skipped"
+    dag_run = run("csd", day=DAY, tool="simulated", limit=6)
+    assert states(dag_run)["publish"] == "skipped"
     assert warehouse.scan("annotated_comments").collect().height == 0
     assert warehouse.scan("labels").collect().height > 0
     assert not (home / "releases").exists()
-    done = run("csd", day=DAY, tool="simulated", limit=6)
-    assert done.state == "success", states(done)
-    assert states(done)["train"] == states(done)["score"] == "skipped"
+    dag_run = run("csd", day=DAY, tool="simulated", limit=6)
+    assert dag_run.state == "success", states(dag_run)
+    assert states(dag_run)["train"] == states(dag_run)["score"] == "skipped"
     published = warehouse.scan("annotated_comments").collect()
     assert 0 < published.height <= 30
-    assert "simulated raters" in shown[0]
+    assert "simulated raters" in cards[0]
     assert (home / "releases" / "csd" / "README.md").is_file()
     assert (home / "reports" / "labels-csd.html").is_file()

@@ -43,15 +43,15 @@ def events(airflow_db: None, tmp_path_factory: pytest.TempPathFactory) -> list[d
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "AIRFLOW__OPENLINEAGE__NAMESPACE": "undertone",
         "AIRFLOW__OPENLINEAGE__EXTRACTORS": "pipeline.lineage.Tables",
     }  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", RUN], env=env, capture_output=True, text=True, check=False)
-    states = [line for line in done.stdout.splitlines() if line in {"success", "failed"}]
-    assert states == ["success", "failed"], done.stdout + done.stderr
+    process = subprocess.run([sys.executable, "-c", RUN], env=env, capture_output=True, text=True, check=False)
+    states = [line for line in process.stdout.splitlines() if line in {"success", "failed"}]
+    assert states == ["success", "failed"], process.stdout + process.stderr
     return [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any]:
     """The first event of a task of a kind."""
-    return next(one for one in events if one["job"]["name"] == f"collect.{task}" and one["eventType"] == kind)
+    return next(event for event in events if event["job"]["name"] == f"collect.{task}" and event["eventType"] == kind)
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_tasks_and_runs_say_how_they_went(events: list[dict[str, Any]]) -> None:
         assert of_task(events, task, "START")["job"]["namespace"] == "undertone"
         assert of_task(events, task, "COMPLETE")
     assert of_task(events, "day", "FAIL")
-    assert [one["eventType"] for one in events if one["job"]["name"] == "collect"] == ["COMPLETE", "FAIL"]
+    assert [event["eventType"] for event in events if event["job"]["name"] == "collect"] == ["COMPLETE", "FAIL"]
 
 
 @pytest.mark.slow
@@ -77,29 +77,32 @@ def test_events_have_datasets_and_counts(events: list[dict[str, Any]]) -> None:
 @pytest.mark.slow
 def test_events_hold_no_words(events: list[dict[str, Any]]) -> None:
     """Neither the sample's comments nor a key, a parameter or the words of an exception are in any event."""
-    said = json.dumps(events, ensure_ascii=False)
+    content = json.dumps(events, ensure_ascii=False)
     failed = of_task(events, "day", "FAIL")["run"]["facets"]
     assert failed["errorMessage"]["message"] == lineage.FAILED
     assert "conf" not in failed["airflow"]["dagRun"]
-    assert CANARY not in said
-    assert not re.search(r"[\u4e00-\u9fff]", said)  # the sample of this site is Chinese, and nothing of ours is
+    assert CANARY not in content
+    assert not re.search(r"[\u4e00-\u9fff]", content)  # the sample of this site is Chinese, and nothing of ours is
 
 
 def test_outputs_are_what_the_task_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and bytes of a table's slices are summed; what other tasks of the process wrote is not told."""
-    mine, other = ({"dag": "d", "task": name, "run": "r"} for name in ("mine", "other"))
+    fields, other = ({"dag": "d", "task": name, "run": "r"} for name in ("mine", "other"))
     wrote = [
-        {"table": "tokens", "rows": 3, "bytes": 10, **mine}, {"table": "runs", "rows": 1, "bytes": 5, **mine},
-        {"table": "tokens", "rows": 4, "bytes": 20, **mine}, {"table": "scores", "rows": 9, "bytes": 9, **other},
+        {"table": "tokens", "rows": 3, "bytes": 10, **fields}, {"table": "runs", "rows": 1, "bytes": 5, **fields},
+        {"table": "tokens", "rows": 4, "bytes": 20, **fields}, {"table": "scores", "rows": 9, "bytes": 9, **other},
     ]  # fmt: skip
     monkeypatch.setattr(written, "WRITTEN", wrote)
-    monkeypatch.setattr(runs, "RECENT_ROWS", [{"step": "tokenize", **mine}, {"step": "score", **other}])
+    monkeypatch.setattr(runs, "RECENT_ROWS", [{"step": "tokenize", **fields}, {"step": "score", **other}])
     assets = [SimpleNamespace(uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens")]
     operator = SimpleNamespace(inlets=[assets[0], SimpleNamespace(uri="s3://elsewhere/x")], outlets=[assets[1]])
     task = SimpleNamespace(dag_id="d", task_id="mine", run_id="r")
-    found = lineage.Tables(operator).extract_on_complete(task)
-    assert [one.name for one in found.inputs] == ["comments"]
-    statistics = {one.name: one.outputFacets["outputStatistics"] for one in found.outputs}
-    assert {name: (one.rowCount, one.size) for name, one in statistics.items()} == {"tokens": (7, 30), "runs": (1, 5)}
-    assert found.run_facets["undertone_runs"].rows == [{"step": "tokenize", **mine}]
-    assert [one.name for one in lineage.Tables(operator).extract().outputs] == ["tokens"]
+    outputs = lineage.Tables(operator).extract_on_complete(task)
+    assert [data_set.name for data_set in outputs.inputs] == ["comments"]
+    statistics = {data_set.name: data_set.outputFacets["outputStatistics"] for data_set in outputs.outputs}
+    assert {name: (data_set.rowCount, data_set.size) for name, data_set in statistics.items()} == {
+        "tokens": (7, 30),
+        "runs": (1, 5),
+    }
+    assert outputs.run_facets["undertone_runs"].rows == [{"step": "tokenize", **fields}]
+    assert [data_set.name for data_set in lineage.Tables(operator).extract().outputs] == ["tokens"]

@@ -59,8 +59,8 @@ def test_parses_light() -> None:
         "    loaded[name] = sorted(set(sys.modules) - before)\n"
         "print(json.dumps(loaded))\n"
     )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    loaded = json.loads(process.stdout.splitlines()[-1])
     assert len(loaded) == len(FILES)
     assert {file: heavy for file, names in loaded.items() if (heavy := sorted({*HEAVY} & {*names}))} == {}
 
@@ -125,8 +125,8 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     gpu = {(dag.dag_id, task.task_id) for dag in bag.dags.values() for task in dag.tasks if task.queue == "gpu"}
     assert gpu >= {("impscore", "train"), ("score", "implicitness"), ("studies", "train"), ("studies", "describe")}
     assert gpu >= {("forget", "erase"), ("studies", "page"), *(("recam", task) for task in ("rules", "find", "items"))}
-    asked = ("model", "count", "context_shift", "relate", "systems", "compress", "thresholds", "test", "page")
-    assert gpu >= {("ndd", task) for task in asked}
+    task_ids = ("model", "count", "context_shift", "relate", "systems", "compress", "thresholds", "test", "page")
+    assert gpu >= {("ndd", task) for task in task_ids}
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]
     assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
 
@@ -136,9 +136,9 @@ def test_reducers_run_on_empty_days(bag: Any) -> None:
 
     In `impscore` neither a folder of data sets nor a model to ask is needed to train on what is in the tables.
     """
-    every = [("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")]
-    every += [("impscore", "questions"), ("impscore", "sources"), ("studies", "publish")]
-    for dag_id, task_id in every:
+    reducers = [("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")]
+    reducers += [("impscore", "questions"), ("impscore", "sources"), ("studies", "publish")]
+    for dag_id, task_id in reducers:
         assert bag.dags[dag_id].get_task(task_id).trigger_rule == "none_failed"
 
 
@@ -160,18 +160,18 @@ def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: 
     from pipeline import settings
 
     monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
-    found = []
+    attempts = []
     for index, minute in ((0, 1), (1, 2), (0, 3)):
         ti = SimpleNamespace(
             dag_id="d", task_id="t", map_index=index, start_date=datetime(2026, 11, 19, 8, minute, tzinfo=UTC)
         )  # fmt: skip
         mark_attempt({"ti": ti})
-        told = settings.attempt()
-        assert told is not None
-        found.append(told)
-    first, other, again = found
-    assert first.task == again.task != other.task
-    assert first.began < again.began
+        attempt = settings.attempt()
+        assert attempt is not None
+        attempts.append(attempt)
+    first, other, second = attempts
+    assert first.task == second.task != other.task
+    assert first.began < second.began
 
 
 def test_params_explain_themselves(bag: Any) -> None:

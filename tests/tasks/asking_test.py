@@ -51,7 +51,7 @@ def sentences(tables: Path, tmp_path: Path) -> str:
     return "mine"
 
 
-def how(server: Server, **more: Any) -> asking.Options:
+def build_options(server: Server, **more: Any) -> asking.Options:
     """Ask a model at this service."""
     return asking.Options("small-model", endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
@@ -63,12 +63,12 @@ def completions() -> pl.DataFrame:
 
 def test_answers_fill_the_table(server: Stubborn, sentences: str) -> None:
     """Each distinct sentence is asked about once; the answers, tokens and what was asked are in `completions`."""
-    told: list[int] = []
-    found = asking.ask(sentences, how(server, params={"temperature": 0}), on_progress=told.append)
-    assert (found["answers"], found["calls_sent"], found["cached"], found["missing"]) == (3, 3, 0, 0)
-    assert (found["input_tokens"], found["output_tokens"]) == (30, 15)
+    progress: list[int] = []
+    counts = asking.ask(sentences, build_options(server, params={"temperature": 0}), on_progress=progress.append)
+    assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["missing"]) == (3, 3, 0, 0)
+    assert (counts["input_tokens"], counts["output_tokens"]) == (30, 15)
     assert server.sent == dict.fromkeys(SENTENCES, 1)
-    assert sum(told) == 3
+    assert sum(progress) == 3
     rows = completions()
     assert sorted(rows["response"]) == sorted(f"answer to {text}" for text in SENTENCES)
     assert rows.select(
@@ -80,7 +80,7 @@ def test_answers_fill_the_table(server: Stubborn, sentences: str) -> None:
 
 def test_answers_become_pairs(server: Stubborn, sentences: str) -> None:
     """What was answered gives pairs, each with the completion it came from."""
-    asking.ask(sentences, how(server))
+    asking.ask(sentences, build_options(server))
     assert pairs.build(sentences, DAY) == 3
     rows = warehouse.scan("pairs").collect()
     assert set(rows["implicit"]) == set(SENTENCES)
@@ -89,21 +89,21 @@ def test_answers_become_pairs(server: Stubborn, sentences: str) -> None:
 
 def test_asked_again_nothing_is_sent(server: Stubborn, sentences: str) -> None:
     """A second asking takes all answers from the ledger, and leaves the table as it was; so does cache-only."""
-    asking.ask(sentences, how(server))
+    asking.ask(sentences, build_options(server))
     before = completions()
-    for again in (how(server), how(server, mode="cache-only")):
-        found = asking.ask(sentences, again)
-        assert (found["answers"], found["calls_sent"], found["cached"], found["cost_usd"]) == (3, 0, 3, 0.0)
+    for options in (build_options(server), build_options(server, mode="cache-only")):
+        counts = asking.ask(sentences, options)
+        assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["cost_usd"]) == (3, 0, 3, 0.0)
     assert server.sent.total() == 3
     assert completions().equals(before)
 
 
 def test_a_table_that_was_lost_is_filled_from_the_ledger(server: Stubborn, sentences: str) -> None:
     """An answer that was paid for comes back without being paid for again."""
-    asking.ask(sentences, how(server))
+    asking.ask(sentences, build_options(server))
     before = completions()
     warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
-    asking.ask(sentences, how(server, mode="cache-only"))
+    asking.ask(sentences, build_options(server, mode="cache-only"))
     assert completions().equals(before)
     assert server.sent.total() == 3
 
@@ -112,13 +112,13 @@ def test_a_table_that_was_lost_is_filled_from_the_ledger(server: Stubborn, sente
 def test_a_useless_answer_is_asked_for_once_more(server: Stubborn, sentences: str, useless: str) -> None:
     """A refusal, an echo or an empty answer is asked for a second time, as attempt 1; both answers are kept."""
     server.useless = {"Nice hat.": useless}
-    found = asking.ask(sentences, how(server))
-    assert found["calls_sent"] == 4
+    counts = asking.ask(sentences, build_options(server))
+    assert counts["calls_sent"] == 4
     assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
     rows = completions()
     assert sorted(rows["attempt"]) == [0, 0, 0, 1]
     assert pairs.build(sentences, DAY) == 3
-    asking.ask(sentences, how(server))
+    asking.ask(sentences, build_options(server))
     assert server.sent.total() == 4
 
 
@@ -126,7 +126,7 @@ def test_a_refusal_that_stays_is_left(server: Stubborn, sentences: str) -> None:
     """Refused twice, a sentence has no pair: both answers are kept and dropped, none is asked again."""
     server.errors = {"Nice hat.": (200, chat("Nice hat.", "I cannot comply."))}
     for _ in range(2):
-        asking.ask(sentences, how(server))
+        asking.ask(sentences, build_options(server))
     assert server.sent["Nice hat."] == 2
     assert pairs.build(sentences, DAY) == 2
     reasons = warehouse.scan("dropped", pl.col("step") == "pairs").collect()["reason"].to_list()
@@ -136,9 +136,9 @@ def test_a_refusal_that_stays_is_left(server: Stubborn, sentences: str) -> None:
 def test_a_limit_asks_about_the_first(server: Stubborn, sentences: str) -> None:
     """With a limit only so many sentences are asked about, the same each time, in the order of their ids."""
     for _ in range(2):
-        asking.ask(sentences, how(server), limit=1)
+        asking.ask(sentences, build_options(server), limit=1)
     assert server.sent == {SENTENCES[0]: 1}
-    asking.ask(sentences, how(server))
+    asking.ask(sentences, build_options(server))
     assert server.sent.total() == 3
 
 
@@ -151,10 +151,10 @@ def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkey
     with Server() as server:
         server.errors = {"Nice hat.": (500, {"error": {"message": "oops"}})}
         with pytest.raises(Retry, match="1 of 3 requests are open"):
-            asking.ask(sentences, how(server))
+            asking.ask(sentences, build_options(server))
         assert completions().height == 2
         server.errors = {}
-        asking.ask(sentences, how(server))
+        asking.ask(sentences, build_options(server))
         assert completions().height == 3
         assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
 
@@ -162,29 +162,29 @@ def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkey
 def test_a_task_fails_where_nothing_is_answered(server: Stubborn, sentences: str) -> None:
     """An empty ledger and a wrong address are Refused, for which Airflow does not try again; then all is asked."""
     with pytest.raises(Refused, match="none of 3 requests has an answer"):
-        asking.ask(sentences, how(server, mode="cache-only"))
+        asking.ask(sentences, build_options(server, mode="cache-only"))
     page = b"<html>"
     with Stubborn() as other:
         other._drawn = lambda _: ("malformed", (200, {}, page))  # type: ignore[method-assign]
         with pytest.raises(Refused, match=r"the first answers .* cannot be read.*a page of HTML"):
-            asking.ask(sentences, how(other))
-    assert asking.ask(sentences, how(server))["answers"] == 3
+            asking.ask(sentences, build_options(other))
+    assert asking.ask(sentences, build_options(server))["answers"] == 3
 
 
 def test_faults_of_the_service_lose_nothing(tables: Path, sentences: str) -> None:
     """Through 429, 500 and malformed answers every sentence is answered once."""
     with Server(Faults(too_many=0.2, broken=0.1, malformed=0.1, seed=3, retry_after=0.01)) as server:
-        asking.ask(sentences, how(server))
+        asking.ask(sentences, build_options(server))
         assert server.paid == 0
     assert completions().height == 3
 
 
 def test_an_estimate_sends_nothing(server: Stubborn, sentences: str) -> None:
     """The estimate counts what is open, before and after asking, and nothing reaches the service."""
-    before = asking.estimate([sentences], how(server))
+    before = asking.estimate([sentences], build_options(server))
     assert server.sent.total() == 0
-    asking.ask(sentences, how(server))
-    after = asking.estimate([sentences], how(server))
+    asking.ask(sentences, build_options(server))
+    after = asking.estimate([sentences], build_options(server))
     assert server.sent.total() == 3
     assert (before.requests, after.requests) == (3, 3)
     assert (before.cached, after.cached) == (0, 3)
@@ -216,9 +216,9 @@ def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) -> None:
     """Handed over once and answered by the next call, a batch fills the table and is not handed over twice."""
-    first = asking.run_batch([sentences], how(server))
+    first = asking.run_batch([sentences], build_options(server))
     assert first["status"].to_list() == ["submitted"]
-    asking.run_batch([sentences], how(server))
+    asking.run_batch([sentences], build_options(server))
     assert len(server.batches) == 1
     assert completions()["mode"].unique().to_list() == ["batch"]
     assert completions().height == 3
@@ -238,25 +238,25 @@ def test_an_asking_is_told_with_what_it_took(
     prices.write_text('["small-model"]\ninput = 1.0\noutput = 2.0\nnoted = 2026-11-01\n', encoding="utf-8")
     monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
     server.useless = {SENTENCES[0]: SENTENCES[0]}  # an echo
-    asking.ask(sentences, how(server), run_id="r1", day=DAY)
+    asking.ask(sentences, build_options(server), run_id="r1", day=DAY)
     row = _told()
     assert (row["source"], row["origin"]) == ("mine", "small-model: explicit_en")
     assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 3, 0)
     assert (row["input_tokens"], row["output_tokens"]) == (40, 20)  # 10 and 5 a call, of four calls
     assert row["cost_usd"] == pytest.approx((40 * 1.0 + 20 * 2.0) / 1e6)
-    asking.ask(sentences, how(server), run_id="r1", day=DAY)
+    asking.ask(sentences, build_options(server), run_id="r1", day=DAY)
     assert _told()["cost_usd"] == row["cost_usd"]  # the run's, whichever try paid it
-    asking.ask(sentences, how(server), run_id="r2", day=DAY)
+    asking.ask(sentences, build_options(server), run_id="r2", day=DAY)
     assert (_told()["input_tokens"], _told()["cost_usd"]) == (0, 0.0)
 
 
 def test_what_stays_unanswered_is_dropped_with_a_reason(server: Stubborn, sentences: str) -> None:
     """Requests that the ledger cannot answer are in `dropped` by their keys; a price that is unknown is no cost."""
-    asking.ask(sentences, how(server), limit=1, run_id="r1", day=DAY)
+    asking.ask(sentences, build_options(server), limit=1, run_id="r1", day=DAY)
     assert _told()["cost_usd"] is None
-    asking.ask(sentences, how(server, mode="cache-only"), run_id="r1", day=DAY)
+    asking.ask(sentences, build_options(server, mode="cache-only"), run_id="r1", day=DAY)
     row = _told()
     assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 1, 2)
-    gone = warehouse.scan("dropped", pl.col("step") == "ask").collect()
-    assert gone["reason"].unique().to_list() == ["not in the ledger, and nothing may be asked"]
-    assert gone["row_key"].str.len_chars().unique().to_list() == [64]
+    dropped = warehouse.scan("dropped", pl.col("step") == "ask").collect()
+    assert dropped["reason"].unique().to_list() == ["not in the ledger, and nothing may be asked"]
+    assert dropped["row_key"].str.len_chars().unique().to_list() == [64]

@@ -33,8 +33,8 @@ def sets(data: Path, tmp_path: Path) -> Path:
                 shutil.copyfile(source, tmp_path / "sets" / name / file)
                 continue
             with source.open(encoding="utf-8", newline="") as lines:
-                some = "".join(itertools.islice(lines, MOST + 1))
-            (tmp_path / "sets" / name / file).write_text(some, encoding="utf-8", newline="")
+                content = "".join(itertools.islice(lines, MOST + 1))
+            (tmp_path / "sets" / name / file).write_text(content, encoding="utf-8", newline="")
     return tmp_path / "sets"
 
 
@@ -53,10 +53,10 @@ def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
     model_id = train.train(DAY, profile="paper", changes={"epochs": 15})
     assert in_force.find_model_id(DAY) == model_id  # people wrote these pairs
     numbers = warehouse.scan("evaluations", (pl.col("split") == "test") & (pl.col("epoch") == 0)).collect()
-    found = {(row["metric"], row["subset"]): row for row in numbers.iter_rows(named=True)}
-    assert found["implicitness_accuracy", "all"]["value"] > 0.8
-    assert found["pragmatics_accuracy", "all"]["value"] > 0.8
+    accuracies = {(row["metric"], row["subset"]): row for row in numbers.iter_rows(named=True)}
+    assert accuracies["implicitness_accuracy", "all"]["value"] > 0.8
+    assert accuracies["pragmatics_accuracy", "all"]["value"] > 0.8
     for subset in ("all", *counts):
-        assert found["implicitness_accuracy", subset]["baseline"] is not None
-        assert found["length_baseline", subset]["value"] >= 0
-    assert found["length_baseline", "all"]["value"] > 0.6  # length alone goes far on public pairs
+        assert accuracies["implicitness_accuracy", subset]["baseline"] is not None
+        assert accuracies["length_baseline", subset]["value"] >= 0
+    assert accuracies["length_baseline", "all"]["value"] > 0.6  # length alone goes far on public pairs

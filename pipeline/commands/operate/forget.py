@@ -73,18 +73,19 @@ def forget(
         stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
         erasure_id = done.receipts["erasure_id"].first()
         told = {"erasure_id": erasure_id, "stores": stores, "models": models}
-        typer.echo(json.dumps({**told, "removed": done.removed, "days": done.days, "closed": done.closed,
+        typer.echo(json.dumps({**told, "removed": done.removed_paths, "days": done.report_days,
+                               "closed": done.unreadable_paths,
                                "is_verified": verify}))  # fmt: skip
         raise typer.Exit(int(bool(done.problems)))
-    for path in done.closed:
+    for path in done.unreadable_paths:
         console.say(f"encrypted, damaged, or too large unpacked; look into it yourself: {path}")
     if not done.receipts.height:
         console.say("nothing of it was here")
         return
     console.table(done.receipts.select("store", "row_count", "file_count"))
-    for path in done.removed:
+    for path in done.removed_paths:
         console.say(f"removed {path}")
-    for day in done.days:
+    for day in done.report_days:
         console.say(f"its report went; write it again: undertone report --day {day}")
     for model in models:
         _say_of_model(model)

@@ -1,1 +1,1 @@
-"""Erasing people: whom a request is about, what comes from them, and how each store loses it."""
+"""Erase people's data: what a request is about, what was derived from it, and how each store is erased."""

@@ -1,6 +1,6 @@
-"""Erasing from what lies beside the tables: databases, and files people gave or took away.
+"""Erase from databases beside the tables, and from files: those that people gave and those that Undertone wrote.
 
-A file of records loses the records that are meant; one that cannot be cut goes.
+The erased records are removed from a file of records; any other file is removed.
 """
 
 import csv
@@ -28,51 +28,52 @@ from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
 from pipeline.llm.ledger import answers
-from pipeline.tasks.erasure.pages import build_matcher, cut_page, has_mark, remove_records
-from pipeline.tasks.erasure.rules import Targets, is_short
+from pipeline.tasks.erasure.pages import build_matcher, clean_page, remove_records
+from pipeline.tasks.erasure.rules import Targets, has_mark, is_short
 
 _TEXT_FIELD = re.compile(
     "text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE
 )
-_NUMBER_FIELD = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # of a text, not one itself
+_OTHER_FIELD = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # a fact about a text
 _PERSON_FIELD = re.compile("user|author|creator|owner|member|uid|mid|用户|作者", re.IGNORECASE)
 
 
 # --- databases
 
 
-def erase_from_ledger(gone: Targets) -> int:
-    """Take answers out of the ledger of language models; how many rows."""
+def erase_from_ledger(targets: Targets) -> int:
+    """Erase answers from the ledger of language models; return the row count."""
     uri = settings.llm_ledger()
     if not _has_database(uri):
         return 0
-    count = answers.forget(answers.opened(uri), set(gone.completions), build_matcher(gone))
+    count = answers.forget(answers.opened(uri), set(targets.completion_ids), build_matcher(targets))
     _vacuum(uri)
     return count
 
 
-def erase_from_spool(gone: Targets) -> int:
-    """Cut fetched pages in the spool; how many."""
+def erase_from_spool(targets: Targets) -> int:
+    """Clean the fetched pages in the spool; return the count of changed pages."""
     uri = settings.spool_uri()
     if not _has_database(uri):
         return 0
     engine = sa.create_engine(uri)
     count = 0
     try:
-        known = sa.MetaData()
-        known.reflect(engine)
-        if (pages := known.tables.get("pages")) is None:
+        metadata = sa.MetaData()
+        metadata.reflect(engine)
+        if (pages := metadata.tables.get("pages")) is None:
             return 0
-        with engine.connect() as con:
-            rows = con.execution_options(yield_per=100).execute(sa.select(pages))
-            cut_ = [(row, text) for row in rows if (text := cut_page(row.body, row.source, row.url, gone)) != row.body]
-        with engine.begin() as con:
-            for row, text in cut_:  # a page that was fetched anew meanwhile is another: the next pass looks at it
-                here = [pages.c[name] == getattr(row, name) for name in ("source", "day", "chain", "seq", "body")]
-                change = sa.delete(pages) if text is None else sa.update(pages).values(body=text)
-                count += con.execute(change.where(*here)).rowcount
-    except sa.exc.OperationalError as why:
-        raise Retry(f"the spool does not answer ({type(why).__name__}); see UNDERTONE_SPOOL") from None
+        with engine.connect() as connection:
+            rows = connection.execution_options(yield_per=100).execute(sa.select(pages))
+            changes = [(row, body) for row in rows
+                       if (body := clean_page(row.body, row.source, row.url, targets)) != row.body]  # fmt: skip
+        with engine.begin() as connection:
+            for row, body in changes:  # the next pass checks a page that was fetched again meanwhile
+                key = [pages.c[name] == getattr(row, name) for name in ("source", "day", "chain", "seq", "body")]
+                statement = sa.delete(pages) if body is None else sa.update(pages).values(body=body)
+                count += connection.execute(statement.where(*key)).rowcount
+    except sa.exc.OperationalError as error:
+        raise Retry(f"the spool does not answer ({type(error).__name__}); see UNDERTONE_SPOOL") from None
     finally:
         engine.dispose()
     _vacuum(uri)
@@ -85,54 +86,55 @@ def _has_database(uri: str) -> bool:
 
 
 def _vacuum(uri: str) -> None:
-    """Write a SQLite file anew without what was deleted; PostgreSQL does so by itself in its time."""
+    """Rewrite a SQLite file without deleted content; PostgreSQL does it by itself later."""
     url = sa.make_url(uri)
     if url.get_backend_name() != "sqlite" or not url.database:
         return
     try:
-        with closing(sqlite3.connect(url.database, isolation_level=None, timeout=60)) as con:
-            con.execute("vacuum")
-            con.execute("pragma wal_checkpoint(truncate)")
-    except sqlite3.OperationalError as why:
-        raise Retry(f"{Path(url.database).name} is in use; what was deleted is still in its pages: {why}") from why
+        with closing(sqlite3.connect(url.database, isolation_level=None, timeout=60)) as connection:
+            connection.execute("vacuum")
+            connection.execute("pragma wal_checkpoint(truncate)")
+    except sqlite3.OperationalError as error:
+        raise Retry(f"{Path(url.database).name} is in use; deleted rows are still in its pages: {error}") from error
 
 
 # --- files
 
-_DAMAGED = (  # RuntimeError: zipfile's, of what is encrypted or packed in a way it does not know
+_DAMAGED = (  # RuntimeError: from zipfile, for encrypted files and unknown compression
     ValueError, LookupError, RuntimeError, EOFError, zlib.error, csv.Error, zipfile.BadZipFile,
     pl.exceptions.PolarsError,
 )  # fmt: skip
 
 
-def clean_file(path: Path, gone: Targets, *, is_met: bool = True) -> int:
-    """Take out of a file the records that hold something erased; how many.
+def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
+    """Remove the erased records from a file; return their count.
 
-    A file that cannot be cut goes, which counts as one, if it is known to hold something (`is_met`).
+    If the search met something erased in the file (`is_hit`) and no record has it, the file is removed, which counts as
+    one.
     """
-    makers = {
+    cleaners = {
         ".csv": _clean_csv, ".tsv": _clean_csv, ".jsonl": _clean_lines, ".ndjson": _clean_lines, ".txt": _clean_lines,
         ".log": _clean_lines, ".json": _clean_json, ".xlsx": _clean_xlsx, ".parquet": _clean_parquet,
     }  # fmt: skip
     content, count = None, 1
     with suppress(*_DAMAGED):
-        if maker := makers.get(path.suffix.lower()):
+        if cleaner := cleaners.get(path.suffix.lower()):
             try:
-                content, count = maker(path, gone)
+                content, count = cleaner(path, targets)
             except FileNotFoundError:
                 return 0
-    if (content is None or not count) and not is_met:
+    if content is not None and count:
+        with replace_file(path) as draft:
+            draft.write_bytes(content)
+        return count
+    if not is_hit:
         return 0
-    if content is None or not count:  # it may stand where no record is, such as beside the cells of a sheet
-        path.unlink(missing_ok=True)
-        return max(count, 1)
-    with replace_file(path) as draft:
-        draft.write_bytes(content)
-    return count
+    path.unlink(missing_ok=True)  # the hit may be outside all records, such as beside the cells of a sheet
+    return max(count, 1)
 
 
 def _decode(path: Path) -> tuple[str, str]:
-    """A text file and its encoding."""
+    """Read a text file; return its text and its encoding."""
     content = path.read_bytes()
     for encoding in ("utf-8-sig" if content.startswith(b"\xef\xbb\xbf") else "utf-8", "gb18030"):
         with suppress(UnicodeDecodeError):
@@ -140,48 +142,49 @@ def _decode(path: Path) -> tuple[str, str]:
     raise ValueError("neither UTF-8 nor GB 18030")
 
 
-def _find_records(cells: Sequence[tuple[int, str, str]], gone: Targets) -> set[int]:
-    """Numbers of the records of which a cell holds something erased.
+def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> set[int]:
+    """Find the numbers of the records in which a cell has something erased.
 
-    A short text and an id as the site has it are met only where the field's name tells that such stand there: `1` may
-    be a person's whole comment, and is a number of likes, or a label, in records of others.
+    A short text and an id of the site count only in a field whose name stands for texts or people: `1` may be a
+    person's whole comment, and is a number of likes, or a label, in other records.
 
     Args:
-        cells: number of the record, name of the field, what it holds.
-        gone: what is erased.
+        cells: number of the record, name of the field, value.
+        targets: what is erased.
     """
-    names: dict[str, int] = {}  # a long name is held once, however many cells have it
-    numbered = [(row, names.setdefault(name, len(names)), cell) for row, name, cell in cells]
-    schema = {"row": pl.Int64, "name": pl.Int64, "cell": pl.String}
-    frame = pl.DataFrame(numbered, schema=schema, orient="row").drop_nulls()
+    numbers: dict[str, int] = {}  # a long name is stored once, however many cells have it
+    rows = [(record, numbers.setdefault(name, len(numbers)), cell) for record, name, cell in cells]
+    schema = {"record": pl.Int64, "name": pl.Int64, "cell": pl.String}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
     frame = frame.with_columns(clean=normalised(frame["cell"]))
-    long = gone.texts.filter(~is_short(gone.texts))
-    of_people = [number for name, number in names.items() if _PERSON_FIELD.search(name)]
-    of_texts = [
-        number
-        for name, number in names.items()
-        if _TEXT_FIELD.search(last := name.rpartition(".")[2]) and not _NUMBER_FIELD.search(last)
-    ]
-    met = has_mark(gone, "cell") | has_mark(gone, "clean")
-    met |= pl.col("name").is_in(of_people) & pl.col("cell").is_in(list(gone.raw_ids))
+    long_texts = targets.texts.filter(~is_short(targets.texts))
+    person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]
+    text_fields = [number for name, number in numbers.items() if _is_text_field(name.rpartition(".")[2])]
+    is_hit = pl.col("name").is_in(person_fields) & pl.col("cell").is_in(list(targets.raw_ids))
     for column in ("cell", "clean"):
-        is_text = pl.col("name").is_in(of_texts) & pl.col(column).is_in(gone.texts.implode())
-        met |= (is_text | pl.col(column).is_in(long.implode())).fill_null(value=False)
-    return set(frame.filter(met)["row"])
+        is_text = pl.col("name").is_in(text_fields) & pl.col(column).is_in(targets.texts.implode())
+        is_long_text = pl.col(column).is_in(long_texts.implode())
+        is_hit |= has_mark(targets, column) | (is_text | is_long_text).fill_null(value=False)
+    return set(frame.filter(is_hit)["record"])
 
 
-def _clean_csv(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+def _is_text_field(name: str) -> bool:
+    return bool(_TEXT_FIELD.search(name)) and not _OTHER_FIELD.search(name)
+
+
+def _clean_csv(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     csv.field_size_limit(1 << 26)
     dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
     rows = list(csv.reader(io.StringIO(text, newline=""), dialect))
     names = rows[0] if rows else []
-    hits = _find_records([
-        (n, name if n else "", cell)
-        for n, row in enumerate(rows) for name, cell in zip_longest(names[: len(row)], row, fillvalue="")
-    ], gone)  # fmt: skip
+    cells = [
+        (number, name if number else "", cell)
+        for number, row in enumerate(rows) for name, cell in zip_longest(names[: len(row)], row, fillvalue="")
+    ]  # fmt: skip
+    hits = _find_records(cells, targets)
     if 0 in hits:
         return None, len(rows)
     out = io.StringIO(newline="")
@@ -190,40 +193,39 @@ def _clean_csv(path: Path, gone: Targets) -> tuple[bytes | None, int]:
     return out.getvalue().encode(encoding), len(hits)
 
 
-def _clean_parquet(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+def _clean_parquet(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     frame = pl.read_parquet(path)
-    hits = _find_records(
-        [(n, *leaf) for n, row in enumerate(frame.iter_rows(named=True)) for leaf in _list_leaves(row)], gone
-    )
-    made = io.BytesIO()
-    frame.filter(~pl.int_range(pl.len()).is_in(sorted(hits))).write_parquet(made)
-    return made.getvalue(), len(hits)
+    records = enumerate(frame.iter_rows(named=True))
+    hits = _find_records([(number, *leaf) for number, row in records for leaf in _list_leaves(row)], targets)
+    out = io.BytesIO()
+    frame.filter(~pl.int_range(pl.len()).is_in(sorted(hits))).write_parquet(out)
+    return out.getvalue(), len(hits)
 
 
-def _clean_lines(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+def _clean_lines(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
-    lines = list(io.StringIO(text, newline=""))  # as the importer cuts: U+2028 inside a comment ends no line
+    lines = list(io.StringIO(text, newline=""))  # split as by the importer: U+2028 inside a comment ends no line
+    is_plain = path.suffix.lower() == ".txt"
     cells: list[tuple[int, str, str]] = []
-    changed = 0
+    changed_count = 0
     for number, line in enumerate(lines):
-        try:
-            value = parse_json(line) if path.suffix.lower() not in (".txt",) else line
-        except ValueError:
-            value = line
+        value: Any = line
+        with suppress(ValueError):
+            value = line if is_plain else parse_json(line)
         if isinstance(value, dict) and isinstance(value.get("body"), dict):  # a raw page: its other records stay
-            body = remove_records(value["body"], str(value.get("source") or path.parent.parent.name), gone)
+            body = remove_records(value["body"], str(value.get("source") or path.parent.parent.name), targets)
             if body is not None and body != value["body"]:
                 value = {**value, "body": body}
                 lines[number] = f"{json.dumps(value, ensure_ascii=False)}\n"
-                changed += 1
-        cells += [(number, *leaf) for leaf in _list_leaves(value, "text" if path.suffix.lower() == ".txt" else "")]
-    hits = _find_records(cells, gone)
-    kept = [line for number, line in enumerate(lines) if number not in hits]
-    return "".join(kept).encode(encoding), len(hits) + changed
+                changed_count += 1
+        cells += [(number, *leaf) for leaf in _list_leaves(value, "text" if is_plain else "")]
+    hits = _find_records(cells, targets)
+    remaining = [line for number, line in enumerate(lines) if number not in hits]
+    return "".join(remaining).encode(encoding), len(hits) + changed_count
 
 
 def _list_leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of JSON, in no order; a name within another has that before it."""
+    """List the names and values of JSON in any order; an inner name has the path to it as a prefix."""
     pending = [(name, value)]
     while pending:
         name, value = pending.pop()
@@ -236,26 +238,31 @@ def _list_leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield name, str(value).strip()
 
 
-def _clean_json(path: Path, gone: Targets) -> tuple[bytes | None, int]:
+def _clean_json(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     value = parse_json(text)
-    if not _find_records([(0, *leaf) for leaf in _list_leaves(value)], gone):
+    if not _has_hit(value, targets):
         return text.encode(encoding), 0
-    inside = value.items() if isinstance(value, dict) else []
-    name, rows = next(((name, one) for name, one in [("", value), *inside] if isinstance(one, list)), ("", None))
+    members = {"": value, **(value if isinstance(value, dict) else {})}
+    name, rows = next(((name, member) for name, member in members.items() if isinstance(member, list)), ("", None))
     if rows is None:
         return None, 1
-    hits = _find_records([(number, *leaf) for number, row in enumerate(rows) for leaf in _list_leaves(row, name)], gone)
+    cells = [(number, *leaf) for number, row in enumerate(rows) for leaf in _list_leaves(row, name)]
+    hits = _find_records(cells, targets)
     rows[:] = [row for number, row in enumerate(rows) if number not in hits]
-    if _find_records([(0, *leaf) for leaf in _list_leaves(value)], gone):
+    if _has_hit(value, targets):
         return None, len(hits) + 1
     return json.dumps(value, ensure_ascii=False).encode(encoding), len(hits)
 
 
-def _compile_element(name: str) -> re.Pattern[str]:
-    """Elements of XML that hold none of their own name: attributes, then content, which an empty one `<c/>` has not.
+def _has_hit(value: Any, targets: Targets) -> bool:
+    return bool(_find_records([(0, *leaf) for leaf in _list_leaves(value)], targets))
 
-    Nothing is read twice, also where an end tag is missing.
+
+def _compile_element(name: str) -> re.Pattern[str]:
+    """Compile a pattern of XML elements that contain none of their own name: attributes, then content.
+
+    An empty element `<c/>` has no content. No character is read twice, even if an end tag is missing.
     """
     content = rf"[^<]*+(?:<(?!/?{name}[\s/>])[^<]*+)*+"
     return re.compile(rf"<{name}(?=[\s/>])([^<>]*+)>(?:(?<=/>)|({content})</{name}\s*+>)")
@@ -264,62 +271,68 @@ def _compile_element(name: str) -> re.Pattern[str]:
 _ROW, _CELL, _SHARED, _TEXT, _VALUE = map(_compile_element, ("row", "c", "si", "t", "v"))
 
 
-def _clean_xlsx(path: Path, gone: Targets) -> tuple[bytes | None, int]:
-    """A sheet without the rows: xlsx is XML in a zip, where texts may lie apart from their cells."""
+def _clean_xlsx(path: Path, targets: Targets) -> tuple[bytes | None, int]:
+    """Remove rows from the sheets of a workbook: XML in a zip, where texts may be stored apart from their cells."""
     with zipfile.ZipFile(path) as archive:
         parts = {info: archive.read(info) for info in archive.infolist()}
-    count = 0
     by_name = {info.filename: info for info in parts}
-    shared: list[str] = []
-    if info := by_name.get("xl/sharedStrings.xml"):
-        shared = [item[0] for item in _SHARED.finditer(parts[info].decode())]
-    said = [_read_text(one) for one in shared]
+    shared_info = by_name.get("xl/sharedStrings.xml")
+    shared_items = [item[0] for item in _SHARED.finditer(parts[shared_info].decode())] if shared_info else []
+    shared_texts = [_read_text(item) for item in shared_items]
     sheets = [info for name, info in by_name.items() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)]
+    count = 0
     for info in sheets:
-        xml = parts[info].decode()
-        rows = [row[0] for row in _ROW.finditer(xml)]
-        names = dict(_read_cells(rows[0], said)) if rows else {}
-        hits = _find_records(
-            [
-                (n, names.get(at, "") if n else "", cell)
-                for n, row in enumerate(rows)
-                for at, cell in _read_cells(row, said)
-            ],
-            gone,
-        )
-        count += len(hits)
-        kept = [row for number, row in enumerate(rows) if number not in hits]
-        numbered = iter([_renumber(row, number) for number, row in enumerate(kept, 1)] if hits else kept)
-        left = iter(n not in hits for n in range(len(rows)))
-        parts[info] = _ROW.sub(lambda _, left=left, rows=numbered: next(rows) if next(left) else "", xml).encode()  # type: ignore[misc]
-    if shared and count:
+        xml, row_count = _clean_sheet(parts[info].decode(), shared_texts, targets)
+        parts[info] = xml.encode()
+        count += row_count
+    if shared_info and count:
         rows = [row[0] for info in sheets for row in _ROW.finditer(parts[info].decode())]
-        used = {text for row in rows for _, text in _read_cells(row, said)}
-        out = {n for n, text in enumerate(said) if text not in used}
-        texts = iter("<si><t></t></si>" if n in out else one for n, one in enumerate(shared))
-        info = by_name["xl/sharedStrings.xml"]
-        parts[info] = _SHARED.sub(lambda _: next(texts), parts[info].decode()).encode()
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        used_texts = {text for row in rows for _, text in _read_cells(row, shared_texts)}
+        items = iter(
+            item if text in used_texts else "<si><t></t></si>"
+            for item, text in zip(shared_items, shared_texts, strict=True)
+        )
+        parts[shared_info] = _SHARED.sub(lambda _: next(items), parts[shared_info].decode()).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for info, content in parts.items():
             archive.writestr(info, content, zipfile.ZIP_DEFLATED)
-    return made.getvalue(), count
+    return out.getvalue(), count
+
+
+def _clean_sheet(xml: str, shared_texts: list[str], targets: Targets) -> tuple[str, int]:
+    """Remove rows from a sheet and renumber the others; return its XML and the count of removed rows."""
+    rows = [row[0] for row in _ROW.finditer(xml)]
+    names = dict(_read_cells(rows[0], shared_texts)) if rows else {}
+    cells = [
+        (number, names.get(column, "") if number else "", text)
+        for number, row in enumerate(rows) for column, text in _read_cells(row, shared_texts)
+    ]  # fmt: skip
+    hits = _find_records(cells, targets)
+    if not hits:
+        return xml, 0
+    new_rows, row_number = [], 0
+    for number, row in enumerate(rows):
+        row_number += number not in hits
+        new_rows.append("" if number in hits else _renumber(row, row_number))
+    replacements = iter(new_rows)
+    return _ROW.sub(lambda _: next(replacements), xml), len(hits)
 
 
 def _read_text(xml: str) -> str:
     return html.unescape("".join(text[2] or "" for text in _TEXT.finditer(xml)))
 
 
-def _read_cells(row: str, shared: list[str]) -> Iterator[tuple[str, str]]:
-    """Letter of the column, and what stands there."""
+def _read_cells(row: str, shared_texts: list[str]) -> Iterator[tuple[str, str]]:
+    """Read the cells of a row: letter of the column, and text."""
     for cell in _CELL.finditer(row):
         attributes, content = cell[1], cell[2] or ""
         value = _VALUE.search(content)
         number = value[2] or "" if value else ""
         column = re.search(r'\br="([A-Z]+)', attributes)
         is_shared = 't="s"' in attributes and number
-        plain = _read_text(content) or html.unescape(number)
-        yield column[1] if column else "", shared[int(number)] if is_shared else plain
+        text = _read_text(content) or html.unescape(number)
+        yield column[1] if column else "", shared_texts[int(number)] if is_shared else text
 
 
 def _renumber(row: str, number: int) -> str:
@@ -328,10 +341,10 @@ def _renumber(row: str, number: int) -> str:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder so that no reader sees half of it; of a link also the folder that it leads to."""
-    aside = path.with_name(f".gone-{secrets.token_hex(4)}")
+    """Remove a folder so that no reader sees a part of it; if it is a link, also its target."""
+    draft = path.with_name(f".gone-{secrets.token_hex(4)}")
     with suppress(FileNotFoundError):
-        path.rename(aside)
-    shutil.rmtree(aside.resolve(), ignore_errors=True)
-    if aside.is_symlink():
-        aside.unlink()
+        path.rename(draft)
+    shutil.rmtree(draft.resolve(), ignore_errors=True)
+    if draft.is_symlink():
+        draft.unlink()

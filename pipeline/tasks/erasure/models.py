@@ -1,13 +1,14 @@
-"""Erasing from models: which of them learnt from what is erased, which of these go, and how each is trained again.
+"""Erase models: find those trained on something erased, remove them, and train them again.
 
-A model goes if its files hold words (`registry.classify_contents`) and it learnt from something erased, or if nothing
-of what it learnt from is left, or if nobody recorded what it learnt from. Of one that holds numbers alone
-the share is recorded.
+A model is removed if its files contain words (`registry.classify_contents`) and it was trained on something erased or
+its training texts were not recorded; any model is removed if none of its training texts is left. Other models, which
+contain numbers alone, are flagged with the erased share.
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,220 +20,217 @@ from pipeline.tables import ERASED, TABLES
 from pipeline.tasks.erasure import retraining
 from pipeline.tasks.erasure.files import remove_folder
 from pipeline.tasks.erasure.rules import Targets, is_one_of
+from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.record.retry import retry
 from pipeline.training import registry
 
 REMOVED, FLAGGED, ABSENT = "removed", "flagged", "absent"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".h5", ".onnx", ".gguf")
 _DRAFTS = (".draft-", ".gone-")  # of a training or a removal that was killed
-_FACTS = {"undertone.json": {}, "facts.json": {"kind": "recovery"}}  # what our Hugging Face folders have beside them
+_CONFIG_FILES = {  # file -> what is known of every such folder; the last two are in our Hugging Face folders
+    "config.json": {}, "undertone.json": {}, "facts.json": {"kind": "recovery"},
+}  # fmt: skip
+_KEY = ("erasure_id", "kind", "model_id")
 
 
 class Trace(NamedTuple):
-    """What an erasure has to do with a model."""
+    """A model that an erasure changes."""
 
     kind: str
     model_id: str
-    folder: Path | None  # None where its files are not here
+    folder: Path | None  # None if its files are not on this machine
     erased_count: int
     training_count: int
     action: str
     config: dict[str, Any]
 
 
-def trace_models(gone: Targets, marked: set[str]) -> list[Trace]:
-    """Every model that is to go or to be flagged.
+def trace_models(targets: Targets, hit_paths: set[str]) -> list[Trace]:
+    """Find every model to remove or to flag.
 
     Args:
-        gone: what is erased.
-        marked: paths of files of models in which something erased was found.
+        targets: what is erased.
+        hit_paths: files of models in which the search met something erased.
     """
-    if not (gone.comments.height or gone.articles.height):
+    if not (targets.comments.height or targets.articles.height):
         return []
-    learnt = _count_training_rows(gone)
-    by_id = {str(name): rows for (name,), rows in learnt.partition_by("model_id", as_dict=True).items()}
+    trained = _count_training_rows(targets)
+    by_id = {str(model_id): rows for (model_id,), rows in trained.partition_by("model_id", as_dict=True).items()}
     kinds = dict(warehouse.scan("models").select("model_id", "kind").collect().iter_rows())
     traces: list[Trace] = []
-    ids_here: set[str] = set()
+    local_ids: set[str] = set()
     for folder in list_folders():
         config, ids = read_config(folder), _list_ids(folder)
-        ids_here |= ids
-        rows = next((by_id[name] for name in (folder.name, *ids) if name in by_id), learnt.clear())
-        erased, lost, count = (int(rows[name].sum()) for name in ("erased_count", "lost_count", "training_count"))
-        is_marked = any(Path(path).is_relative_to(folder) for path in marked)
-        if is_marked or _is_removed(folder, config, erased + lost, count):
+        local_ids |= ids
+        rows = next((by_id[model_id] for model_id in (folder.name, *ids) if model_id in by_id), trained.clear())
+        counts = {name: int(rows[name].sum()) for name in ("erased_count", "past_count", "training_count")}
+        is_hit = any(Path(path).is_relative_to(folder) for path in hit_paths)
+        erased_or_past = counts["erased_count"] + counts["past_count"]
+        if is_hit or _is_removed(folder, config, erased_or_past, counts["training_count"]):
             action = REMOVED
-        elif erased:
+        elif counts["erased_count"]:
             action = FLAGGED
         else:
             continue
-        name = folder.name if folder.parent == settings.models() else os.path.relpath(folder, settings.home())
-        kind = kinds.get(name) or next(iter(rows["kind"]), None) or config.get("kind") or "unknown"
-        traces.append(Trace(str(kind), name, folder, erased or lost, count, action, config))
-    absent = learnt.filter((pl.col("erased_count") > 0) & ~pl.col("model_id").is_in(ids_here))
-    columns = ("kind", "model_id", "erased_count", "training_count")
-    return traces + [Trace(kind, name, None, erased, count, ABSENT, {})
-                     for kind, name, erased, count in absent.select(columns).iter_rows()]  # fmt: skip
+        model_id = folder.name if folder.parent == settings.models() else os.path.relpath(folder, settings.home())
+        kind = kinds.get(model_id) or next(iter(rows["kind"]), None) or config.get("kind") or "unknown"
+        erased_count = counts["erased_count"] or counts["past_count"]
+        traces.append(Trace(str(kind), model_id, folder, erased_count, counts["training_count"], action, config))
+    absent = trained.filter((pl.col("erased_count") > 0) & ~pl.col("model_id").is_in(local_ids))
+    for kind, model_id, erased_count, training_count in absent.drop("past_count").iter_rows():
+        traces.append(Trace(kind, model_id, None, erased_count, training_count, ABSENT, {}))
+    return traces
 
 
-def _count_training_rows(gone: Targets) -> pl.DataFrame:
-    """For each model the training rows that are erased now, that were erased before, and all."""
+def _count_training_rows(targets: Targets) -> pl.DataFrame:
+    """Count the training rows of each model: erased now, erased in the past, and all."""
     count = pl.col("row_count")
     rows = warehouse.scan("training_texts").group_by("kind", "model_id").agg(
-        erased_count=count.filter(is_one_of("text_hash", gone.hashes)).sum(),
-        lost_count=count.filter(pl.col("text_hash") == ERASED).sum(),
+        erased_count=count.filter(is_one_of("text_hash", targets.hashes)).sum(),
+        past_count=count.filter(pl.col("text_hash") == ERASED).sum(),
         training_count=count.sum(),
     )  # fmt: skip
     return rows.sort("kind", "model_id").collect()
 
 
-def _is_removed(folder: Path, config: dict[str, Any], erased: int, count: int) -> bool:
+def _is_removed(folder: Path, config: dict[str, Any], erased_count: int, training_count: int) -> bool:
     if folder.name.startswith(_DRAFTS):
         return True
     if registry.classify_contents(config) == "words":
-        return erased > 0 or not count
-    return count > 0 and erased == count
+        return erased_count > 0 or not training_count
+    return training_count > 0 and erased_count == training_count
 
 
 def list_folders() -> Iterator[Path]:
-    """Folders of models: all of the registry, and those of ours that lie elsewhere below the home; drafts too."""
+    """List the folders of models: all of the registry, and Undertone's other ones below the home; drafts too."""
     root = settings.models()
-    yield from _walk_folders(root, in_registry=True)
-    away = {Path(settings.warehouse()), settings.resources(), settings.scratch(""), root}
-    homes = [settings.home(), settings.inbox(), settings.reports(), settings.labelling(), settings.releases()]
+    yield from _walk_folders(root, is_registry=True)
+    excluded = {Path(settings.warehouse()), settings.resources(), settings.scratch(""), root}
+    homes = {settings.home(), settings.inbox(), settings.reports(), settings.labelling(), settings.releases()}
     tops = [home for home in homes if not any(home != other and home.is_relative_to(other) for other in homes)]
-    for home in sorted(set(tops)):
-        yield from (folder for folder in _walk_folders(home, away) if folder != root)
+    for home in sorted(tops):
+        yield from (folder for folder in _walk_folders(home, excluded) if folder != root)
 
 
-def _walk_folders(root: Path, away: set[Path] = frozenset(), *, in_registry: bool = False) -> Iterator[Path]:  # type: ignore[assignment]
+def _walk_folders(root: Path, excluded: set[Path] = frozenset(), *, is_registry: bool = False) -> Iterator[Path]:  # type: ignore[assignment]
     for parent, names, files in os.walk(root):
         folder = Path(parent)
-        names[:] = sorted(name for name in names if folder / name not in away)
+        names[:] = sorted(name for name in names if folder / name not in excluded)
         is_draft = folder.name.startswith(_DRAFTS)
+        is_entry = is_registry and folder.parent == root and bool(files)
         has_weights = any(name.endswith(_WEIGHTS) for name in files)
-        is_entry = in_registry and folder.parent == root and bool(files)
-        if folder != root and (
-            is_draft or is_entry or (has_weights and (in_registry or read_config(folder).get("kind")))
-        ):
-            names.clear()  # what lies in it goes with it
+        is_model = has_weights and (is_registry or bool(read_config(folder).get("kind")))
+        if folder != root and (is_draft or is_entry or is_model):
+            names.clear()  # what it contains belongs to it
             yield folder
-        if in_registry and folder == root:  # a model may lie on another disk, behind a link
+        if is_registry and folder == root:  # a model may be on another disk, behind a link
             yield from (folder / name for name in names if (folder / name).is_symlink())
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a model as we write it; empty for what is not ours."""
-    for name, kind in {"config.json": {}, **_FACTS}.items():
+    """Read the configuration of a model; empty if Undertone did not write the model."""
+    for name, facts in _CONFIG_FILES.items():
         try:
             config = json.loads((folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if isinstance(config, dict) and (name != "config.json" or config.get("kind")):
-            return {**config, **kind}
+            return {**config, **facts}
     return {}
 
 
 def _list_ids(folder: Path) -> set[str]:
-    """What a model may be called in `training_texts`: its folder's name, or the hash of what is in it."""
-    if (folder / "model.safetensors").is_file() and (folder / "config.json").is_file() and len(folder.name) != 64:
-        weights, config = (folder / "model.safetensors").read_bytes(), (folder / "config.json").read_bytes()
-        return {folder.name, registry.content_hash(weights, config.decode(errors="replace"))}
-    return {folder.name}
+    """List the possible ids of a model in `training_texts`: the name of its folder, or the hash of its content."""
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    if len(folder.name) == 64 or not (weights.is_file() and config.is_file()):
+        return {folder.name}
+    content = registry.content_hash(weights.read_bytes(), config.read_bytes().decode(errors="replace"))
+    return {folder.name, content}
 
 
-def erase_models(gone: Targets, marked: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
-    """Record what becomes of each model, put those that go out of force, and remove their folders.
+def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
+    """Record the action on each model, demote the removed models, and remove their folders.
 
-    In this order, so that it can be run again after a kill.
+    In this order, so that it can run again after a kill.
 
     Returns:
-        Rows of `models` that were changed, and the folders that were removed.
+        Count of changed rows of `models`, and the removed folders.
     """
-    traces = trace_models(gone, marked)
+    traces = trace_models(targets, hit_paths)
     if not traces:
         return 0, []
-    _record_traces(
-        [trace for trace in traces if not Path(trace.model_id).name.startswith(_DRAFTS)],
-        erasure_id,
-        run_id,
-    )
+    _record_traces([trace for trace in traces if not Path(trace.model_id).name.startswith(_DRAFTS)], erasure_id, run_id)
     removed = [trace for trace in traces if trace.action == REMOVED]
-    # where the files are on another machine, the model must not be served there either
-    unserved = [
+    # if the files are on another machine, the model must not be used there either
+    absent = [
         trace for trace in traces if trace.action == ABSENT and registry.CONTENTS.get(trace.kind, "words") == "words"
     ]
-    is_meant = is_one_of("model_id", [trace.model_id for trace in removed + unserved]) & pl.col("is_promoted")
-    bare = pl.when(is_meant).then(statement=False).otherwise("is_promoted")
-    count = sum(warehouse.rewrite("models", is_meant, lambda rows: rows.with_columns(is_promoted=bare), run_id))
-    for trace in removed:
-        assert trace.folder
-        remove_folder(trace.folder)
-    return count, [str(trace.folder) for trace in removed]
+    is_demoted = is_one_of("model_id", [trace.model_id for trace in removed + absent]) & pl.col("is_promoted")
+    is_promoted = pl.when(is_demoted).then(statement=False).otherwise("is_promoted")
+    counts = warehouse.rewrite("models", is_demoted, lambda rows: rows.with_columns(is_promoted=is_promoted), run_id)
+    count = sum(counts)
+    folders = [trace.folder for trace in removed if trace.folder]
+    for folder in folders:
+        remove_folder(folder)
+    return count, list(map(str, folders))
 
 
 def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
-    """Write rows of `model_erasures`. A model that is flagged again because of a kill keeps that it was in force."""
-    models = {row["model_id"]: row for row in
-              warehouse.scan("models").sort("is_promoted", "day").collect().iter_rows(named=True)}  # fmt: skip
-    before = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
-    recorded, in_force = set(before["model_id"]), set(before.filter("is_promoted")["model_id"])
+    """Write rows of `model_erasures`; after a kill, a model keeps the record that it was in force."""
+    models = warehouse.scan("models").sort("is_promoted", "day").collect()
+    models_by_id = {row["model_id"]: row for row in models.iter_rows(named=True)}
+    existing_rows = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
+    recorded, in_force = set(existing_rows["model_id"]), set(existing_rows.filter("is_promoted")["model_id"])
     rows = []
     for trace in traces:
         if trace.action == ABSENT and trace.model_id in recorded:
-            continue  # a try before this one removed it
-        row = models.get(trace.model_id, {})
-        recipe = retraining.build_recipe(trace.kind, {**trace.config, **json.loads(row["config"])}) if row else None
+            continue  # an earlier attempt removed it
+        model = models_by_id.get(trace.model_id, {})
+        recipe = retraining.build_recipe(trace.kind, {**trace.config, **json.loads(model["config"])}) if model else None
         rows.append({
             "erasure_id": erasure_id, "kind": trace.kind, "model_id": trace.model_id,
             "erased_count": trace.erased_count, "training_count": trace.training_count,
             "erased_ratio": round(trace.erased_count / max(trace.training_count, 1), 6),
-            "action": trace.action, "day": row.get("day"),
-            "is_promoted": bool(row.get("is_promoted")) or trace.model_id in in_force,
+            "action": trace.action, "day": model.get("day"),
+            "is_promoted": bool(model.get("is_promoted")) or trace.model_id in in_force,
             "recipe": json.dumps(recipe, sort_keys=True) if recipe is not None else None,
         })  # fmt: skip
     if not rows:
         return
-    columns = TABLES["model_erasures"].schema
     frame = pl.DataFrame(rows, schema_overrides={"day": pl.Date, "recipe": pl.String}, orient="row")
-    frame = frame.with_columns(replaced_by=pl.lit(None, pl.String)).select(columns.column_names())
-    for (kind,), kind_rows in frame.partition_by("kind", as_dict=True).items():
-        replace_rows(str(kind), kind_rows, run_id)
+    frame = frame.with_columns(replaced_by=pl.lit(None, pl.String))
+    frame = frame.select(TABLES["model_erasures"].schema.column_names())
+    for kind_rows in frame.partition_by("kind"):
+        _write_rows(kind_rows, run_id)
 
 
-def replace_rows(kind: str, rows: pl.DataFrame, run_id: str) -> None:
-    """Put rows of a kind into `model_erasures`, in the place of those with the same key."""
-    key = ["erasure_id", "kind", "model_id"]
-    partition = warehouse.slice_of(kind=kind)
-
-    def merge(existing_rows: pl.LazyFrame) -> pl.LazyFrame:
-        other_rows = existing_rows.join(rows.lazy(), on=key, how="anti").select(rows.columns)
-        return pl.concat([other_rows, rows.lazy()])
-
-    retry(lambda: warehouse.replace("model_erasures", partition, merge, run_id))
+def _write_rows(rows: pl.DataFrame, run_id: str) -> None:
+    """Write rows of one kind to `model_erasures`."""
+    partition = warehouse.slice_of(kind=rows["kind"][0])
+    retry(partial(replace_rows, "model_erasures", partition, rows, _KEY, run_id))
 
 
 def retrain(erasure_id: str, run_id: str) -> dict[str, str]:
-    """Train again what an erasure removed and was in force, of each kind the newest; why some could not be.
+    """Train again the newest removed model of each kind if it was in force; return the errors by model id.
 
-    Each is recorded when it is done, so that a run after a kill goes on with the others.
+    Each model is recorded when it is trained, so that a run after a kill continues with the others.
     """
     rows = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
     problems: dict[str, str] = {}
     needed = retraining.select_newest(rows.filter(pl.col("action") == REMOVED)).filter("is_promoted")
     for row in needed.filter(pl.col("replaced_by").is_null()).iter_rows(named=True):
         try:
-            replaced_by = retraining.train(row, run_id)
-        except (BadInput, Missing) as why:
-            problems[row["model_id"]] = str(why)
+            replaced_by = retraining.train_again(row, run_id)
+        except (BadInput, Missing) as error:
+            problems[row["model_id"]] = str(error)
             continue
         model_rows = rows.filter(pl.col("model_id") == row["model_id"], pl.col("kind") == row["kind"])
-        replace_rows(row["kind"], model_rows.with_columns(replaced_by=pl.lit(replaced_by)), run_id)
+        _write_rows(model_rows.with_columns(replaced_by=pl.lit(replaced_by)), run_id)
     return problems
 
 
 def summarize(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What people and programs are told of each model: what became of it, and of a removed one what to do.
+    """Summarize each model for people and programs: the action, and for a removed one the command to train it again.
 
     Args:
         rows: of `model_erasures`.
@@ -243,9 +241,9 @@ def summarize(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str,
     summaries = []
     for row in rows.iter_rows(named=True):
         is_needed = row["day"] is None or row["model_id"] == newest.get(row["kind"])
-        model = {name: row[name] for name in columns}
-        model["train_again"] = retraining.format_command(row) if is_needed and row["action"] != ABSENT else None
-        model["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
-        model["problem"] = problems.get(row["model_id"])
-        summaries.append(model)
+        summary = {name: row[name] for name in columns}
+        summary["train_again"] = retraining.format_command(row) if is_needed and row["action"] != ABSENT else None
+        summary["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
+        summary["problem"] = problems.get(row["model_id"])
+        summaries.append(summary)
     return summaries

@@ -1,4 +1,4 @@
-"""Training models again that an erasure removed: by which command, with which numbers, and doing it."""
+"""Train removed models again: find the recipe, print the command, train."""
 
 import json
 import shlex
@@ -11,8 +11,7 @@ import polars as pl
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.commenting import commenters, scorer
-from pipeline.tasks.impscore import in_force
-from pipeline.tasks.impscore import train as impscore
+from pipeline.tasks.impscore import in_force, train
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import readers
 from pipeline.tasks.record import model_registry
@@ -20,60 +19,64 @@ from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser
 
 _COUNTS = tuple(map(masked_lm.name_kind, masked_lm.LANGS))
-_BY_HAND = "by the command that made it, on a file without what is erased"
-_ADAPTED = "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is"
+_BY_HAND = "by the command that made it, on a file without the erased records"
+_ADAPTED = "by the DAG ndd, whose parameter `adapt` trains it on the current corpus"
 
 
 def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a model of the registry was trained by: its profile, and the numbers that are not the profile's.
+    """Build the recipe of a registered model: its profile, and the hyperparameters that differ from the profile.
 
     Args:
         kind: of model.
         config: of its folder and of its row.
 
     Returns:
-        profile, changes and, where they matter, release and source; None for a kind that cannot be trained again.
+        profile, changes and, if needed, release and source; None for a kind that cannot be trained again.
     """
-    from pipeline.training.commenting import quality as scorers
-    from pipeline.training.impscore import fit as heads
-    from pipeline.training.subtext import recogniser as recognisers
-
-    system = kind.removeprefix("commenter_")
     if kind in _COUNTS:
         return {"profile": None, "changes": {}}
-    profile, numbers = config.get("profile"), config
+    profile = config.get("profile")
     try:
-        if kind == in_force.KIND:
-            own = [head["recipe"] for head in config["heads"].values()]
-            base: Any = heads.make_recipe(profile or impscore.PROFILE)
-            numbers = max(own, key=lambda one: one.get("tune", "none") != "none")
-        elif kind == recogniser.KIND:
-            base = recognisers.make_recipe(profile or recogniser.PROFILE)
-        elif kind in ("quality", "upvotes"):
-            base = scorers.make_recipe("upvotes" if kind == "upvotes" else "undertone")
-        elif kind.startswith("commenter_"):
-            base = commenters.get_modules(system)[0].make_recipe(system)
-        elif kind.startswith("reader_"):
-            base = readers.get_module(profile or "").make_recipe(profile or "")
-        else:
-            return None
+        default, numbers = _load_defaults(kind, profile, config)
     except (BadInput, KeyError, AttributeError, ValueError):
         return None
-    usual = json.loads(json.dumps(asdict(base)))
+    defaults = json.loads(json.dumps(asdict(default)))
     if kind in ("quality", "upvotes"):
-        del usual["penalty"]  # the one that was chosen stands in its place
-    changes = {name: numbers[name] for name, value in usual.items() if name in numbers and numbers[name] != value}
-    found = {"profile": profile, "changes": changes}
+        del defaults["penalty"]  # the configuration has the chosen one
+    changes = {name: numbers[name] for name, value in defaults.items() if name in numbers and numbers[name] != value}
+    recipe = {"profile": profile, "changes": changes}
     if config.get("release"):
-        found["release"] = config["release"]
-    source, usual_source = str(config.get("source", "")), settings.encoder()
-    if kind.startswith("reader_") and source != usual_source and not source.startswith(f"{usual_source} "):
-        found["source"] = source
-    return found
+        recipe["release"] = config["release"]
+    source, default_source = str(config.get("source", "")), settings.encoder()
+    if kind.startswith("reader_") and source != default_source and not source.startswith(f"{default_source} "):
+        recipe["source"] = source
+    return recipe
+
+
+def _load_defaults(kind: str, profile: str | None, config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Load the default recipe of a kind and profile, and the hyperparameters of the model; ValueError for none."""
+    from pipeline.training.commenting import quality
+    from pipeline.training.impscore import fit
+    from pipeline.training.subtext import recogniser as subtext_recogniser
+
+    if kind == in_force.KIND:
+        recipes = [head["recipe"] for head in config["heads"].values()]
+        tuned_first = sorted(recipes, key=lambda recipe: recipe.get("tune", "none") == "none")
+        return fit.make_recipe(profile or train.PROFILE), tuned_first[0]
+    if kind == recogniser.KIND:
+        return subtext_recogniser.make_recipe(profile or recogniser.PROFILE), config
+    if kind in ("quality", "upvotes"):
+        return quality.make_recipe("upvotes" if kind == "upvotes" else "undertone"), config
+    if kind.startswith("commenter_"):
+        system = kind.removeprefix("commenter_")
+        return commenters.get_modules(system)[0].make_recipe(system), config
+    if kind.startswith("reader_"):
+        return readers.get_module(profile or "").make_recipe(profile or ""), config
+    raise ValueError(f"a model of kind {kind} cannot be trained again")
 
 
 def format_command(row: Mapping[str, Any]) -> str:
-    """How a removed model is trained again: a command, or in words.
+    """Format the command that trains a removed model again, or describe the way.
 
     Args:
         row: of `model_erasures`.
@@ -98,17 +101,19 @@ def format_command(row: Mapping[str, Any]) -> str:
     return shlex.join(["undertone", "train", *words, "--day", str(row["day"])])
 
 
-def train(row: Mapping[str, Any], run_id: str) -> str:
-    """Train a removed model again, of the tables as they are now; the id of the new one.
+def train_again(row: Mapping[str, Any], run_id: str) -> str:
+    """Train a removed model again on the current tables; return the id of the new model.
 
     Raises:
-        Missing, BadInput: there is nothing left to learn from, or it cannot be done from the tables.
+        Missing, BadInput: nothing is left to train on, or the tables do not suffice.
     """
     kind, day, training = str(row["kind"]), str(row["day"]), json.loads(row["recipe"] or "null")
     if training is None:
         raise Missing(format_command(row))
     if training.get("source"):
-        raise Missing(f"it stood on {training['source']}, whose place is not recorded; give it: {format_command(row)}")
+        raise Missing(
+            f"it was trained from {training['source']}, whose path is not recorded; give it: {format_command(row)}"
+        )
     profile = {"profile": training["profile"]} if training["profile"] else {}
     if kind in _COUNTS:
         model_id = retry(lambda: masked_lm.count_corpus(kind[-2:], day, run_id))
@@ -117,7 +122,7 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
         return model_id
     options = {**profile, "changes": training["changes"], "run_id": run_id}
     if kind == in_force.KIND:
-        return retry(lambda: impscore.train(day, promote=bool(row["is_promoted"]), **options))
+        return retry(lambda: train.train(day, promote=bool(row["is_promoted"]), **options))
     if kind == recogniser.KIND:
         return retry(lambda: recogniser.train(day, training.get("release"), **options))
     if kind.startswith("commenter_"):
@@ -128,7 +133,7 @@ def train(row: Mapping[str, Any], run_id: str) -> str:
 
 
 def describe_model(kind: str) -> str:
-    """What answers for a kind now, in words."""
+    """Describe the model in force for a kind."""
     if model_id := model_registry.select_model_id(kind, None):
         return f"model {model_id[:12]}"
     if kind == in_force.KIND:
@@ -137,7 +142,7 @@ def describe_model(kind: str) -> str:
 
 
 def select_newest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of models in tables the one of each kind to train again: that was in force, of the newest day."""
+    """Select the model of each kind to train again, of those in tables: the one in force, of the newest day."""
     return rows.filter(pl.col("day").is_not_null()).sort(
         "is_promoted", "day", "model_id"
     ).group_by("kind", maintain_order=True).last().select(rows.columns).sort("kind")  # fmt: skip

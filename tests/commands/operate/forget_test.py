@@ -55,7 +55,7 @@ def _no(*_: object, **__: object) -> bool:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "name whom or what to forget"),
+        ((), "name what to erase"),
         (("--user-id", "4711"), "needs its source"),
         (("--file", "nowhere.csv"), "there is no such file"),
     ],

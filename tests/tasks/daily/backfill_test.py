@@ -32,7 +32,7 @@ Enlist = Callable[..., str]
 Tables = dict[str, pl.DataFrame]
 
 
-def put(home: Path, day: str, source: str, texts: dict[str, str]) -> None:
+def write_comments(home: Path, day: str, source: str, texts: dict[str, str]) -> None:
     """The inbox of a day and source holds these comments."""
     folder = home / "inbox" / source / day
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,17 +42,17 @@ def put(home: Path, day: str, source: str, texts: dict[str, str]) -> None:
 
 def contents() -> Tables:
     """Rows of all tables in an order of their own, without the columns of provenance."""
-    found = {}
+    tables = {}
     for name in warehouse.names():
         frame = warehouse.scan(name).drop(PROVENANCE, strict=False).collect()
-        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
-    return found
+        tables[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return tables
 
 
-def same(found: Tables, expected: Tables) -> None:
+def same(tables: Tables, expected: Tables) -> None:
     """All tables are equal."""
     for name, frame in expected.items():
-        assert found[name].equals(frame), name
+        assert tables[name].equals(frame), name
 
 
 def one_pass(days: Sequence[str] = DAYS) -> None:
@@ -70,7 +70,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Tables]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(place))
         for (day, source), texts in INBOX.items():
-            put(place, day, source, texts)
+            write_comments(place, day, source, texts)
         warehouse.create()
         warehouse.close()
         shutil.copytree(place, place.parent / "copy")
@@ -101,10 +101,10 @@ def fresh(
 
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from([(step, day) for step in STEPS for day in DAYS]), max_size=4))
-def test_any_order_of_days_and_steps(fresh: Callable[[], Tables], drawn: list[tuple[str, str]]) -> None:
+def test_any_order_of_days_and_steps(fresh: Callable[[], Tables], visits: list[tuple[str, str]]) -> None:
     """Whatever steps of whatever days ran before, how often and in what order: a pass backwards gives the same."""
     expected = fresh()
-    for step, day in drawn:
+    for step, day in visits:
         backfill.run(day, [step], "notes")
     one_pass(DAYS[::-1])
     same(contents(), expected)
@@ -115,8 +115,8 @@ def test_runs_at_once(fresh: Callable[[], Tables]) -> None:
     """Both days at once, one of them twice: a lost race is tried again, and nothing differs."""
     expected = fresh()
     with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(one_pass, [day]) for day in (FIRST, LAST, FIRST)]:
-            done.result()
+        for future in [pool.submit(one_pass, [day]) for day in (FIRST, LAST, FIRST)]:
+            future.result()
     same(contents(), expected)
 
 
@@ -126,7 +126,7 @@ def test_a_day_that_fails_does_not_stop_the_others(
     """A day without comments has no report and is no failure; one whose inbox is broken is named, the rest is done."""
     expected = fresh()
     wrong, empty_day = "2026-11-16", "2026-11-18"
-    put(stock[0], wrong, "notes", {})
+    write_comments(stock[0], wrong, "notes", {})
     (stock[0] / "inbox" / "notes" / wrong / "export.csv").write_text("nothing,of,this\n1,2,3\n", encoding="utf-8")
     failed = backfill.run_all([wrong, *DAYS, empty_day])
     assert set(failed) == {wrong}
@@ -149,10 +149,10 @@ def test_a_mended_day(fresh: Callable[[], Tables], stock: tuple[Path, Path, Tabl
     Runs begun before that, and ended after the runs that the change started, change nothing of it.
     """
     expected = fresh()
-    put(stock[0], FIRST, "notes", {"1": "what a lovely queue", "2": "wrong", "8": "to be taken out"})
+    write_comments(stock[0], FIRST, "notes", {"1": "what a lovely queue", "2": "wrong", "8": "to be taken out"})
     one_pass(DAYS[::-1])
     tokens, scores = tokenize.pin_snapshots(), score.pin(FIRST)
-    put(stock[0], FIRST, "notes", INBOX[FIRST, "notes"])
+    write_comments(stock[0], FIRST, "notes", INBOX[FIRST, "notes"])
     one_pass([FIRST])
     same(contents(), expected)
     tokenize.publish([], FIRST, tokens)
@@ -213,8 +213,8 @@ def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None
 
 def test_days_of_a_range() -> None:
     """Both ends are in it, over the end of a month; backwards it is the same in reverse; an empty range is refused."""
-    found = backfill.list_days("2026-02-27", "2026-03-02")
-    assert found == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
-    assert backfill.list_days("2026-02-27", "2026-03-02", backwards=True) == found[::-1]
+    days = backfill.list_days("2026-02-27", "2026-03-02")
+    assert days == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
+    assert backfill.list_days("2026-02-27", "2026-03-02", backwards=True) == days[::-1]
     with pytest.raises(BadInput, match="is before the first"):
         backfill.list_days("2026-03-02", "2026-02-27")

@@ -46,9 +46,9 @@ def misbehave(act: str, on_progress: Progress, on_file: File) -> None:
     """Take memory or time, or crash."""
     on_file("a.csv", 10)
     if act == "memory":
-        held = []
+        chunks = []
         while True:
-            held.append(os.urandom(1 << 20))
+            chunks.append(os.urandom(1 << 20))
     elif act == "one allocation":
         bytearray(1 << 42)
     elif act == "time":

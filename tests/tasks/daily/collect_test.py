@@ -43,8 +43,8 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
 
 def test_files_of_one_name_from_two_folders(tables: Path, tmp_path: Path) -> None:
     """Imported together, files of the same name keep their rows apart."""
-    both = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
-    assert collect.import_files(both, "mine", DAY)[0]["kept"] == 2
+    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
+    assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
 
 
 def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +131,11 @@ def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.Monk
     with Site(faults={second: [Answer(403)] * 2}) as site:
         for name in ("START", "ARTICLE"):
             monkeypatch.setattr(netease, name, getattr(netease, name).replace("https://music.163.com", site.origin))
-        (one,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
-        assert one["kept"] == warehouse.scan("comments").select(pl.len()).collect().item() > 0
-        assert "403" in str(one["stopped"])
-        (again,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
-        assert (again["kept"], again["stopped"]) == (one["kept"], one["stopped"])
+        (first,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert first["kept"] == warehouse.scan("comments").select(pl.len()).collect().item() > 0
+        assert "403" in str(first["stopped"])
+        (retried,) = collect.fetch_threads("netease", ["186000"], DAY, limits=quick)
+        assert (retried["kept"], retried["stopped"]) == (first["kept"], first["stopped"])
     with Site(robots="User-agent: *\nDisallow: /") as site:
         monkeypatch.setattr(netease, "START", f"{site.origin}/api/v1/resource/comments/R_SO_4_{{thread}}")
         monkeypatch.setattr(netease, "ARTICLE", None)

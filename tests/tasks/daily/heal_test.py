@@ -22,9 +22,9 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     bring(NEXT, {"1": "Nice hat, sir."})
     bring(DAY, {"1": "今天真冷。", "2": "Nice hat, sir."})
     tokenize.run(NEXT)
-    found = heal.find_holes()
-    assert found == {"tokens": [DAY], "scores": [DAY, NEXT]}
-    assert heal.heal(found) == {"tokens": 1, "scores": 2}
+    holes = heal.find_holes()
+    assert holes == {"tokens": [DAY], "scores": [DAY, NEXT]}
+    assert heal.heal(holes) == {"tokens": 1, "scores": 2}
     assert heal.find_holes() == {"tokens": [], "scores": []}
     assert [name for name in warehouse.checks() if "have" in name and warehouse.run_check(name)] == []
 

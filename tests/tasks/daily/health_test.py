@@ -16,18 +16,18 @@ DAY = sample.DAY
 
 def test_the_sample_s_steps_are_told(scored: Path) -> None:
     """Collecting, cutting and scoring the sample have a row each with seconds; nothing is missing."""
-    found = health.build_table(DAY)
-    chain = found.filter(found["step"].is_in(["collect", "tokenize", "score"]))
+    steps = health.build_table(DAY)
+    chain = steps.filter(steps["step"].is_in(["collect", "tokenize", "score"]))
     assert sorted(chain["step"]) == ["collect", "score", "tokenize"]
     assert chain["kept_count"].to_list()[0] == 301  # comments of the sample
     assert chain["seconds"].null_count() == 0
-    assert "missing" not in found["status"]
+    assert "missing" not in steps["status"]
 
 
 def test_comments_without_tokens_are_missing(imported: Path) -> None:
     """A day that was collected and no more lacks tokens and scores, on the page too."""
-    found = health.build_table(DAY, 1).filter(status="missing")
-    assert found["step"].to_list() == ["score", "tokenize"]
+    steps = health.build_table(DAY, 1).filter(status="missing")
+    assert steps["step"].to_list() == ["score", "tokenize"]
     path = Path(health.write_page(DAY, 1))
     assert path == settings.reports() / f"health-{DAY}.html"
     assert f"Missing: score of {DAY}, tokenize of {DAY}." in path.read_text(encoding="utf-8")
@@ -37,10 +37,10 @@ def test_days_after_the_last_are_missing(imported: Path) -> None:
     """When nothing is collected any more, each later day that is over says so, however many days are looked at."""
     last = parse_day(DAY)
     silent = [last + timedelta(days=n) for n in (1, 2, 3)]
-    found = health.build_table(silent[-1].isoformat(), 4).filter(step="collect", status="missing")
+    steps = health.build_table(silent[-1].isoformat(), 4).filter(step="collect", status="missing")
     over = [day for day in silent if day <= datetime.now(UTC).date() - timedelta(days=2)]
-    assert found["day"].to_list() == over
-    assert set(found["why"]) == ({"nothing collected"} if over else set())
+    assert steps["day"].to_list() == over
+    assert set(steps["why"]) == ({"nothing collected"} if over else set())
     much_later = health.build_table("2026-11-21", 1)
     assert much_later["day"].to_list() == ([parse_day("2026-11-21")] if len(over) > 1 else [])
 
@@ -53,12 +53,14 @@ def test_a_gap_is_told_once(imported: Path) -> None:
         .with_columns(day=pl.lit(parse_day(DAY) + timedelta(days=3)))
     )
     for source, origin in later.select("source", "origin").iter_rows():
-        mine = later.filter((pl.col("source") == source) & (pl.col("origin") == origin))
-        where = warehouse.slice_of(source=source, day=(parse_day(DAY) + timedelta(days=3)).isoformat(), origin=origin)
-        warehouse.overwrite("runs", {**where, "step": "collect"}, mine)
+        rows = later.filter((pl.col("source") == source) & (pl.col("origin") == origin))
+        partition = warehouse.slice_of(
+            source=source, day=(parse_day(DAY) + timedelta(days=3)).isoformat(), origin=origin
+        )
+        warehouse.overwrite("runs", {**partition, "step": "collect"}, rows)
     gap = parse_day(DAY) + timedelta(days=1)
-    found = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")
-    assert found["day"].to_list() == [gap]
+    steps = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")
+    assert steps["day"].to_list() == [gap]
 
 
 @pytest.mark.parametrize(("day", "days"), [("yesterday", 14), (DAY, 0)])

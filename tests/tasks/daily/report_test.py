@@ -75,9 +75,9 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
 def test_extremes(scored: object) -> None:
     """The most implicit come from the top down, the least from the bottom up, ten each unless asked otherwise."""
     most, least = report.select_extremes(DAY)
-    every = warehouse.scan("scores").collect()["value"].sort(descending=True).to_list()
-    assert most["implicitness"].to_list() == every[:10]
-    assert least["implicitness"].to_list() == every[:-11:-1]
+    rows = warehouse.scan("scores").collect()["value"].sort(descending=True).to_list()
+    assert most["implicitness"].to_list() == rows[:10]
+    assert least["implicitness"].to_list() == rows[:-11:-1]
     assert report.select_extremes(None, 3)[0].equals(most.head(3))
     assert report.select_extremes(NEXT)[0].height == 0
 

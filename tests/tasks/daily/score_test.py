@@ -29,17 +29,17 @@ def scores() -> pl.DataFrame:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def scored_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that is scored while the test runs."""
-    seen: list[str] = []
-    score = implicitness.implicitness
+    all_texts: list[str] = []
+    function = implicitness.implicitness
 
-    def counted(texts: list[str], *others: object) -> object:
-        seen.extend(texts)
-        return score(texts, *others)  # type: ignore[arg-type]
+    def record_texts(texts: list[str], *arguments: object) -> object:
+        all_texts.extend(texts)
+        return function(texts, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(implicitness, "implicitness", counted)
-    return seen
+    monkeypatch.setattr(implicitness, "implicitness", record_texts)
+    return all_texts
 
 
 def test_run_twice(scored: object) -> None:
@@ -77,26 +77,26 @@ def test_size_of_shards_does_not_matter(scored: object) -> None:
     assert scores()["value"].to_list() == pytest.approx(before["value"].to_list(), abs=2e-6)
 
 
-def test_distinct_texts_are_scored_once(imported: object, bring: Bring, asked: list[str]) -> None:
+def test_distinct_texts_are_scored_once(imported: object, bring: Bring, scored_texts: list[str]) -> None:
     """A text that two comments share is scored once, and both have its score."""
     bring(NEXT, {"1": "Nice hat, sir.", "2": "Nice hat, sir.", "3": "今天真冷。"})
     assert score.run(NEXT) == 3
-    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    assert sorted(scored_texts) == ["Nice hat, sir.", "今天真冷。"]
     values = scores().filter(pl.col("source") == "notes").sort("comment_id")["value"].to_list()
     assert values[0] == values[1] != values[2]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_known_is_not_scored_again(
-    imported: object, bring: Bring, asked: list[str], monkeypatch: pytest.MonkeyPatch, precision: str
+    imported: object, bring: Bring, scored_texts: list[str], monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
     """A day scored again scores nothing, in either precision and either language."""
     monkeypatch.setenv("UNDERTONE_PRECISION", precision)
     bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     score.run(NEXT)
-    assert sorted(asked) == ["Nice hat, sir.", "今天真冷。"]
+    assert sorted(scored_texts) == ["Nice hat, sir.", "今天真冷。"]
     assert score.run(NEXT) == 2
-    assert len(asked) == 2
+    assert len(scored_texts) == 2
     assert score.plan_shards(NEXT, score.pin(NEXT)) == []
 
 
@@ -106,9 +106,9 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
     shards = score.plan_shards(DAY, pinned, rows_per_shard=150)
     before = [warehouse.snapshot(name) for name in ("scores", "runs")]
     staged = [score.score_shard(shards[0], pinned["model_id"])]
-    for some in (staged, []):
+    for subset in (staged, []):
         with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
-            score.publish(some, DAY, pinned)
+            score.publish(subset, DAY, pinned)
     assert [warehouse.snapshot(name) for name in ("scores", "runs")] == before
 
 
@@ -147,20 +147,20 @@ def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> 
 def test_frame_gets_scores(scored: object) -> None:
     """Any frame with a text column gets implicitness and signature, in its order, as the table has them."""
     rows = warehouse.scan("comments").select("source", "comment_id", said="text").sort("comment_id").head(6).collect()
-    found = scoring.add_scores(rows, "said", None)
-    assert found.columns == ["source", "comment_id", "said", "implicitness", "signature"]
-    known = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
-    assert found["implicitness"].to_list() == pytest.approx(known["value"].to_list(), abs=2e-6)
-    assert found["signature"].to_list() == known["signature"].to_list()
+    output = scoring.add_scores(rows, "said", None)
+    assert output.columns == ["source", "comment_id", "said", "implicitness", "signature"]
+    expected = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
+    assert output["implicitness"].to_list() == pytest.approx(expected["value"].to_list(), abs=2e-6)
+    assert output["signature"].to_list() == expected["signature"].to_list()
 
 
 def test_frame_keeps_what_a_frame_has(scored: object) -> None:
     """Rows without text have neither score nor signature; a frame that was scored before is scored anew."""
     rows = pl.DataFrame({"said": ["Nice hat.", None, "  ", "今天真冷。"], "implicitness": [9.0, 9.0, 9.0, 9.0]})
-    found = scoring.add_scores(rows, "said", None)
-    assert found.columns == ["said", "implicitness", "signature"]
-    assert found["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
-    assert found["signature"].is_null().to_list() == [False, True, True, False]
+    scores = scoring.add_scores(rows, "said", None)
+    assert scores.columns == ["said", "implicitness", "signature"]
+    assert scores["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
+    assert scores["signature"].is_null().to_list() == [False, True, True, False]
     assert scoring.add_scores(rows.head(0), "said", None).height == 0
 
 
@@ -168,9 +168,9 @@ def test_frame_keeps_what_a_frame_has(scored: object) -> None:
 def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist, name: str) -> None:
     """Columns of a user's file may have any name, also one that is used within."""
     rows = pl.DataFrame({"text": ["nice hat", ""], name: ["x", "y"]})
-    found = scoring.add_scores(rows, "text", enlist(DAY, 1))
-    assert found.columns == ["text", name, "implicitness", "signature"]
-    assert found[name].to_list() == ["x", "y"]
+    scores = scoring.add_scores(rows, "text", enlist(DAY, 1))
+    assert scores.columns == ["text", name, "implicitness", "signature"]
+    assert scores[name].to_list() == ["x", "y"]
 
 
 def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
@@ -181,9 +181,9 @@ def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
         float(implicitness.implicitness([text], heads[name])[0])
         for text, name in zip(texts["text"], ("en", "zh", "en"), strict=True)
     ]
-    found = scoring.add_scores(texts, "text", None)
-    assert found["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
-    langs = [signature.split("|lang:")[1].split("|")[0] for signature in found["signature"]]
+    scores = scoring.add_scores(texts, "text", None)
+    assert scores["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
+    langs = [signature.split("|lang:")[1].split("|")[0] for signature in scores["signature"]]
     assert langs == ["en", "zh(extension)", "ja(extension)"]
     assert list(scoring.load_heads(enlist(DAY, 1)).heads) == ["any"]
 
@@ -206,12 +206,12 @@ def test_numbers_of_pairs_by_language(imported: object) -> None:
     """What a model says of pairs comes with their ids, whichever language's head they went through."""
     rows = warehouse.scan("pairs").sort("pair_id").collect()
     rows = pl.concat([rows.filter(pl.col("lang") == lang).head(3) for lang in ("zh", "en")])
-    found = scoring.score_triples(rows, None)
-    assert found.columns == ["pair_id", "source", "split", "i1", "i2", "i3", "near", "far"]
-    assert sorted(found["pair_id"]) == sorted(rows["pair_id"])
+    scores = scoring.score_triples(rows, None)
+    assert scores.columns == ["pair_id", "source", "split", "i1", "i2", "i3", "near", "far"]
+    assert sorted(scores["pair_id"]) == sorted(rows["pair_id"])
     scored = scoring.add_scores(rows, "implicit", None)
-    both = found.join(scored, on="pair_id")
-    assert both["i1"].to_list() == pytest.approx(both["implicitness"].to_list(), abs=2e-6)
+    joined = scores.join(scored, on="pair_id")
+    assert joined["i1"].to_list() == pytest.approx(joined["implicitness"].to_list(), abs=2e-6)
 
 
 def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> None:
@@ -226,22 +226,22 @@ def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> N
 def test_a_text_is_scored_once(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run again, no text is encoded; a new comment with known words neither; one with new words alone is."""
     before = warehouse.scan("scores").collect()
-    told: list[int] = []
-    assert score.run(DAY, told.append) == before.height
-    assert told == []
+    counts: list[int] = []
+    assert score.run(DAY, counts.append) == before.height
+    assert counts == []
     other = "2026-11-21"
-    known = warehouse.scan("comments").select("text").head(1).collect()["text"][0]
+    text = warehouse.scan("comments").select("text").head(1).collect()["text"][0]
     file = scored.parent / "later.jsonl"
     file.write_text(
-        "".join(json.dumps({"text": t}) + "\n" for t in (known, "Words nobody has written yet.")), encoding="utf-8"
+        "".join(json.dumps({"text": t}) + "\n" for t in (text, "Words nobody has written yet.")), encoding="utf-8"
     )
     collect.import_files([file], "mine", other)
     monkeypatch.setattr(in_force, "find_model_id", lambda _: before["model_id"][0])
-    assert score.run(other, told.append) == 2
-    assert sum(told) == 1
-    both = (
+    assert score.run(other, counts.append) == 2
+    assert sum(counts) == 1
+    scores = (
         warehouse.scan("scores")
         .join(warehouse.scan("comments"), on=["source", "day", "thread_id", "comment_id"])
         .collect()
     )
-    assert both.filter(text=known)["value"].n_unique() == 1
+    assert scores.filter(text=text)["value"].n_unique() == 1

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 from pipeline import sample, warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.tables import empty
-from pipeline.tasks.daily import tokenize as segment
+from pipeline.tasks.daily import tokenize
 
 Bring = Callable[[str, dict[str, str]], None]
 
@@ -30,124 +30,124 @@ def texts_of(source: str = "notes") -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def cut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def tokenized_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that is cut while the test runs."""
-    seen: list[str] = []
-    tokenize = segment.tokenize
+    all_texts: list[str] = []
+    function = tokenize.tokenize
 
-    def counted(texts: pl.DataFrame, by: object) -> pl.DataFrame:
-        seen.extend(texts["text"])
-        return tokenize(texts, by)  # type: ignore[arg-type]
+    def record_texts(texts: pl.DataFrame, tokenizers: object) -> pl.DataFrame:
+        all_texts.extend(texts["text"])
+        return function(texts, tokenizers)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(segment, "tokenize", counted)
-    return seen
+    monkeypatch.setattr(tokenize, "tokenize", record_texts)
+    return all_texts
 
 
 def test_every_comment_has_tokens(imported: object) -> None:
     """Each text of the day has one row a source, Chinese cut by jieba and English by nltk, nothing lost but blanks."""
-    count = segment.run(DAY)
+    count = tokenize.run(DAY)
     rows = tokens()
     assert count == rows.height == warehouse.scan("comments").select("source", "text_hash").unique().collect().height
     comments = warehouse.scan("comments").select("source", "text_hash", "text", "lang").collect()
-    both = rows.join(comments, on=["source", "text_hash"])
-    assert set(both.select("lang", "tokenizer").unique().rows()) == {("zh", "jieba"), ("en", "nltk")}
-    chinese = both.filter(pl.col("lang") == "zh")
+    joined = rows.join(comments, on=["source", "text_hash"])
+    assert set(joined.select("lang", "tokenizer").unique().rows()) == {("zh", "jieba"), ("en", "nltk")}
+    chinese = joined.filter(pl.col("lang") == "zh")
     assert ["".join(t) for t in chinese["tokens"]] == ["".join(t.split()) for t in chinese["text"]]
 
 
-def test_run_twice(scored: object, cut: list[str]) -> None:
+def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
     """A second run cuts nothing and leaves the same rows."""
     before = tokens()
-    assert segment.run(DAY) == before.height
-    assert cut == []
+    assert tokenize.run(DAY) == before.height
+    assert tokenized_texts == []
     assert_frame_equal(tokens(), before)
 
 
 @pytest.mark.parametrize("rows", [7, 100, 100_000])
-def test_size_of_shards_does_not_matter(scored: object, cut: list[str], rows: int) -> None:
+def test_size_of_shards_does_not_matter(scored: object, tokenized_texts: list[str], rows: int) -> None:
     """Shards of other sizes give the same tokens, and every text is in one of them."""
     before = tokens()
     warehouse.overwrite("tokens", warehouse.slice_of(day=DAY), empty("tokens"))
-    pinned = segment.pin_snapshots()
-    shards = segment.plan_shards(DAY, pinned, rows_per_shard=rows)
+    pinned = tokenize.pin_snapshots()
+    shards = tokenize.plan_shards(DAY, pinned, rows_per_shard=rows)
     distinct = before["text_hash"].n_unique()
     assert len(shards) == -(-distinct // rows)
-    segment.publish([segment.tokenize_shard(shard) for shard in shards], DAY, pinned)
+    tokenize.publish([tokenize.tokenize_shard(shard) for shard in shards], DAY, pinned)
     assert_frame_equal(tokens(), before)
-    assert len(cut) == len(set(cut)) == distinct
+    assert len(tokenized_texts) == len(set(tokenized_texts)) == distinct
 
 
-def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, cut: list[str]) -> None:
+def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, tokenized_texts: list[str]) -> None:
     """A text of any day or source is cut once (X-01); a changed one is cut anew, and its old tokens leave the day."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
-    segment.run(DAY)
-    assert sorted(cut) == ["Nice hat, sir.", "今天真冷。"]
+    tokenize.run(DAY)
+    assert sorted(tokenized_texts) == ["Nice hat, sir.", "今天真冷。"]
     bring(NEXT, {"1": "Nice hat, sir.", "2": "你可真准时。"})
-    segment.run(NEXT)
-    assert cut[2:] == ["你可真准时。"]
+    tokenize.run(NEXT)
+    assert tokenized_texts[2:] == ["你可真准时。"]
     bring(DAY, {"1": "Nice hat, madam.", "2": "今天真冷。"})
-    segment.run(DAY)
-    assert cut[3:] == ["Nice hat, madam."]
+    tokenize.run(DAY)
+    assert tokenized_texts[3:] == ["Nice hat, madam."]
     day = warehouse.scan("tokens").filter(pl.col("day").cast(pl.String) == DAY).collect()
     assert sorted(day["tokens"].to_list()) == [["Nice", "hat", ",", "madam", "."], ["今天", "真冷", "。"]]
 
 
-def test_same_text_in_two_comments_is_one_row(tables: object, bring: Bring, cut: list[str]) -> None:
+def test_same_text_in_two_comments_is_one_row(tables: object, bring: Bring, tokenized_texts: list[str]) -> None:
     """A day's text has tokens once however many comments say it."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "Nice hat, sir."})
-    assert segment.run(DAY) == 1
-    assert cut == ["Nice hat, sir."]
+    assert tokenize.run(DAY) == 1
+    assert tokenized_texts == ["Nice hat, sir."]
 
 
 def test_empty_day_empties_stale_rows(tables: object, bring: Bring) -> None:
     """If a day's comments are gone, so are its tokens after the next run; other days keep theirs."""
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     bring(NEXT, {"1": "Nice hat, sir."})
-    assert (segment.run(DAY), segment.run(NEXT)) == (2, 1)
+    assert (tokenize.run(DAY), tokenize.run(NEXT)) == (2, 1)
     warehouse.overwrite("comments", warehouse.slice_of(day=DAY), empty("comments"))
-    assert segment.run(DAY) == 0
+    assert tokenize.run(DAY) == 0
     assert tokens()["day"].cast(pl.String).to_list() == [NEXT]
 
 
 def test_day_without_comments(tables: object) -> None:
     """A day nobody wrote on has no shard and no row, and is no error."""
-    assert segment.plan_shards(DAY, segment.pin_snapshots()) == []
-    assert segment.run(DAY) == 0
+    assert tokenize.plan_shards(DAY, tokenize.pin_snapshots()) == []
+    assert tokenize.run(DAY) == 0
 
 
 def test_missing_shard_writes_nothing(imported: object) -> None:
     """Publishing without one of the shards is Retry, and the table is as before."""
-    pinned = segment.pin_snapshots()
-    staged = [segment.tokenize_shard(shard) for shard in segment.plan_shards(DAY, pinned, rows_per_shard=50)]
+    pinned = tokenize.pin_snapshots()
+    staged = [tokenize.tokenize_shard(shard) for shard in tokenize.plan_shards(DAY, pinned, rows_per_shard=50)]
     with pytest.raises(Retry, match=r"tokens of \d+ texts are missing: run the shards again"):
-        segment.publish(staged[:-1], DAY, pinned)
+        tokenize.publish(staged[:-1], DAY, pinned)
     assert warehouse.snapshot("tokens") == pinned["tokens"]
 
 
 @pytest.mark.parametrize("name", ["jieba", "nltk"])
 def test_missing_tokenizer_writes_nothing(imported: object, name: str) -> None:
     """If the rows of one tokenizer alone are missing, those of the other are not written either."""
-    pinned = segment.pin_snapshots()
-    (shard,) = segment.plan_shards(DAY, pinned)
-    rows = pl.read_parquet(segment.tokenize_shard(shard)["path"])
+    pinned = tokenize.pin_snapshots()
+    (shard,) = tokenize.plan_shards(DAY, pinned)
+    rows = pl.read_parquet(tokenize.tokenize_shard(shard)["path"])
     staged = warehouse.stage("tokens", rows.filter(pl.col("tokenizer") == name))
     with pytest.raises(Retry):
-        segment.publish([staged], DAY, pinned)
+        tokenize.publish([staged], DAY, pinned)
     assert warehouse.snapshot("tokens") == pinned["tokens"]
 
 
 def test_comments_that_come_during_a_run_wait_for_the_next(tables: object, bring: Bring) -> None:
     """A run sees the comments as they were when it began."""
     bring(DAY, {"1": "Nice hat, sir."})
-    pinned = segment.pin_snapshots()
+    pinned = tokenize.pin_snapshots()
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
-    staged = [segment.tokenize_shard(shard) for shard in segment.plan_shards(DAY, pinned)]
-    assert segment.publish(staged, DAY, pinned) == 1
+    staged = [tokenize.tokenize_shard(shard) for shard in tokenize.plan_shards(DAY, pinned)]
+    assert tokenize.publish(staged, DAY, pinned) == 1
     assert list(texts_of()) == ["Nice hat, sir."]
-    assert segment.run(DAY) == 2
+    assert tokenize.run(DAY) == 2
 
 
 def test_without_warehouse(home: object) -> None:
     """Before `undertone init` the task is Missing and says what to run."""
     with pytest.raises(Missing, match="run `undertone init`"):
-        segment.run(DAY)
+        tokenize.run(DAY)

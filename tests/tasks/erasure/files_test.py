@@ -12,22 +12,19 @@ from pipeline.tasks.erasure import files
 from pipeline.tasks.erasure.rules import Targets
 from tests.support.growth import check_growth, repeated
 
-SAID = "what somebody said and wants to have back"
-KEYS = pl.DataFrame(schema=dict.fromkeys(("source", "thread_id", "comment_id"), pl.String))
-GONE = Targets(**dict.fromkeys(Targets._fields, KEYS))._replace(
-    texts=pl.Series([SAID, "1"]), user_ids=[], raw_ids=["77"], marks=[SAID]
-)
+TEXT = "what somebody said and wants to have back"
+TARGETS = Targets(texts=pl.Series([TEXT, "1"]), raw_ids=["77"], marks=[TEXT])
 
 
-def clean(path: Path, content: str, *, is_met: bool = True) -> int:
-    """Records that go from a file of this content: of a workbook, its sheet."""
+def clean(path: Path, content: str, *, is_hit: bool = True) -> int:
+    """Write content to a file (of a workbook: to its sheet) and clean it; return the count of erased records."""
     if path.suffix == ".xlsx":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("xl/worksheets/sheet1.xml", content)
             archive.writestr("xl/sharedStrings.xml", content)
     else:
         path.write_text(content)
-    return files.clean_file(path, GONE, is_met=is_met)
+    return files.clean_file(path, TARGETS, is_hit=is_hit)
 
 
 def nested(size: int) -> str:
@@ -58,24 +55,24 @@ HOSTILE: dict[str, list[Callable[[int], str]]] = {
 def test_time_grows_with_the_length(suffix: str, tmp_path: Path) -> None:
     """Ten times the file takes about ten times as long, whatever the file."""
     for text in HOSTILE[suffix]:
-        check_growth(lambda content: clean(tmp_path / f"a{suffix}", content, is_met=False), text)
+        check_growth(lambda content: clean(tmp_path / f"a{suffix}", content, is_hit=False), text)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
-@pytest.mark.parametrize("is_met", [True, False])
-def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_met: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_hit", [True, False])
+def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_hit: bool, tmp_path: Path) -> None:
     """It goes where it holds something erased, and stays otherwise."""
-    content = "[" * 5_000 + json.dumps(SAID if is_met else "fine") + "]" * 5_000 + "\n"
+    content = "[" * 5_000 + json.dumps(TEXT if is_hit else "fine") + "]" * 5_000 + "\n"
     path = tmp_path / name
-    assert clean(path, content, is_met=is_met) == is_met
-    assert SAID not in (path.read_text() if path.exists() else "")
-    assert is_met or path.read_text() == content
+    assert clean(path, content, is_hit=is_hit) == is_hit
+    assert TEXT not in (path.read_text() if path.exists() else "")
+    assert is_hit or path.read_text() == content
 
 
 def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:
     """Of a list with a lone surrogate in it only the record that is meant goes."""
     path = tmp_path / "a.json"
-    assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{SAID}"}}]') == 1
+    assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{TEXT}"}}]') == 1
     assert len(json.loads(path.read_text())) == 1
 
 

@@ -33,8 +33,8 @@ def hash_of(text: str) -> str:
 class Rows(NamedTuple):
     """Rows of a table that go, those that stay, and how the latter look after it where that is different."""
 
-    gone: list[dict[str, Any]]
-    kept: list[dict[str, Any]]
+    erased: list[dict[str, Any]]
+    remaining: list[dict[str, Any]]
     after: list[dict[str, Any]] | None = None
 
 
@@ -59,19 +59,19 @@ ELSE = Request("m", [{"role": "user", "content": "what others say"}], "explicit_
 QUICK = Request("m", [{"role": "user", "content": SHORT}], "explicit_en", "1", {})
 
 
-def _completion(asked: Request, response: str) -> dict[str, Any]:
-    return {"completion_id": asked.key, "messages": as_json(asked.messages), "response": response}
+def _completion(request: Request, response: str) -> dict[str, Any]:
+    return {"completion_id": request.key, "messages": as_json(request.messages), "response": response}
 
 
-def asked(content: str, response: str) -> dict[str, Any]:
+def build_request(content: str, response: str) -> dict[str, Any]:
     """A row of `completions`: what was asked, and the answer."""
     return _completion(Request("m", [{"role": "user", "content": content}], "explicit_en", "1", {}), response)
 
 
 def _of_page(*names: str) -> str:
-    said = {"9001": SAID, "9002": "a reply that stays"}
+    text = {"9001": SAID, "9002": "a reply that stays"}
     items = [
-        {"id": name, "text": said[name], "user": {"id": USER if name == "9001" else "b" * 32}, "like_count": 1,
+        {"id": name, "text": text[name], "user": {"id": USER if name == "9001" else "b" * 32}, "like_count": 1,
          **({"reply_id": "9001", "reply_original_text": SAID if "9001" in names else ""} if name == "9002" else {})}
         for name in names
     ]  # fmt: skip
@@ -101,8 +101,8 @@ WORLD: dict[str, Rows] = {
         [{"text_hash": hash_of(text), "tokens": text.split()} for text in ("a reply that stays", "deeper", SHARED)],
     ),
     "scores": Rows(
-        [_score(*one) for one in (("9001", SAID), ("9005", SHARED), ("9006", SHORT))],
-        [_score(*one) for one in (("9002", "a reply that stays"), ("9003", "deeper"), ("9004", SHARED))],
+        [_score(*item) for item in (("9001", SAID), ("9005", SHARED), ("9006", SHORT))],
+        [_score(*item) for item in (("9002", "a reply that stays"), ("9003", "deeper"), ("9004", SHARED))],
     ),
     "raw_pages": Rows(
         [], *([{"url": PAGE, "body": body, "page_id": _page_id(body)}] for body in (FULL, CUT))
@@ -194,29 +194,29 @@ WORLD: dict[str, Rows] = {
 """Every table, with what is theirs and what is others'."""
 
 
-def put(name: str, rows: list[dict[str, Any]]) -> None:
+def put_rows(name: str, rows: list[dict[str, Any]]) -> None:
     """Make the rows of a table exactly these, partition by partition."""
     if not rows:
         return
     frame = filled(name, *rows)
-    by = list(TABLES[name].partitions)
-    for values, part in frame.partition_by(by, as_dict=True).items():
-        warehouse.overwrite(name, warehouse.slice_of(**dict(zip(by, values, strict=True))), part)
+    partitions = list(TABLES[name].partitions)
+    for values, part in frame.partition_by(partitions, as_dict=True).items():
+        warehouse.overwrite(name, warehouse.slice_of(**dict(zip(partitions, values, strict=True))), part)
 
 
 def fill() -> None:
     """Fill every table and store; the comments and their pages have a former state and a tag besides."""
     for name, rows in WORLD.items():
-        put(name, [*rows.gone, *rows.kept])
+        put_rows(name, [*rows.erased, *rows.remaining])
     first = warehouse.snapshot("comments")
     assert first is not None
     warehouse.table("comments").manage_snapshots().create_tag(first, "paper").commit()
     for name in ("comments", "sentences"):
-        put(name, [*WORLD[name].kept, *WORLD[name].gone])
-    files()
+        put_rows(name, [*WORLD[name].remaining, *WORLD[name].erased])
+    write_files()
 
 
-def files() -> None:
+def write_files() -> None:
     """What lies beside the tables."""
     import html
 
@@ -228,8 +228,8 @@ def files() -> None:
     _write(settings.reports() / "2026-11-19.html", page.format(html.escape(SAID)))
     _write(settings.reports() / "2026-11-18.html", page.format("fine"))
     folder = settings.labelling() / "csd" / "round1_stage1"
-    told = [{"task_id": task, "text": text} for task, text in ((TASK, SAID), (FREE, SHARED))]
-    _write(folder / "tasks.jsonl", "".join(f"{json.dumps(row)}\n" for row in told))
+    messages = [{"task_id": task, "text": text} for task, text in ((TASK, SAID), (FREE, SHARED))]
+    _write(folder / "tasks.jsonl", "".join(f"{json.dumps(row)}\n" for row in messages))
     _write(folder / "labels" / "r1.csv", f"task_id,subtext,meaning\n{TASK},1,x\n{FREE},1,\n")
     _write(folder / "labels" / "r1.json", json.dumps([{"data": {"task_id": TASK}}, {"data": {"task_id": FREE}}]))
     with xlsxwriter.Workbook(str(folder / "r1.xlsx")) as book:
@@ -237,9 +237,9 @@ def files() -> None:
         for number, row in enumerate((["task_id", "text"], (TASK, SAID), (FREE, SHARED))):
             sheet.write_row(number, 0, row)
     engine = answers.opened(settings.llm_ledger())
-    for asked, response in ((ASKED, MEANT), (QUICK, f"short, {MARK}"), (ELSE, "what others mean")):
+    for request, response in ((ASKED, MEANT), (QUICK, f"short, {MARK}"), (ELSE, "what others mean")):
         reply = answers.Reply("answered", response=response, ended_at=1.0)
-        answers.record(engine, [answers.Call(asked.key, asked, reply, 0.5)], "me", "test")
+        answers.record(engine, [answers.Call(request.key, request, reply, 0.5)], "me", "test")
     answers.close()
     spool = fetch.Spool(settings.spool_uri())
     spool.save("weibo", DAY.isoformat(), PAGE, 0, PAGE, json.loads(FULL), (None, 1))
@@ -251,11 +251,11 @@ def files() -> None:
     raw = json.loads(FULL)
     raw["data"]["data"][0]["user"]["id"] = int(RAW)
     _write(inbox / "pages.jsonl", json.dumps({"source": "weibo", "url": PAGE, "body": raw}, ensure_ascii=False) + "\n")
-    for model_id, kept in ((MODEL, SAID), (OTHER, "fine")):
+    for model_id, other_text in ((MODEL, SAID), (OTHER, "fine")):
         folder = settings.models() / model_id
         _write(folder / "config.json", "{}")
-        (folder / "model.safetensors").write_bytes(b"\0\1\2" + kept.encode() + b"\3")
-    warehouse.stage("comments", filled("comments", *WORLD["comments"].gone))
+        (folder / "model.safetensors").write_bytes(b"\0\1\2" + other_text.encode() + b"\3")
+    warehouse.stage("comments", filled("comments", *WORLD["comments"].erased))
     _write(settings.scratch("training") / "state.safetensors", MARK)
     _write(settings.scratch("embeddings") / "vectors.npy", "1 2 3")
     _write(settings.home() / "airflow" / "logs" / "task.log", f"began\nrows: {SAID}\nended\n")
@@ -266,7 +266,7 @@ def _write(path: Path, text: str, encoding: str = "utf-8") -> None:
     path.write_text(text, encoding=encoding)
 
 
-def held(name: str) -> pl.DataFrame:
+def scan_all(name: str) -> pl.DataFrame:
     """Rows of a table in order."""
     return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
 
@@ -274,5 +274,5 @@ def held(name: str) -> pl.DataFrame:
 def expected(name: str) -> pl.DataFrame:
     """Rows of a table in order as they should be afterwards."""
     rows = WORLD[name]
-    frame = filled(name, *(rows.kept if rows.after is None else rows.after))
+    frame = filled(name, *(rows.remaining if rows.after is None else rows.after))
     return frame.sort(pl.all().exclude(pl.List))

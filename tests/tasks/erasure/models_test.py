@@ -41,12 +41,12 @@ ITEM = {"options": ["hope", "fear", "calm", "pity", "envy"], "label": 0, "subtas
 
 def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
     """What a person says below an article, and an article by them: the words stand side by side."""
-    said = " ".join(words)
+    phrase = " ".join(words)
     return {
-        "comment": f"{said} is what i think of number {number}",
-        "title": f"{said} in the news",
-        "text": f"a long story of {said} that people read at home in the morning, told by number {number}",
-        "summary": f"{said} gives people hope",
+        "comment": f"{phrase} is what i think of number {number}",
+        "title": f"{phrase} in the news",
+        "text": f"a long story of {phrase} that people read at home in the morning, told by number {number}",
+        "summary": f"{phrase} gives people hope",
     }
 
 
@@ -57,39 +57,41 @@ def corpus() -> None:
     for number in range(ARTICLES):
         thread = f"t{number:02}"
         words = ANN if number in (0, 1) else BOB if number in (2, 3) else ("plain", f"story{number}", "today")
-        about = texts_of(words, number)
-        articles.append({"thread_id": thread, "title": about["title"], "text": about["text"],
-                         "summary": about["summary"], "lang": "en"})  # fmt: skip
+        article_texts = texts_of(words, number)
+        articles.append({"thread_id": thread, "title": article_texts["title"], "text": article_texts["text"],
+                         "summary": article_texts["summary"], "lang": "en"})  # fmt: skip
         part = "train" if number < 12 else "validation" if number < 14 else "test"
-        question = about["summary"].replace("hope", "@placeholder")
+        question = article_texts["summary"].replace("hope", "@placeholder")
         items.append({"thread_id": thread, "item_id": digest(thread, 32), "question": question, "split": part, **ITEM})
         split = "validation" if number % 5 == 4 else "train"
-        threads.append({"thread_id": thread, "title_tokens": about["title"].split(), "split": split,
-                        "content_tokens": about["text"].split()})  # fmt: skip
-        said = {f"{name}{number}": texts_of(own, number)["comment"] for name, own in people.items()}
-        said[f"else{number}"] = f"somebody else said something nice about number {number}"
-        for place, (comment, text) in enumerate(said.items()):
+        threads.append({"thread_id": thread, "title_tokens": article_texts["title"].split(), "split": split,
+                        "content_tokens": article_texts["text"].split()})  # fmt: skip
+        comment_texts = {
+            f"{name}{number}": texts_of(words_of_person, number)["comment"] for name, words_of_person in people.items()
+        }
+        comment_texts[f"else{number}"] = f"somebody else said something nice about number {number}"
+        for place, (comment, text) in enumerate(comment_texts.items()):
             comments.append({"thread_id": thread, "comment_id": comment, "text": text, "lang": "en",
                              "text_hash": text_hash(pl.Series([text])).item(), "like_count": place})  # fmt: skip
             grades.append({"thread_id": thread, "comment_id": comment, "grade": 1.0 + place})
-            labels.append({"row_id": digest(comment, 16), "text": text, "context": about["title"],
+            labels.append({"row_id": digest(comment, 16), "text": text, "context": article_texts["title"],
                            "is_subtext": place != 2})  # fmt: skip
             pairs.append({"pair_id": digest(text, 32), "implicit": text, "explicit": f"plainly {text}",
                           "negative": f"no {number}", "split": "train" if number < 12 else "test"})  # fmt: skip
     for name, rows in (("articles", articles), ("comments", comments), ("cloze_items", items),
                        ("comment_grades", grades), ("annotated_comments", labels), ("pairs", pairs),
                        ("threads", threads)):  # fmt: skip
-        frame, by = filled(name, *rows), list(TABLES[name].partitions)
-        for values, part in frame.partition_by(by, as_dict=True).items():
-            warehouse.overwrite(name, warehouse.slice_of(**dict(zip(by, values, strict=True))), part)
+        frame, partitions = filled(name, *rows), list(TABLES[name].partitions)
+        for values, part in frame.partition_by(partitions, as_dict=True).items():
+            warehouse.overwrite(name, warehouse.slice_of(**dict(zip(partitions, values, strict=True))), part)
     tokenize.run(DAY)
 
 
 def train_all(bert: Path) -> dict[str, str]:
     """Train every kind of model, into the registry and into folders below the home: name -> folder."""
     root, away = settings.models(), settings.home() / "mine"
-    of_tables, every = commenters.read_tables().comments["text"], abstractness.read_ratings()
-    kept = {
+    of_tables, ratings = commenters.read_tables().comments["text"], abstractness.read_ratings()
+    model_ids = {
         "counts": masked_lm.count_corpus("en", DAY),
         "superseded counts": _superseded(),
         "adapted": masked_lm.adapt(DAY, start=str(bert)).partition("=")[2],
@@ -102,14 +104,14 @@ def train_all(bert: Path) -> dict[str, str]:
         "pretrained reader": readers.train(DAY, "imperceptibility", profile="filled", changes=PRETRAINED),
         "impscore": train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True),
         "tuned impscore": train.train(DAY, profile="paper", changes={"epochs": 1, "tune": "adapter"}),
-        "abstractness": abstractness.train(DAY, every._replace(rows=every.rows.head(60))),
+        "abstractness": abstractness.train(DAY, ratings._replace(rows=ratings.rows.head(60))),
     }
     masked_lm.count_file(of_tables.to_list(), away / "counts", "en")
     masked_lm.train(of_tables.to_list(), away / "adapted", start=str(bert))
     rows = pl.DataFrame({"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables,
                          "context": "at home", "meanings": [[text] for text in of_tables]})  # fmt: skip
     recovery.train(recovery.split_references(rows), away / "recovery", changes={"epochs": 1})
-    folders = {name: str(root / str(model_id)) for name, model_id in kept.items()}
+    folders = {name: str(root / str(model_id)) for name, model_id in model_ids.items()}
     return folders | {f"-o {path.name}": str(path) for path in away.iterdir()}
 
 
@@ -129,27 +131,27 @@ def readable(folder: Path) -> str:
     """All that can be read out of files: bytes in three encodings, JSON walked, numbers as places in a vocabulary."""
     from safetensors.numpy import load_file
 
-    said: list[str] = []
+    texts: list[str] = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         content = path.read_bytes()
-        said += [content.decode(name, errors="ignore") for name in ("utf-8", "utf-16-le", "utf-16-be")]
+        texts += [content.decode(name, errors="ignore") for name in ("utf-8", "utf-16-le", "utf-16-be")]
         if path.suffix == ".json":
-            said += [" ".join(strings) for strings in _lists(json.loads(content))]
+            texts += [" ".join(strings) for strings in _lists(json.loads(content))]
         if path.suffix == ".safetensors":
             config = folder / "config.json"
             vocabularies = _lists(json.loads(config.read_text())) if config.is_file() else []
             for tensor in load_file(path).values():
                 if tensor.dtype.kind in "iu":
                     rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim else tensor.reshape(1, 1)
-                    said += [" ".join(words[i] for i in row if 0 <= i < len(words))
+                    texts += [" ".join(words[i] for i in row if 0 <= i < len(words))
                              for words in vocabularies if len(words) > 20 for row in rows.tolist()]  # fmt: skip
-    return " ".join(said).lower()
+    return " ".join(texts).lower()
 
 
 def _lists(node: Any) -> list[list[str]]:
     """Strings of JSON, as the lists and objects that they stand in."""
     values = list(node.values()) + list(node) if isinstance(node, dict) else node if isinstance(node, list) else []
-    inner = [found for value in values if isinstance(value, dict | list) for found in _lists(value)]
+    inner = [item for value in values if isinstance(value, dict | list) for item in _lists(value)]
     return [*inner, [value for value in values if isinstance(value, str)]]
 
 
@@ -181,12 +183,12 @@ def folders(
     trained: tuple[Path, Path, dict[str, str]], tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
     """The same, put back."""
-    home, copy, found = trained
+    home, copy, paths = trained
     shutil.rmtree(home)
     shutil.copytree(copy, home)
     monkeypatch.setenv("UNDERTONE_HOME", str(home))
     monkeypatch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
-    yield found
+    yield paths
     warehouse.close()
 
 
@@ -210,8 +212,8 @@ def test_every_kind_of_model_is_in_this_test(folders: dict[str, str]) -> None:
     sources = (
         path.read_text() for path in (Path(registry.__file__).parents[1]).rglob("*.py") if "llm" not in str(path)
     )
-    named = {kind for text in sources for kind in re.findall(r'\*\*asdict.*?"kind": "(\w+)"', text, re.DOTALL)}
-    assert named <= {*registry.CONTENTS}
+    names = {kind for text in sources for kind in re.findall(r'\*\*asdict.*?"kind": "(\w+)"', text, re.DOTALL)}
+    assert names <= {*registry.CONTENTS}
 
 
 def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -> None:
@@ -219,12 +221,12 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert holders(folders, ANN) & holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
     assert "zibbleworn drondlep quaffmire" in readable(Path(folders["counts"]))  # before, behind and between
     before = in_force.find_model_id(DAY)
-    done = run.forget(REQUEST)
+    outcome = run.forget(REQUEST)
     assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
     assert not [word for word in ANN if word in readable(settings.home())]
     assert warehouse.search(ANN) == []
     assert {place.store for place in warehouse.search(BOB)} >= {"comments", "pairs"}
-    actions = {row["model_id"]: row["action"] for row in done.models.to_dicts()}
+    actions = {row["model_id"]: row["action"] for row in outcome.models.to_dicts()}
     assert actions.pop(Path(folders["impscore"]).name) == "flagged"
     assert set(actions.values()) == {"removed"}
     assert len(actions) == len(folders) - len(NUMBERS)
@@ -233,9 +235,9 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert in_force.find_model_id(DAY) == in_force.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
-    commands = [model["train_again"] for model in models.summarize(done.models, {}) if model["train_again"]]
+    commands = [model["train_again"] for model in models.summarize(outcome.models, {}) if model["train_again"]]
     assert f"undertone train count-lm --lang en --day {DAY}" in commands
-    assert "by the DAG ndd, whose parameter `adapt` makes it of the corpus as it is" in commands
+    assert "by the DAG ndd, whose parameter `adapt` trains it on the current corpus" in commands
 
 
 def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,16 +254,16 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
         return once
 
     monkeypatch.setattr(models, "remove_folder", mortal("remove", models.remove_folder))
-    monkeypatch.setattr(retraining, "train", mortal("train", retraining.train))
+    monkeypatch.setattr(retraining, "train_again", mortal("train", retraining.train_again))
     for _ in turns:
         with pytest.raises(KeyboardInterrupt):
             run.forget(REQUEST, retrain=True)
-    done = run.forget(REQUEST, retrain=True)
-    assert done.problems == {}
-    replaced = {row["kind"]: row["replaced_by"] for row in done.models.to_dicts() if row["replaced_by"]}
+    outcome = run.forget(REQUEST, retrain=True)
+    assert outcome.problems == {}
+    replaced = {row["kind"]: row["replaced_by"] for row in outcome.models.to_dicts() if row["replaced_by"]}
     assert set(replaced) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc",
                              "reader_imperceptibility", "impscore"}  # fmt: skip
-    assert done.models["erasure_id"].n_unique() == 1
+    assert outcome.models["erasure_id"].n_unique() == 1
     for kind, model_id in replaced.items():
         assert model_registry.select_model_id(kind, DAY) == model_id
     fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
@@ -340,12 +342,12 @@ def test_what_else_of_models_goes(tables: Path) -> None:
     rows = filled("training_texts", {"kind": "old", "model_id": older.name, "text_hash": "erased"},
                   {"kind": "old", "model_id": older.name, "text_hash": digest("else", 32)})  # fmt: skip
     warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), rows)
-    assert run.forget(Request(comment_ids=["nobody"])).removed == []
+    assert run.forget(Request(comment_ids=["nobody"])).removed_paths == []
     assert all(path.is_dir() for path in (*drafts, public, older))
     assert run.preview(Request(comment_ids=["c1"])).filter(store="models")["file_count"].item() == 3
-    done = run.forget(Request(comment_ids=["c1"]))
+    outcome = run.forget(Request(comment_ids=["c1"]))
     assert [path.is_dir() for path in (*drafts, public, older)] == [False, False, True, False]
-    assert done.models.select("model_id", "action", "erased_count").rows() == [(older.name, "removed", 1)]
+    assert outcome.models.select("model_id", "action", "erased_count").rows() == [(older.name, "removed", 1)]
 
 
 def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) -> None:
@@ -357,8 +359,8 @@ def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) 
     model_id = _folder(settings.models() / "draft", {"kind": "count"})
     (settings.models() / "draft").rename(settings.models() / model_id)
     model_registry.record_texts("any", model_id, pl.Series("text", [SAID]))
-    done = run.forget(Request(comment_ids=["c1"]))
-    assert done.models.select("model_id", "action").rows() == [(model_id, "removed")]
+    outcome = run.forget(Request(comment_ids=["c1"]))
+    assert outcome.models.select("model_id", "action").rows() == [(model_id, "removed")]
     assert warehouse.query("select count(*) as n from models_flagged")["n"].item() == 0
 
 
@@ -375,8 +377,8 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     rows = filled("models", *({"kind": "quality", "day": parse_day(DAY), "model_id": name, "is_promoted": True}
                               for name in (model_id, elsewhere)))  # fmt: skip
     warehouse.overwrite("models", warehouse.slice_of(kind="quality"), rows)
-    done = run.forget(Request(comment_ids=["c1"]))
-    assert dict(done.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
+    outcome = run.forget(Request(comment_ids=["c1"]))
+    assert dict(outcome.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
     assert model_registry.select_model_id("quality", None) is None
     assert not (disk / "model").exists()
     assert list(settings.models().iterdir()) == []
@@ -413,7 +415,7 @@ def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
     for path in (*pages, spilt):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("短")
-    assert run.forget(Request(comment_ids=["c1"])).days == [DAY]
+    assert run.forget(Request(comment_ids=["c1"])).report_days == [DAY]
     assert [path.is_file() for path in (*pages, spilt)] == [False, True, False]
 
 
@@ -424,7 +426,7 @@ def test_no_old_metadata_leads_to_what_went(tables: Path) -> None:
     handle = warehouse.table("comments")
     states = {snapshot.snapshot_id for snapshot in handle.metadata.snapshots}
     files = list(tables.glob("warehouse/undertone/comments/metadata/*.metadata.json"))
-    named = {one["snapshot-id"] for path in files for one in json.loads(path.read_text()).get("snapshots", [])}
-    assert named == states
+    names = {file["snapshot-id"] for path in files for file in json.loads(path.read_text()).get("snapshots", [])}
+    assert names == states
     put_comment()  # the log of the table names files that are gone, which hinders nobody
     assert warehouse.scan("comments").collect().height == 2

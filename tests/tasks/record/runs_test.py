@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.slices import Staged
 from pipeline.tables import PROVENANCE, TABLES
-from pipeline.tasks.record import runs as funnel
+from pipeline.tasks.record import runs
 
 DAY = "2026-11-19"
 TOOK = [*PROVENANCE[1:]]
@@ -26,19 +26,19 @@ class Spent(NamedTuple):
     cost_usd: float | None = 0.5
 
 
-def runs() -> pl.DataFrame:
+def read_runs() -> pl.DataFrame:
     """The table, by source."""
     return warehouse.scan("runs").sort("source", "step").collect()
 
 
 def test_a_step_tells_what_it_left_out_and_took(tables: Path) -> None:
     """Rows, reasons, seconds with those of shards, tokens and cost; told again, the rows are replaced."""
-    gone = pl.DataFrame({"source": ["weibo"] * 2, "reason": ["empty", "late"], "row_key": ["1", "2"]})
+    dropped = pl.DataFrame({"source": ["weibo"] * 2, "reason": ["empty", "late"], "row_key": ["1", "2"]})
     for run_id in ("r1", "r2"):
-        began = funnel.start([Staged(path="a", rows=1, seconds=30.0), Staged(path="b", rows=1)])
-        funnel.record_step("weibo", DAY, "inbox", "ask", 5, gone, {"model": "小"}, run_id, began, Spent())
-    row = runs().row(0, named=True)
-    assert runs().height == 1
+        began = runs.start([Staged(path="a", rows=1, seconds=30.0), Staged(path="b", rows=1)])
+        runs.record_step("weibo", DAY, "inbox", "ask", 5, dropped, {"model": "小"}, run_id, began, Spent())
+    row = read_runs().row(0, named=True)
+    assert read_runs().height == 1
     assert (row["read_count"], row["kept_count"], row["dropped_count"], row["run_id"]) == (7, 5, 2, "r2")
     assert json.loads(row["config"]) == {"model": "小"}
     assert 30 <= row["seconds"] < 300
@@ -50,9 +50,9 @@ def test_a_step_tells_what_it_left_out_and_took(tables: Path) -> None:
 
 def test_what_is_not_known_is_null(tables: Path) -> None:
     """A step that counts no seconds and asks nobody has none; a price that is unknown is no cost of 0."""
-    funnel.record_step("weibo", DAY, "inbox", "select", 5, None, {}, "r1")
-    funnel.record_step("zhihu", DAY, "inbox", "ask", 5, None, {}, "r1", spent=Spent(cost_usd=None))
-    first, second = runs().select(TOOK).rows(named=True)
+    runs.record_step("weibo", DAY, "inbox", "select", 5, None, {}, "r1")
+    runs.record_step("zhihu", DAY, "inbox", "ask", 5, None, {}, "r1", spent=Spent(cost_usd=None))
+    first, second = read_runs().select(TOOK).rows(named=True)
     assert set(first.values()) == {None}
     assert (second["input_tokens"], second["cost_usd"]) == (70, None)
     assert warehouse.snapshot("dropped") is None  # a step that leaves nothing out writes no slice of it
@@ -60,58 +60,58 @@ def test_what_is_not_known_is_null(tables: Path) -> None:
 
 def test_what_a_step_took_is_shared_out(tables: Path) -> None:
     """Seconds and tokens of a step over several sources are shared out by rows read, and add up; a source may go."""
-    began = funnel.start()._replace(seconds=100.0, clock=time.monotonic())
+    began = runs.start()._replace(seconds=100.0, clock=time.monotonic())
     three = pl.DataFrame({"source": ["a", "b", "c"], "kept_count": [1, 1, 1]})
-    funnel.record_counts(three, DAY, "model", "score", {}, "r1", began)
+    runs.record_counts(three, DAY, "model", "score", {}, "r1", began)
     counts = pl.DataFrame({"source": ["a", "b"], "kept_count": [3, 0], "dropped_count": [0, 1]})
-    funnel.record_counts(counts, DAY, "model", "score", {}, "r1", began, Spent())
-    found = runs()
-    assert found["source"].to_list() == ["a", "b"]
-    first, second = found["seconds"]
+    runs.record_counts(counts, DAY, "model", "score", {}, "r1", began, Spent())
+    rows = read_runs()
+    assert rows["source"].to_list() == ["a", "b"]
+    first, second = rows["seconds"]
     assert first == pytest.approx(3 * second, rel=1e-3)
     assert 100 <= first + second < 400
-    assert found["input_tokens"].sum() in {70, 71}  # whole tokens
-    assert found["cost_usd"].to_list() == [0.375, 0.125]
+    assert rows["input_tokens"].sum() in {70, 71}  # whole tokens
+    assert rows["cost_usd"].to_list() == [0.375, 0.125]
 
 
 def test_a_step_of_an_empty_day_leaves_no_rows(tables: Path) -> None:
     """Where no source has a row, rows of an earlier run go, and nothing is divided by nought."""
     none = pl.DataFrame(schema={"source": pl.String, "kept_count": pl.Int64})
-    funnel.record_counts(
-        pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", funnel.start()
+    runs.record_counts(
+        pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", runs.start()
     )
-    assert runs()["seconds"].null_count() == 0
-    funnel.record_counts(none, DAY, "model", "score", {}, "r1", funnel.start())
-    assert not runs().height
+    assert read_runs()["seconds"].null_count() == 0
+    runs.record_counts(none, DAY, "model", "score", {}, "r1", runs.start())
+    assert not read_runs().height
 
 
 def test_counts_that_do_not_add_up_are_refused(tables: Path) -> None:
     """Rows read that were neither kept nor dropped break the contract."""
     counts = pl.DataFrame({"source": ["a"], "read_count": [3], "kept_count": [1], "dropped_count": [1]})
     with pytest.raises(BadInput, match="adds_up"):
-        funnel.record_counts(counts, DAY, "inbox", "collect", {}, "r1")
+        runs.record_counts(counts, DAY, "inbox", "collect", {}, "r1")
 
 
 def test_a_shard_has_seconds() -> None:
     """The seconds of a shard travel with its file."""
-    told = funnel.time_shard(funnel.start(), Staged(path="a", rows=1))
-    assert (told["path"], told["rows"]) == ("a", 1)
-    assert told["seconds"] >= 0
+    staged = runs.time_shard(runs.start(), Staged(path="a", rows=1))
+    assert (staged["path"], staged["rows"]) == ("a", 1)
+    assert staged["seconds"] >= 0
 
 
 def test_what_was_told_is_at_hand_for_lineage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process remembers its rows with DAG, task and run, and neither parameters nor more than a hundred."""
     monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
-    funnel.record_step("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
-    told = funnel.RECENT_ROWS[-1]
-    assert (told["dag"], told["run"], told["day"], told["step"], told["kept_count"]) == (
+    runs.record_step("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
+    record = runs.RECENT_ROWS[-1]
+    assert (record["dag"], record["run"], record["day"], record["step"], record["kept_count"]) == (
         "score",
         "r1",
         DAY,
         "select",
         5,
     )
-    assert "somebody" not in str(told)
+    assert "somebody" not in str(record)
 
 
 def test_provenance_is_of_the_contract() -> None:
