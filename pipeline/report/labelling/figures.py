@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.label.schema import FIELDS, TAGS, value_name
+from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
 from pipeline.report.sections import minus
@@ -181,7 +181,7 @@ def ratios(found: pl.DataFrame) -> str:
         plot.legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
         if many:
             told = [
-                f"{i} {value_name(name, value, 'en')} {100 * share.get((name, value), 0):.1f} %"
+                f"{i} {get_value_name(name, value, 'en')} {100 * share.get((name, value), 0):.1f} %"
                 for name in many
                 for i, value in enumerate(FIELDS[name].values, 1)
             ]

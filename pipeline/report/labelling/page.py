@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import simulated
-from pipeline.label.schema import FIELDS, value_name
+from pipeline.label.schema import FIELDS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import sections
 from pipeline.report.labelling import figures
@@ -268,7 +268,7 @@ def _ratios(found: pl.DataFrame) -> Section:
 
 
 def _meaning(field: str, value: str) -> str:
-    return value_name(field, value, "en") if value in FIELDS[field].values else ""
+    return get_value_name(field, value, "en") if value in FIELDS[field].values else ""
 
 
 def _once(pairs: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.splits import draws
+from pipeline.examples.splits import draw_uniform
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.recam.readers import choose_device
@@ -89,7 +89,7 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
             f"{path}: expected articles with comments, found {len(articles)} articles, {said.height} comments"
         )
     said = said.join(told, on="article_id", how="semi")
-    split = pl.when(draws(told["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    split = pl.when(draw_uniform(told["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
     told = told.with_columns(
         split.alias("split"),
         title=corpus.tokenize_column(told, "said_title"),

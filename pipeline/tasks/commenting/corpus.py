@@ -169,7 +169,7 @@ def publish(
     cut_ = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
     sizes = {"title_words": pl.col("title_tokens").list.len(), "content_words": pl.col("content_tokens").list.len()}
     told = cut_.select(*THREAD, "category", **sizes).cast(dict.fromkeys(sizes, pl.Int64)).collect()
-    found = commenting.corpus(told, _count_words(told), rules)
+    found = commenting.build_corpus(told, _count_words(told), rules)
     for source in [only] if only else _list_sources(told["source"]):
         mine = pl.col("source") == source
         parts = found.threads.filter(mine).select(*THREAD, "comment_count", "like_count", "split", "reason")
@@ -245,7 +245,7 @@ def measure_corpus() -> pl.DataFrame:
         *COMMENT, "like_count", words=pl.col("tokens").list.len().cast(pl.Int64)
     ).drop_nulls("words").collect()  # fmt: skip
     of_test = counted.join(tested, on=THREAD, how="semi").join(drawn, on=COMMENT, how="semi")
-    return commenting.statistics(rows, pl.concat([counted.join(tested, on=THREAD, how="anti"), of_test]))
+    return commenting.compute_statistics(rows, pl.concat([counted.join(tested, on=THREAD, how="anti"), of_test]))
 
 
 def count_vocabulary() -> int:

@@ -75,7 +75,7 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     """
     started_at = runs.start()
     rows = read_comments(kind)
-    tasks = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
+    tasks = quality.build_tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
     return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
 
@@ -86,7 +86,7 @@ def read_tasks(kind: Kind) -> pl.DataFrame:
     Raises:
         Missing: none were given out.
     """
-    now = quality.tasks(read_comments(kind).select("item_id", "title", "content", "text"))
+    now = quality.build_tasks(read_comments(kind).select("item_id", "title", "content", "text"))
     return _read_all_tasks(kind).join(
         now.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
     )
@@ -111,12 +111,12 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     sheets = {}
     if raters:
         assigned = projects.update_assignment(
-            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
+            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, assigned=before)
         )
         for rater in raters:
             own = assigned.filter(rater_id=rater)
             sheets[rater] = tasks.join(own, on="task_id", how="semi", maintain_order="left")
-    guidelines = {"guidelines.md": grading.guidelines("quality", lang)}
+    guidelines = {"guidelines.md": grading.read_guidelines("quality", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
@@ -178,7 +178,7 @@ def collect(
 def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
     """Grades of simulated raters, who keep the tasks that they had."""
     before = projects.read_simulated_assignment(get_project(kind).name, tasks, f"these {kind}")
-    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
+    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
     return simulated.grade(tasks, simulated.GRADERS, assigned)
 
 
@@ -192,7 +192,7 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     labels, made_up = projects.prefer_people(projects.read_labels(name))
     before = warehouse.scan("comment_grades", pl.col("project") == name).collect()
     before = before.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
-    found = quality.grades(labels, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
+    found = quality.collect_grades(labels, tasks, first=before.select("task_id", rater_id="raters").explode("rater_id"))
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
     by = found.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
     tool = by.join(tasks.select("item_id", "task_id"), on="item_id").join(tools, on=["task_id", "rater_id"])
@@ -301,8 +301,8 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics.labelling import agreement
 
-    found = quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades
-    codes = quality.codes(found.filter(pl.col("n") >= assignment.PER_TASK))
+    found = quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades
+    codes = quality.encode_grades(found.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
         told = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
@@ -313,4 +313,4 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
 
 def summarize(kind: Kind) -> quality.Summary:
     """What the grades of a set come to, as the paper tells it of its own (AAC-10)."""
-    return quality.summary(quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades)
+    return quality.summarise(quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades)

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.splits import NAMES, draws
+from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
@@ -86,7 +86,7 @@ def _split_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows whose split is not given with one by article; what is of no article is dealt one by one."""
     if not rows["split"].null_count():
         return rows
-    key = draws(rows.select(pl.coalesce("article_id", "text")).to_series())
+    key = draw_uniform(rows.select(pl.coalesce("article_id", "text")).to_series())
     drawn = pl.when(key < SHARES[0]).then(pl.lit("train")).when(key < SHARES[1]).then(pl.lit("validation"))
     return rows.with_columns(split=pl.coalesce("split", drawn.otherwise(pl.lit("test"))))
 

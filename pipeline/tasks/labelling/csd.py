@@ -51,15 +51,15 @@ def check_step(given: Sequence[int]) -> Step:
 
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     """Give comments of a day to a project; return its tasks in all. Tasks that are there keep their random ids."""
-    from pipeline.examples.impscore.clusters import near_duplicates
+    from pipeline.examples.impscore.clusters import cluster_near_duplicates
 
     began = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
-    alike = rows.select("context", cluster=pl.Series(near_duplicates(rows["text"])))
+    alike = rows.select("context", cluster=pl.Series(cluster_near_duplicates(rows["text"])))
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
     kept, gone = selection.select(rows, rules, cluster)  # the same words in another context are another task (CSD-01)
-    fresh, same = selection.tasks(kept, project)
+    fresh, same = selection.build_tasks(kept, project)
     is_out = projects.is_withdrawn(project)
     out = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
     fresh = fresh.filter(~is_out)
@@ -94,7 +94,7 @@ def read_tasks(project: str) -> pl.DataFrame:
     return projects.read_tasks(project, f"project {project!r} has no tasks; select some: {how}")
 
 
-def decide(project: str) -> stages.Decided:
+def decide(project: str) -> stages.Decisions:
     """What the labels so far make of each field of each task."""
     return stages.decide(read_tasks(project)["task_id"], projects.read_labels(project))
 
@@ -107,7 +107,9 @@ def list_step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFram
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
     count_waiting = (
-        stages.to_adjudicate(found).filter(round=in_round) if stage == 2 else stages.to_relabel(found.annotations)
+        stages.list_to_adjudicate(found).filter(round=in_round)
+        if stage == 2
+        else stages.list_to_relabel(found.annotations)
     )
     fields = count_waiting.group_by("task_id", maintain_order=True).agg(fields="field")
     rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")
@@ -180,7 +182,7 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.Da
     """Labels of simulated raters, or of a simulated adjudicator."""
     in_round, stage = step
     if stage == 2:
-        return simulated.adjudicate(stages.to_adjudicate(decide(project)).filter(round=in_round), seed)
+        return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round), seed)
     fields = tasks.select("task_id", field="fields").explode("field") if in_round == 2 else None
     return simulated.label(tasks.select("task_id", "text"), fields, seed)
 
@@ -226,7 +228,7 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
         fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
         replaced = projects.find_replaced(current, fresh)
-        once, repeated = stages.without_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
+        once, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
         reasons = (
             (late, "after_adjudication"), (current.join(replaced, on=KEY, how="semi"), "superseded"),
             (repeated.filter(pl.col("reason") == "superseded"), "superseded"),
@@ -256,7 +258,7 @@ def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
     return count_waiting(found)
 
 
-def count_waiting(found: stages.Decided) -> dict[Step, int]:
+def count_waiting(found: stages.Decisions) -> dict[Step, int]:
     """How many fields wait in each step."""
     is_stage_2 = pl.col("reason") == "to_adjudicate"
     is_open = found.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
@@ -291,14 +293,14 @@ def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
 
 
-def measure_agreement(found: stages.Decided) -> pl.DataFrame:
+def measure_agreement(found: stages.Decisions) -> pl.DataFrame:
     """Every measure of agreement by field, over what is settled and the three labels that led there."""
     from pipeline.metrics.labelling import agreement
 
     return agreement.tabulate(pivot_by_rater(found))
 
 
-def pivot_by_rater(found: stages.Decided) -> pl.DataFrame:
+def pivot_by_rater(found: stages.Decisions) -> pl.DataFrame:
     """The three labels of the round that decided as a, b, c, in the order of the raters' ids, and what stands.
 
     Where nobody was asked because the three agreed, the fourth label is theirs (CSD-15, CSD-16).

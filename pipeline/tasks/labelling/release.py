@@ -37,7 +37,7 @@ def collect_facts(
     from pipeline.report.labelling.data_card import Facts
 
     tasks, found = read_tasks(project), decide(project)
-    out = stages.released(found.annotations, required)
+    out = stages.release(found.annotations, required)
     kept = tasks.join(out.left_out, on="task_id", how="anti")
     counts = (("source", "lang"), ("tool",))
     by_source, by_tool = (
@@ -87,7 +87,7 @@ def write_page(project: str, day: str) -> str:
     from pipeline.text import segment
 
     found, told = decide(project), collect_facts(project, day)
-    values = stages.released(found.annotations, ()).values
+    values = stages.release(found.annotations, ()).values
     by_language = segment.load_tokenizers()
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [
@@ -123,11 +123,12 @@ def build_rows(project: str, release: str, required: Sequence[str] = REQUIRED, m
         min_count: figures of speech named fewer times are told only as `other` (CSD-12).
     """
     found = decide(project)
-    told = stages.notes(found.kept)
-    rows = stages.released(found.annotations, required).values
+    told = stages.choose_notes(found.kept)
+    rows = stages.release(found.annotations, required).values
     rows = rows.join(read_tasks(project), on="task_id").join(told, on="task_id", how="left")
     spans = [
-        schema.span_of(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
+        schema.parse_span(span, text) if span else (None, None)
+        for span, text in rows.select("span", "text").iter_rows()
     ]
     names, _ = fold_rare(rows["rhetoric"], min_count)
     subtext = pl.col("subtext")
